@@ -1,0 +1,40 @@
+"""Random binning features and sparse ridge machines: kernel accuracy at linear cost."""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from binfeat import kernels as kernels
+    from binfeat._bin_matrix import BinMatrix as BinMatrix
+    from binfeat.binning import RandomBinning as RandomBinning
+    from binfeat.binning import transform as transform
+    from binfeat.ridge import CGRidge as CGRidge
+    from binfeat.ridge import CGRidgeClassifier as CGRidgeClassifier
+
+__version__ = version("binfeat")
+
+# Imported on first use, so that `import binfeat` waits for neither Numba nor scikit-learn.
+_HOMES = {
+    "BinMatrix": "_bin_matrix",
+    "CGRidge": "ridge",
+    "CGRidgeClassifier": "ridge",
+    "RandomBinning": "binning",
+    "kernels": "",
+    "transform": "binning",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'binfeat' has no attribute {name!r}")
+    home = _HOMES[name]
+    value = getattr(import_module(f"binfeat.{home}"), name) if home else import_module(f"binfeat.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,0 +1,175 @@
+"""Cell indices and the keyed hash: which bin of each grid a row falls in."""
+
+import numpy as np
+from numba import prange
+
+from binfeat._engine.policy import driver, jit
+
+BLOCK = 512
+FLAGS = BLOCK // 4 + 1  # past a quarter of the rows, adding each flag costs more than a vectorised column
+STRIDE = BLOCK + 8  # a power of two would map a whole block to one set of the cache
+
+_BORDER = 2.0**51 - 1  # odd on purpose: a multiple of a power of two would lose key bits
+_SAFE = 2.0**50  # below it no cell can pass the border, whatever its shift
+_FIRST = np.uint64(0xFF51AFD7ED558CCD)  # the multipliers of MurmurHash3's 64-bit finaliser
+_SECOND = np.uint64(0xC4CEB9FE1A85EC53)
+_HALF = np.uint64(33)
+_MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all of a float64 but its sign
+
+
+@jit
+def add_term(x, scale, shift, key, nan_key):
+    """One input's share of the hash: `key * ceil(x * scale - shift)`, saturated; NaN has a key of its own."""
+    if np.isnan(x):
+        return nan_key
+    cell = min(max(np.ceil(x * scale - shift), -_BORDER), _BORDER)
+    return np.uint64(np.int64(cell)) * key
+
+
+@jit
+def finish(total):
+    """Mix the sum of terms so that its top bits depend on all of it. A bijection: no new collisions."""
+    total = (total ^ (total >> _HALF)) * _FIRST
+    total = (total ^ (total >> _HALF)) * _SECOND
+    return total ^ (total >> _HALF)
+
+
+@jit
+def _add_column(column, reach, scale, shift, key, nan_key, total):
+    """Add one input's terms to the sums of a block of rows.
+
+    `reach` is the largest magnitude in the column, or NaN when it holds one. A column of zeros adds
+    nothing, because `ceil(-shift)` is 0.
+    """
+    if scale == 0.0 or reach == 0.0:
+        return
+    if reach * scale < _SAFE:
+        for i in range(total.shape[0]):
+            total[i] += np.uint64(np.int64(np.ceil(column[i] * scale - shift))) * key
+    else:
+        for i in range(total.shape[0]):
+            total[i] += add_term(column[i], scale, shift, key, nan_key)
+
+
+@jit
+def _largest(magnitudes):
+    """Largest magnitude among the bits of floats; NaN is the largest. Integer maxima vectorise."""
+    largest = np.uint64(0)
+    for i in range(magnitudes.shape[0]):
+        largest = max(largest, magnitudes[i] & _MAGNITUDE)
+    return largest
+
+
+@jit
+def _list_flags(bits, largest, rows):
+    """List the rows where a column of zeros and one other value has that value; at most a quarter of them.
+
+    `rows[0]` is their number, or 0 where the column is not so, and they follow.
+    """
+    others = 0
+    n_set = 0
+    for i in range(bits.shape[0]):
+        others += (bits[i] != 0) & (bits[i] != largest)
+        n_set += bits[i] == largest
+    rows[0] = 0
+    if others == 0 and largest != 0 and n_set < rows.shape[0]:
+        for i in range(bits.shape[0]):
+            if bits[i] == largest:
+                rows[0] += 1
+                rows[rows[0]] = i
+
+
+@jit
+def _load_block(X, start, n_rows, columns, reach, flags):
+    """Transpose a block of rows into `columns` (float64), note each input's largest magnitude, list flags."""
+    for i in range(n_rows):
+        for j in range(X.shape[1]):
+            columns[j, i] = X[start + i, j]
+    reach_bits = reach.view(np.uint64)
+    for j in range(X.shape[1]):
+        bits = columns[j, :n_rows].view(np.uint64)
+        reach_bits[j] = _largest(bits)
+        _list_flags(bits, reach_bits[j], flags[j])
+
+
+@jit
+def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns, reach, flags, out):
+    n_rows = stop - start
+    _load_block(X, start, n_rows, columns, reach, flags)
+    for p in range(scale.shape[0]):
+        total = out[p, first_row + start : first_row + stop]
+        total[:] = np.uint64(0)
+        for j in range(X.shape[1]):
+            n_set = flags[j, 0]
+            if n_set:
+                if scale[p, j] > 0.0:
+                    term = add_term(reach[j], scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j])
+                    for i in flags[j, 1 : n_set + 1]:
+                        total[i] += term
+            else:
+                # Sliced along the last axis alone: Numba then knows the column is contiguous, and vectorises.
+                _add_column(columns[j, :n_rows], reach[j], scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j], total)
+        for i in range(n_rows):
+            total[i] = finish(total[i])
+
+
+@driver
+def hash_dense(X, first_row, scale, shift, keys, nan_keys, columns, reach, flags, out):
+    """Hash every row of a dense block in every grid.
+
+    A flag, a column whose few non-zeros are all equal, costs one addition for each of them and grid.
+
+    Parameters
+    ----------
+    X : (n_rows, n_inputs) float64, C order; finite or NaN
+    first_row : int; place of the block's first row in `out`
+    scale, shift : (n_grids, n_inputs) float64; one over the pitch, and the shift in [0, 1)
+    keys, nan_keys : (n_grids, n_inputs) uint64
+    columns : (n_tasks, n_inputs, STRIDE) float64, scratch
+    reach : (n_tasks, n_inputs) float64, scratch
+    flags : (n_tasks, n_inputs, FLAGS) uint32, scratch
+    out : (n_grids, n_all_rows) uint64, written from column `first_row`
+    """
+    n_rows, n_tasks = X.shape[0], columns.shape[0]
+    n_blocks = (n_rows + BLOCK - 1) // BLOCK
+    for task in prange(n_tasks):
+        scratch = columns[task], reach[task], flags[task]
+        for block in range(task, n_blocks, n_tasks):
+            start = block * BLOCK
+            stop = min(n_rows, start + BLOCK)
+            _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, *scratch, out)
+
+
+@jit
+def _hash_sparse_row(values, inputs, scale, shift, keys, nan_keys, total):
+    total[:] = np.uint64(0)
+    for k in range(values.shape[0]):
+        x, j = values[k], inputs[k]
+        for p in range(total.shape[0]):
+            if scale[j, p] > 0.0:
+                total[p] += add_term(x, scale[j, p], shift[j, p], keys[j, p], nan_keys[j, p])
+    for p in range(total.shape[0]):
+        total[p] = finish(total[p])
+
+
+@driver
+def hash_sparse(values, inputs, row_starts, scale, shift, keys, nan_keys, totals, out):
+    """Hash every row of a CSR block in every grid, in proportion to the stored entries.
+
+    Parameters
+    ----------
+    values : (n_stored,) float64; finite or NaN
+    inputs : (n_stored,) int64, each below n_inputs, none twice in a row
+    row_starts : (n_rows + 1,) int64
+    scale, shift, keys, nan_keys : (n_inputs, n_grids); as in `hash_dense`, transposed
+    totals : (n_tasks, n_grids) uint64, scratch
+    out : (n_grids, n_rows) uint64, written
+    """
+    n_rows, n_tasks = row_starts.shape[0] - 1, totals.shape[0]
+    for task in prange(n_tasks):
+        total = totals[task]
+        for i in range(task * n_rows // n_tasks, (task + 1) * n_rows // n_tasks):
+            row = slice(row_starts[i], row_starts[i + 1])
+            _hash_sparse_row(values[row], inputs[row], scale, shift, keys, nan_keys, total)
+            for p in range(total.shape[0]):
+                out[p, i] = total[p]

@@ -1,0 +1,281 @@
+"""From hashes to codes and from codes to CSR: one open-addressing table per grid.
+
+A table is an array of slots, 2^bits of them, each EMPTY or the number of a bin; the hash of bin number
+c stands in `keys[c]`. The top bits of a hash are its first slot. Slots hold 4 bytes and no hash, so that
+the table of 65,000 bins stays inside a core's second-level cache.
+"""
+
+import numpy as np
+from numba import prange
+
+from binfeat._engine.policy import driver, jit
+
+EMPTY = np.uint32(0xFFFFFFFF)
+LOAD = 4  # slots per bin at least
+
+_ONE = np.uint64(1)
+_WORD = np.uint64(32)
+_DIGIT = np.uint64(11)
+_RADIX = 1 << 11
+_TILE = 128  # rows of CSR written together: their lines stay in the first-level cache
+
+
+@jit
+def _first_slot(hashed, n_slots):
+    """Position that the top bits of a hash pick among a power of two of slots."""
+    return (hashed >> _WORD) * np.uint64(n_slots) >> _WORD
+
+
+@jit
+def _probe(hashed, slots, keys):
+    """Slot that holds the bin with this hash, or the empty slot where it belongs."""
+    last = np.uint64(slots.shape[0] - 1)
+    slot = _first_slot(hashed, slots.shape[0])
+    while slots[slot] != EMPTY and keys[slots[slot]] != hashed:
+        slot = (slot + _ONE) & last
+    return slot
+
+
+@jit
+def _insert_grid(hashes, begin, slots, keys, counts, n_bins, codes):
+    room = np.uint64(slots.shape[0] // LOAD)
+    for i in range(begin, hashes.shape[0]):
+        slot = _probe(hashes[i], slots, keys)
+        code = slots[slot]
+        if code == EMPTY:
+            if n_bins == room:
+                return i, n_bins
+            code = np.uint32(n_bins)
+            slots[slot] = code
+            keys[code] = hashes[i]
+            counts[code] = 0
+            n_bins += _ONE
+        codes[i] = code
+        counts[code] += 1
+    return hashes.shape[0], n_bins
+
+
+@driver
+def insert(hashes, first_row, done, slots, slot_starts, keys, counts, n_bins, codes):
+    """Number the bins of each grid in order of appearance, until its table is full.
+
+    Parameters
+    ----------
+    hashes : (n_grids, n_rows) uint64
+    first_row : int; place of the first row in `codes`
+    done : (n_grids,) int64; first row to do, written: n_rows, or the row that found its table full
+    slots : (n_slots,) uint32, tables one after another, written
+    slot_starts : (n_grids + 1,) int64; each table's size is a power of two
+    keys, counts : (n_slots // LOAD,) uint64 and int64, written
+    n_bins : (n_grids,) uint64, written
+    codes : (n_grids, n_all_rows) uint32, written from column `first_row`
+    """
+    for p in prange(hashes.shape[0]):
+        first, last = slot_starts[p], slot_starts[p + 1]
+        bins = slice(first // LOAD, last // LOAD)
+        done[p], n_bins[p] = _insert_grid(
+            hashes[p], done[p], slots[first:last], keys[bins], counts[bins], n_bins[p], codes[p, first_row:]
+        )
+
+
+@driver
+def index(keys, key_starts, n_bins, slot_starts, slots):
+    """Build the tables of bins whose numbers are known.
+
+    Parameters
+    ----------
+    keys : (n_keys,) uint64, distinct within a grid
+    key_starts : (n_grids + 1,) int64; where each grid's keys begin
+    n_bins : (n_grids,) uint64; how many of them are in use
+    slot_starts : (n_grids + 1,) int64
+    slots : (n_slots,) uint32, written
+    """
+    for p in prange(n_bins.shape[0]):
+        table = slots[slot_starts[p] : slot_starts[p + 1]]
+        own = keys[key_starts[p] : key_starts[p + 1]]
+        table[:] = EMPTY
+        for code in range(n_bins[p]):
+            table[_probe(own[code], table, own)] = np.uint32(code)
+
+
+@jit
+def _find_grid(hashes, slots, keys, none, codes):
+    for i in range(hashes.shape[0]):
+        code = slots[_probe(hashes[i], slots, keys)]
+        codes[i] = none if code == EMPTY else code
+
+
+@driver
+def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
+    """Look up the number of each row's bin in each grid.
+
+    Parameters
+    ----------
+    hashes : (n_grids, n_rows) uint64
+    first_row : int; place of the first row in `codes`
+    slots, slot_starts, keys, key_starts : tables, as `index` builds them
+    none : uint32; the code of a bin that is not in the table
+    codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
+    """
+    for p in prange(hashes.shape[0]):
+        table = slots[slot_starts[p] : slot_starts[p + 1]]
+        _find_grid(hashes[p], table, keys[key_starts[p] : key_starts[p + 1]], none, codes[p, first_row:])
+
+
+@driver
+def fold(hashes, first_row, n_slots, codes):
+    """Pick one of `n_slots` columns by the top bits of each hash.
+
+    Parameters
+    ----------
+    hashes : (n_grids, n_rows) uint64
+    first_row : int; place of the first row in `codes`
+    n_slots : uint64, below 2^32
+    codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
+    """
+    for p in prange(hashes.shape[0]):
+        own = codes[p, first_row : first_row + hashes.shape[1]]
+        for i in range(own.shape[0]):
+            own[i] = _first_slot(hashes[p, i], n_slots)
+
+
+@jit
+def _digit(hashed, falling, level):
+    """Digit of the sort key (falling count, hash): levels 0 and 1 are the hash's top bits."""
+    if level < 2:
+        return (hashed >> np.uint64(42 + 11 * level)) & np.uint64(_RADIX - 1)
+    return (falling >> np.uint64(11 * (level - 2))) & np.uint64(_RADIX - 1)
+
+
+@jit
+def _sort_by_digit(keys, counts, largest, level, order, spare):
+    starts = np.zeros(_RADIX + 1, np.int64)
+    for i in range(order.shape[0]):
+        b = order[i]
+        starts[_digit(keys[b], np.uint64(largest - counts[b]), level) + _ONE] += 1
+    for k in range(_RADIX):
+        starts[k + 1] += starts[k]
+    for i in range(order.shape[0]):
+        b = order[i]
+        digit = _digit(keys[b], np.uint64(largest - counts[b]), level)
+        spare[starts[digit]] = b
+        starts[digit] += 1
+    order[:] = spare
+
+
+@jit
+def _settle(keys, counts, order):
+    """Put the few neighbours right that agree in count and in the hash's top 22 bits."""
+    for i in range(1, order.shape[0]):
+        b = order[i]
+        k = i
+        while k > 0 and counts[order[k - 1]] == counts[b] and keys[order[k - 1]] > keys[b]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = b
+
+
+@jit
+def _rank_grid(keys, counts, order, spare):
+    largest = counts.max() if counts.shape[0] else 0
+    level, span = 0, 1
+    while level < 2 or span <= largest:
+        _sort_by_digit(keys, counts, largest, level, order, spare)
+        if level >= 2:
+            span *= _RADIX
+        level += 1
+    _settle(keys, counts, order)
+
+
+@driver
+def rank(keys, counts, starts, fixed, order, spare, new_codes):
+    """Sort each grid's bins by falling count, ties by ascending hash; the first `fixed` ones stay.
+
+    Parameters
+    ----------
+    keys, counts : (n_keys,) uint64 and int64, sorted in place
+    starts : (n_grids + 1,) int64; where each grid's bins begin
+    fixed : (n_grids,) int64
+    order, spare : (n_keys,) uint32, scratch
+    new_codes : (n_keys,) uint32, written: each bin's place after the sort
+    """
+    for p in prange(fixed.shape[0]):
+        tail = slice(starts[p] + fixed[p], starts[p + 1])
+        own_keys, own_counts, own_order = keys[tail], counts[tail], order[tail]
+        for b in range(own_order.shape[0]):
+            own_order[b] = b
+        _rank_grid(own_keys, own_counts, own_order, spare[tail])
+        own_keys[:] = own_keys[own_order]
+        own_counts[:] = own_counts[own_order]
+        own_codes = new_codes[starts[p] : starts[p + 1]]
+        for b in range(fixed[p]):
+            own_codes[b] = b
+        for b in range(own_order.shape[0]):
+            own_codes[fixed[p] + own_order[b]] = fixed[p] + b
+
+
+@driver
+def recode(codes, new_codes, starts, out):
+    """Replace each grid's codes: `out[p, i] = new_codes[starts[p] + codes[p, i]]`.
+
+    Parameters
+    ----------
+    codes : (n_grids, n_rows) uint32
+    new_codes : (n_keys,) uint32
+    starts : (n_grids + 1,) int64
+    out : (n_grids, n_rows) uint16 or uint32, written; may be `codes`
+    """
+    for p in prange(codes.shape[0]):
+        own = new_codes[starts[p] : starts[p + 1]]
+        for i in range(codes.shape[1]):
+            out[p, i] = own[codes[p, i]]
+
+
+@driver
+def count_entries(codes, none, out):
+    """Count the grids in which each row has a bin.
+
+    Parameters
+    ----------
+    codes : (n_grids, n_rows) uint16 or uint32
+    none : uint32; the code that says "no bin"
+    out : (n_rows,) int64, written
+    """
+    n_rows = codes.shape[1]
+    n_tiles = (n_rows + _TILE - 1) // _TILE
+    for tile in prange(n_tiles):
+        rows = slice(tile * _TILE, min(n_rows, tile * _TILE + _TILE))
+        entries = out[rows]
+        entries[:] = 0
+        for p in range(codes.shape[0]):
+            own = codes[p, rows]
+            for i in range(own.shape[0]):
+                entries[i] += own[i] != none
+
+
+@driver
+def to_csr(codes, none, column_starts, value, row_starts, columns, values):
+    """Write the column numbers and values of a CSR matrix, rows in order of grid.
+
+    Parameters
+    ----------
+    codes : (n_grids, n_rows) uint16 or uint32
+    none : uint32; the code that says "no bin"
+    column_starts : (n_grids + 1,) int64
+    value : float64; every entry of the matrix
+    row_starts : (n_rows + 1,) int64
+    columns : (n_entries,) int32 or int64, written
+    values : (n_entries,) float32 or float64, written
+    """
+    n_rows = codes.shape[1]
+    n_tiles = (n_rows + _TILE - 1) // _TILE
+    for tile in prange(n_tiles):
+        first, last = tile * _TILE, min(n_rows, tile * _TILE + _TILE)
+        place = row_starts[first:last].copy()
+        for p in range(codes.shape[0]):
+            own = codes[p, first:last]
+            for i in range(own.shape[0]):
+                if own[i] != none:
+                    columns[place[i]] = column_starts[p] + own[i]
+                    place[i] += 1
+        values[row_starts[first] : row_starts[last]] = value

@@ -1,0 +1,106 @@
+"""How every kernel is compiled, and when its parallel driver may use threads."""
+
+import functools
+import os
+import threading
+import types
+
+import numba
+
+_OPTIONS = {
+    "nogil": True,  # Dask, joblib and plain threads run serial kernels side by side
+    "error_model": "numpy",  # division follows IEEE 754 instead of raising, which also lets loops vectorise
+    "boundscheck": None,  # off, unless NUMBA_BOUNDSCHECK=1 asks for it
+    # No fastmath anywhere: a reassociated or contracted cell expression would move rows between bins.
+}
+
+
+def _compile(function, **options):
+    try:
+        return numba.njit(cache=True, **_OPTIONS, **options)(function)
+    except RuntimeError:  # no folder to cache in: compile in every process instead
+        return numba.njit(**_OPTIONS, **options)(function)
+
+
+def jit(function):
+    """Compile a serial kernel."""
+    return _compile(function)
+
+
+class _Pool:
+    """The right to use Numba's threads: one caller at a time, none after a fork."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._used = False
+        self._forked = False
+
+    def enter(self):
+        if self._forked or not self._lock.acquire(blocking=False):
+            return False
+        self._used = True
+        return True
+
+    def leave(self):
+        self._lock.release()
+
+    def after_fork(self):
+        # The child has the parent's thread pool by name only: OpenMP kills a child that uses it.
+        self._lock = threading.Lock()
+        self._forked = self._used
+
+
+_pool = _Pool()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.after_fork)
+
+
+def thread_count(n_jobs):
+    """Threads that `n_jobs` asks for: None is Numba's current setting, -1 all it has.
+
+    Raises
+    ------
+    ValueError
+        If `n_jobs` is 0.
+    """
+    if n_jobs is None:
+        return numba.get_num_threads()
+    if n_jobs == 0:
+        raise ValueError("n_jobs must be None, a positive integer, or negative to count back from all threads; got 0.")
+    available = numba.config.NUMBA_NUM_THREADS
+    return max(1, min(n_jobs, available) if n_jobs > 0 else available + 1 + n_jobs)
+
+
+def _renamed(function, suffix):
+    """Copy a function under another name, so that Numba's cache keeps the two compilations apart."""
+    copy = types.FunctionType(function.__code__, function.__globals__, function.__name__ + suffix)
+    copy.__qualname__ = function.__qualname__ + suffix
+    copy.__module__ = function.__module__
+    copy.__doc__ = function.__doc__
+    return copy
+
+
+def driver(function):
+    """Compile a `prange` loop twice, serial and threaded, and choose at each call.
+
+    The returned function takes the loop's arguments and `n_jobs`. It runs the serial twin when one
+    thread is asked for, when another call holds the threads, and in a forked child.
+    """
+    serial = _compile(function)
+    threaded = _compile(_renamed(function, "_threaded"), parallel=True)
+
+    @functools.wraps(function)
+    def run(*arguments, n_jobs=None):
+        threads = thread_count(n_jobs)
+        if threads == 1 or not _pool.enter():
+            return serial(*arguments)
+        before = numba.get_num_threads()
+        try:
+            numba.set_num_threads(threads)
+            return threaded(*arguments)
+        finally:
+            numba.set_num_threads(before)
+            _pool.leave()
+
+    run.serial, run.threaded = serial, threaded
+    return run

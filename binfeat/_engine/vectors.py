@@ -1,0 +1,68 @@
+"""Vector work of an iterative solver, many columns at once, with a fixed order of summation.
+
+Sums run over blocks of BLOCK rows, in float64 whatever the vectors' type; the caller adds the blocks'
+partial sums in order, so that no result depends on the number of threads.
+"""
+
+from numba import prange
+
+from binfeat._engine.policy import driver
+
+BLOCK = 4096
+
+
+@driver
+def partial_dots(a, b, out):
+    """Partial sums of ``a * b`` over rows, block by block.
+
+    Parameters
+    ----------
+    a, b : (n, n_columns) float32 or float64
+    out : (n_blocks, n_columns) float64, written
+    """
+    n = a.shape[0]
+    for block in prange(out.shape[0]):
+        out[block] = 0.0
+        for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
+            for k in range(a.shape[1]):
+                out[block, k] += float(a[i, k]) * float(b[i, k])
+
+
+@driver
+def advance(step, direction, image, inverse, solution, residual, out):
+    """Take a step of conjugate gradients: solution, residual, and the residual's preconditioned square.
+
+    Parameters
+    ----------
+    step : (n_columns,) float64
+    direction, image : (n, n_columns); the search direction and what the system makes of it
+    inverse : (n, 1) or (n, n_columns); the inverse of the preconditioner's diagonal
+    solution, residual : (n, n_columns), updated
+    out : (n_blocks, n_columns) float64, written: partial sums of ``residual**2 * inverse``
+    """
+    n, last = direction.shape[0], inverse.shape[1] - 1
+    for block in prange(out.shape[0]):
+        out[block] = 0.0
+        for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
+            for k in range(direction.shape[1]):
+                solution[i, k] += step[k] * direction[i, k]
+                residual[i, k] -= step[k] * image[i, k]
+                out[block, k] += float(residual[i, k]) * float(residual[i, k]) * float(inverse[i, min(k, last)])
+
+
+@driver
+def redirect(ratio, residual, inverse, direction):
+    """Next search direction: ``inverse * residual + ratio * direction``.
+
+    Parameters
+    ----------
+    ratio : (n_columns,) float64
+    residual : (n, n_columns)
+    inverse : (n, 1) or (n, n_columns)
+    direction : (n, n_columns), updated
+    """
+    n, last = direction.shape[0], inverse.shape[1] - 1
+    for block in prange((n + BLOCK - 1) // BLOCK):
+        for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
+            for k in range(direction.shape[1]):
+                direction[i, k] = inverse[i, min(k, last)] * residual[i, k] + ratio[k] * direction[i, k]

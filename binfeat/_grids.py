@@ -1,0 +1,150 @@
+"""The random grids: how they are drawn, and the hashes of rows in them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from binfeat._engine.bins import FLAGS, STRIDE, hash_dense, hash_sparse
+from binfeat._engine.policy import thread_count
+
+_PITCH, _SHIFT, _KEYS = range(3)  # the purposes of a grid's random streams
+_SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit difference between machines is lost
+_LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
+
+_MOST_ROWS = 2**19  # rows hashed before their bins are looked up: as many as possible, for the tables' sake
+_HASH_BYTES = 2**28  # memory for those hashes
+_LOAD_BYTES = 2**22  # rows converted to float64 at a time
+
+
+def _words(seed, grid, purpose, count):
+    return np.random.PCG64(np.random.SeedSequence([seed, grid, purpose])).random_raw(count)
+
+
+def _uniform(words):
+    """Uniform numbers inside (0, 1) from 64-bit words."""
+    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def round_significant(x, bits):
+    """Round positive numbers to `bits` significant bits."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Scale, shift and hash keys of every grid and input; arrays of shape (n_grids, n_inputs).
+
+    The cell of value x is ``ceil(x * scale - shift)``.
+    """
+
+    scale: np.ndarray
+    shift: np.ndarray
+    keys: np.ndarray
+    nan_keys: np.ndarray
+
+    @classmethod
+    def draw(cls, kernel, gamma, n_grids, seed, categorical=None):
+        """Draw grids from a kernel's pitch law.
+
+        Parameters
+        ----------
+        kernel : object with `pitch_quantile`
+        gamma : ndarray of shape (n_inputs,)
+            Inputs with 0 are ignored.
+        n_grids : int
+        seed : int
+            Grid p depends on `seed` and p alone.
+        categorical : ndarray of bool of shape (n_inputs,), default=None
+            Inputs that a grid takes whole, or ignores with probability ``exp(-gamma_j)``.
+        """
+        d = gamma.shape[0]
+        words = [np.stack([_words(seed, p, purpose, n * d) for p in range(n_grids)]) for purpose, n in _STREAMS]
+        u = _uniform(words[_PITCH])
+        with np.errstate(over="ignore"):
+            scale = np.minimum(gamma / kernel.pitch_quantile(u), _LARGEST)
+        scale = round_significant(scale, _SIGNIFICANT)
+        shift = (words[_SHIFT] >> np.uint64(32)).astype(np.float64) * 2.0**-32
+        if categorical is not None and categorical.any():
+            scale[:, categorical] = u[:, categorical] >= np.exp(-gamma[categorical])
+            shift[:, categorical] = 0.0
+        keys, nan_keys = words[_KEYS][:, :d] | np.uint64(1), words[_KEYS][:, d:]
+        return cls(scale, shift, np.ascontiguousarray(keys), np.ascontiguousarray(nan_keys))
+
+    def __len__(self):
+        return self.scale.shape[0]
+
+    def __getitem__(self, part):
+        return Grids(self.scale[part], self.shift[part], self.keys[part], self.nan_keys[part])
+
+    @property
+    def arrays(self):
+        return self.scale, self.shift, self.keys, self.nan_keys
+
+    def hash(self, X, n_jobs=None):
+        """Hash each row in each grid.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_inputs)
+        n_jobs : int, default=None
+
+        Returns
+        -------
+        hashes : ndarray of shape (n_grids, n_rows), uint64
+        """
+        hashes = np.empty((len(self), X.shape[0]), np.uint64)
+        fill = self._hash_sparse if sparse.issparse(X) else self._hash_dense
+        fill(X, hashes, n_jobs)
+        return hashes
+
+    def _hash_dense(self, X, hashes, n_jobs):
+        n_rows, n_inputs = X.shape
+        tasks = thread_count(n_jobs)
+        scratch = (
+            np.empty((tasks, n_inputs, STRIDE)),
+            np.empty((tasks, n_inputs)),
+            np.empty((tasks, n_inputs, FLAGS), np.uint32),
+        )
+        step = max(STRIDE * tasks, _LOAD_BYTES // (8 * n_inputs))
+        for start in range(0, n_rows, step):
+            block = np.asarray(X[start : start + step], dtype=np.float64, order="C").view()
+            block.flags.writeable = False  # read-only or not, one compiled signature serves
+            hash_dense(block, start, *self.arrays, *scratch, hashes, n_jobs=n_jobs)
+
+    def _hash_sparse(self, X, hashes, n_jobs):
+        by_input = [np.ascontiguousarray(a.T) for a in self.arrays]
+        totals = np.empty((thread_count(n_jobs), len(self)), np.uint64)
+        hash_sparse(
+            X.data.astype(np.float64),
+            X.indices.astype(np.int64),
+            X.indptr.astype(np.int64),
+            *by_input,
+            totals,
+            hashes,
+            n_jobs=n_jobs,
+        )
+
+
+_STREAMS = ((_PITCH, 1), (_SHIFT, 1), (_KEYS, 2))  # words an input takes from each stream
+
+
+def hash_blocks(grids, X, n_jobs=None):
+    """Hash all rows in all grids, block by block.
+
+    Yields
+    ------
+    part : slice of the grids
+    start : int
+        First row of the block.
+    hashes : ndarray of shape (grids in part, rows in block), uint64
+    """
+    n_rows = X.shape[0]
+    n_blocks = -(-n_rows // _MOST_ROWS)
+    step = -(-n_rows // n_blocks)
+    width = max(1, _HASH_BYTES // (8 * step))
+    for first in range(0, len(grids), width):
+        part = slice(first, min(len(grids), first + width))
+        for start in range(0, n_rows, step):
+            yield part, start, grids[part].hash(X[start : start + step], n_jobs)

@@ -1,0 +1,1 @@
+"""Iterative solvers over operators: plain NumPy and the engine's vector kernels."""

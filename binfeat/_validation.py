@@ -1,0 +1,136 @@
+"""Checks of parameters that several estimators share."""
+
+import numbers
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+def check_integer(value, name, minimum):
+    """An integer parameter that is at least `minimum`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no integer, or too small.
+    """
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}.")
+    return int(value)
+
+
+def check_real(value, name, minimum):
+    """A finite number that is at least `minimum`, as a float.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number, not finite, or too small.
+    """
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a number of at least {minimum}, got {value!r}.")
+    if not minimum <= value < np.inf:
+        raise ValueError(f"{name} must be finite and at least {minimum}, got {value}.")
+    return float(value)
+
+
+def check_weights(sample_weight, n_rows):
+    """Sample weights as float64 of shape (n_rows,), or None.
+
+    Raises
+    ------
+    ValueError
+        If they are negative, not finite, all zero, or not one per row.
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape not in ((), (n_rows,)):
+        raise ValueError(f"sample_weight must have one value per row, shape ({n_rows},); got shape {weights.shape}.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("sample_weight must be finite and non-negative.")
+    if not (weights > 0).any():
+        raise ValueError("sample_weight is zero for every row; give at least one a positive weight.")
+    return np.array(np.broadcast_to(weights, n_rows))
+
+
+def seed_of(random_state):
+    """A non-negative integer seed from any `random_state`; an integer is its own."""
+    if isinstance(random_state, numbers.Integral) and random_state >= 0:
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_gamma(gamma, n_inputs):
+    """One non-negative gamma per input, not all of them zero.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a number or a sequence of numbers, has the wrong length, or a value out of range.
+    """
+    try:
+        values = np.asarray(gamma, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = None
+    if values is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
+        raise TypeError(f"gamma must be a number, one number per input, or 'scale'; got {gamma!r}.")
+    if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_inputs,)):
+        raise ValueError(
+            f"gamma must be a number or have one value per input, {n_inputs} of them; got shape {values.shape}."
+        )
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError(f"gamma must be finite and non-negative, got {gamma!r}.")
+    if not (values > 0).any():
+        raise ValueError("gamma is 0 for every input, which ignores them all; give at least one a positive value.")
+    return np.array(np.broadcast_to(values, n_inputs))
+
+
+def check_categorical(categorical_features, estimator):
+    """Mask of the categorical inputs, from a mask, positions or names.
+
+    Raises
+    ------
+    ValueError
+        If a position or a name is not among the inputs seen in `fit`.
+    """
+    n_inputs = estimator.n_features_in_
+    mask = np.zeros(n_inputs, dtype=bool)
+    chosen = np.atleast_1d(np.asarray([] if categorical_features is None else categorical_features))
+    if chosen.dtype.kind == "b" and chosen.shape == (n_inputs,):
+        return chosen.copy()
+    if chosen.dtype.kind in "UO":
+        names = list(getattr(estimator, "feature_names_in_", []))
+        unknown = [name for name in chosen if name not in names]
+        if unknown:
+            raise ValueError(f"categorical_features has {unknown}, which are no column names of X; those are {names}.")
+        chosen = np.array([names.index(name) for name in chosen], dtype=int)
+    if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < -n_inputs or chosen.max() >= n_inputs):
+        raise ValueError(
+            f"categorical_features must be a mask of length {n_inputs}, positions below {n_inputs}, or names; "
+            f"got {categorical_features!r}."
+        )
+    mask[chosen.astype(int)] = True
+    return mask
+
+
+def check_input_names(estimator, input_features):
+    """Refuse names of inputs that are not those seen in `fit`.
+
+    Raises
+    ------
+    ValueError
+        If their number or the names differ.
+    """
+    if input_features is None:
+        return
+    if len(input_features) != estimator.n_features_in_:
+        raise ValueError(
+            f"input_features should have length equal to number of features ({estimator.n_features_in_}), "
+            f"got {len(input_features)}"
+        )
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and not np.array_equal(names, np.asarray(input_features, dtype=object)):
+        raise ValueError("input_features is not equal to feature_names_in_")

@@ -1,0 +1,493 @@
+"""Random binning features: `RandomBinning`, and `transform` for one call without fit."""
+
+import warnings
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from binfeat._bin_matrix import BinMatrix, code_dtype, no_bin
+from binfeat._bins import Bins, BinTables, count_bins, rank_bins
+from binfeat._engine.columns import fold, recode
+from binfeat._engine.policy import thread_count
+from binfeat._grids import Grids, hash_blocks
+from binfeat._memory import require_memory
+from binfeat._scale import gamma_by_scale
+from binfeat._validation import check_categorical, check_gamma, check_input_names, check_integer, seed_of
+from binfeat.kernels import binning_kernel
+
+__all__ = ["RandomBinning", "transform"]
+
+# Types whose every value float64 holds, or rounds as NumPy does; others are converted first.
+_DTYPES = [np.float64, np.float32, *(np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)), np.bool_]
+_ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": _DTYPES, "ensure_all_finite": "allow-nan"}
+_LARGEST_CATEGORY = 2**51 - 1
+_FEWER = "Use fewer grids, fewer rows at a time, or output='codes'."
+
+_tables: WeakKeyDictionary = WeakKeyDictionary()  # look-up tables of fitted maps; rebuilt when one is copied or loaded
+
+
+def _has_gamma(binning):
+    if isinstance(binning.gamma, str):
+        raise ValueError(f"gamma={binning.gamma!r} needs all rows at once; give partial_fit a number or one per input.")
+    return True
+
+
+def _canonical(X):
+    """CSR with sorted indices and no duplicates, the caller's left as it was."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _output_dtype(X):
+    return np.float32 if X.dtype == np.float32 else np.float64
+
+
+def _hashed_offsets(n_features, n_grids):
+    """First column of each grid among `n_features` hashed ones."""
+    n_features = check_integer(n_features, "n_features", 2 * n_grids)
+    if n_features // n_grids >= 2**32:
+        raise ValueError(f"n_features must be below 2^32 per grid, got {n_features} for {n_grids} grids.")
+    return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
+
+
+def _require_memory(n_rows, n_inputs, n_grids, entry_bytes):
+    require_memory(
+        n_rows * n_grids * (4 + entry_bytes) + 64 * n_grids * n_inputs,
+        f"binning {n_rows} rows in {n_grids} grids",
+        _FEWER,
+    )
+
+
+def _fold_codes(grids, X, offsets, n_jobs):
+    """Codes of hashed columns."""
+    n_slots = int(offsets[1])
+    codes = np.empty((len(grids), X.shape[0]), code_dtype(n_slots))
+    for part, start, hashes in hash_blocks(grids, X, n_jobs):
+        fold(hashes, start, np.uint64(n_slots), codes[part], n_jobs=n_jobs)
+    return codes
+
+
+def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20, random_state=0, dtype=None):
+    """Random binning features with hashed columns, in one call and without fit.
+
+    The same arguments give the same columns for the same row in every call, process and machine. Inner
+    products of rows approximate the kernel as those of `RandomBinning` do, up to the share of bins that
+    meet in one of the ``n_features // n_grids`` columns of a grid.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        NaN matches NaN and nothing else.
+    kernel : str or object of `binfeat.kernels`, default="laplacian"
+        A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
+        `GammaPitch`, `Product`.
+    gamma : float or array-like of shape (n_inputs,), default=1.0
+        In units of one over the input's; 0 ignores an input.
+    n_grids : int, default=64
+        Non-zeros in each row.
+    n_features : int, default=2**20
+        Columns, at least ``2 * n_grids``.
+    random_state : int, default=0
+        Seed of the grids. The default is public: who knows it can make rows that collide.
+    dtype : {numpy.float32, numpy.float64}, default=None
+        Type of the values; None gives float32 for float32 `X`, else float64.
+
+    Returns
+    -------
+    Z : scipy.sparse.csr_matrix or csr_array of shape (n_rows, n_features)
+        ``1 / sqrt(n_grids)`` in one column of each grid. Which of the two types follows scikit-learn's
+        `sparse_interface` setting.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is out of range or `X` is not a finite (or NaN) numeric table.
+    MemoryError
+        If the result would need more memory than the machine has.
+
+    References
+    ----------
+    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007, Algorithm 2.
+
+    Examples
+    --------
+    >>> import binfeat
+    >>> Z = binfeat.transform([[0.0, 1.0], [0.1, 1.0], [5.0, 5.0]], n_grids=100)
+    >>> Z.shape, Z.nnz
+    ((3, 1048576), 300)
+    >>> (Z @ Z.T).toarray().round(1)
+    array([[1. , 0.9, 0. ],
+           [0.9, 1. , 0. ],
+           [0. , 0. , 1. ]])
+    """
+    n_grids = check_integer(n_grids, "n_grids", 1)
+    seed = check_integer(random_state, "random_state", 0)
+    offsets = _hashed_offsets(n_features, n_grids)
+    law = binning_kernel(kernel)
+    if isinstance(gamma, str):
+        raise ValueError(f"gamma must be a number or one number per input, since nothing is fitted; got {gamma!r}.")
+    X = _canonical(check_array(X, **_ARRAY_CHECKS))
+    dtype = np.dtype(_output_dtype(X) if dtype is None else dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32, float64 or None, got {dtype}.")
+    gamma = check_gamma(gamma, X.shape[1])
+    _require_memory(*X.shape, n_grids, dtype.itemsize + 4)
+    codes = _fold_codes(Grids.draw(law, gamma, n_grids, seed), X, offsets, None)
+    return BinMatrix._trusted(codes, offsets, dtype, None).tocsr()
+
+
+class RandomBinning(TransformerMixin, BaseEstimator):
+    """Random binning features, whose inner products approximate a kernel.
+
+    Each of `n_grids` random grids cuts input space into cells, and a row has the value
+    ``1 / sqrt(n_grids)`` in the column of its cell. Two rows x and y share a cell of one grid with
+    probability ``prod_j E[max(0, 1 - |x_j - y_j| / pitch_j)] = k(x, y)``, so ``z(x) @ z(y)``
+    is a mean of `n_grids` independent 0/1 variables of mean ``k(x, y)``.
+
+    Parameters
+    ----------
+    kernel : str or object of `binfeat.kernels`, default="laplacian"
+        A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
+        `GammaPitch`, `Product`.
+    gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
+        In units of one over the input's; 0 ignores an input. "scale" is one over the number of inputs
+        times the standard deviation of all values of X. On a categorical input a mismatch multiplies
+        the kernel by ``exp(-gamma_j)``.
+    n_grids : int, default=64
+        Number of grids, the paper's P: the most non-zeros that a row of Z has.
+    n_features : int, default=None
+        None gives one column to each bin that `fit` has seen; a bin unseen there gives no entry. An
+        int gives that many hashed columns, ``n_features // n_grids`` for each grid, at least 2.
+    min_count : int, default=1
+        Training rows a bin needs to have a column. Only for ``n_features=None``.
+    categorical_features : array-like of bool, int or str, default=None
+        Inputs that hold category numbers: a mask, positions, or names of columns.
+    output : {"csr", "codes"}, default="csr"
+        What `transform` returns: CSR, or the compact `BinMatrix`.
+    n_jobs : int, default=None
+        Threads; None is Numba's current setting, which starts as all of them.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids. Grid p of an int seed is the same whatever `n_grids`.
+
+    Attributes
+    ----------
+    gamma_ : ndarray of shape (n_inputs,)
+        Gamma of each input.
+    n_bins_ : int
+        Number of occupied bins, which is the number of columns. Only for ``n_features=None``.
+    bin_offsets_ : ndarray of shape (n_grids + 1,), int64
+        First column of each grid, and the number of columns.
+    bin_counts_ : ndarray of shape (n_bins_,), int64
+        Training rows in each bin: falling within a grid, ties by ascending hash. Only for ``n_features=None``.
+    kappa_ : float
+        Mean number of occupied bins per grid. Only for ``n_features=None``.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
+
+    Warns
+    -----
+    UserWarning
+        If bins exceed half of rows times grids: the grids are so fine that most rows are alone.
+
+    See Also
+    --------
+    binfeat.transform : Hashed features in one call, without fit.
+    binfeat.CGRidge : The linear machine to train on the features.
+
+    Notes
+    -----
+    A binning map is bitwise the same whatever the number of threads, the split into batches, the
+    memory order, dense or CSR, and for float32 values and their float64 copies. Cells saturate at
+    ``2^51 - 1`` pitches from the origin: values beyond share the border cell. NaN is a value of its
+    own, which matches NaN and nothing else.
+
+    References
+    ----------
+    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007, section 4
+    and Algorithm 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import RandomBinning
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> binning = RandomBinning(n_grids=500, gamma=0.5, random_state=0)
+    >>> Z = binning.fit_transform(X)
+    >>> estimate = (Z @ Z.T).toarray()
+    >>> exact = np.exp(-0.5 * np.abs(X[:, None] - X).sum(axis=2))
+    >>> bool(np.abs(estimate - exact).mean() < 0.02)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel="laplacian",
+        gamma="scale",
+        n_grids=64,
+        n_features=None,
+        min_count=1,
+        categorical_features=None,
+        output="csr",
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_grids = n_grids
+        self.n_features = n_features
+        self.min_count = min_count
+        self.categorical_features = categorical_features
+        self.output = output
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Draw the grids and find the occupied bins.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RandomBinning
+        """
+        X = self._begin(X)
+        if self.n_features is None:
+            self._learn_bins(X, Bins.none(self.n_grids))
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit and transform the same rows, which are hashed once.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        Z : CSR or BinMatrix of shape (n_rows, n_columns)
+        """
+        X = self._begin(X)
+        if self.n_features is None:
+            codes = np.empty((self.n_grids, X.shape[0]), np.uint32)
+            _, new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=codes)
+            out = codes if self._code_dtype == np.uint32 else np.empty(codes.shape, np.uint16)
+            recode(codes, new_codes, starts, out, n_jobs=self.n_jobs)
+            codes = out
+        else:
+            codes = _fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs)
+        return self._as_output(self._matrix(codes, X))
+
+    @available_if(_has_gamma)
+    def partial_fit(self, X, y=None):
+        """Add the bins of more rows behind those of earlier calls, which keep their codes.
+
+        A grid's new bins come in falling order of their count. Columns of later grids move up to make
+        room; set `n_features` for columns that never move.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RandomBinning
+
+        Raises
+        ------
+        AttributeError
+            If `gamma` is "scale", which one batch cannot tell.
+        """
+        known, n_coded = Bins.none(self.n_grids), 0
+        if not hasattr(self, "bin_offsets_"):
+            X = self._begin(X)
+        else:
+            X = self._check(X)
+            if self.n_features is None:
+                known, n_coded = self._known_bins(), np.diff(self.bin_offsets_)
+        if self.n_features is None:
+            rare, _, _ = self._learn_bins(X, known, n_coded)
+            self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
+        return self
+
+    def encode(self, X):
+        """The features of X in compact form.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        Z : BinMatrix of shape (n_rows, n_columns)
+        """
+        check_is_fitted(self)
+        X = self._check(X)
+        if self.n_features is not None:
+            return self._matrix(_fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs), X)
+        tables = _tables.get(self)
+        if tables is None or tables.keys is not self._bin_keys:
+            tables = _tables[self] = BinTables(self._bin_keys, self.bin_offsets_, self.n_jobs)
+        codes = np.empty((len(self._grids), X.shape[0]), self._code_dtype)
+        for part, start, hashes in hash_blocks(self._grids, X, self.n_jobs):
+            tables.find(part, hashes, no_bin(codes.dtype), codes, start, self.n_jobs)
+        return self._matrix(codes, X)
+
+    def transform(self, X):
+        """Map rows to their features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        Z : CSR or BinMatrix of shape (n_rows, n_columns)
+            As `output` says. CSR indices are int32 while they fit; values are float32 for float32 X.
+
+        Raises
+        ------
+        MemoryError
+            If the result would need more memory than the machine has.
+        """
+        return self._as_output(self.encode(X))
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns: "randombinning_{grid}_{code}".
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Only checked against the names seen in `fit`.
+
+        Returns
+        -------
+        names : ndarray of shape (n_columns,), object
+        """
+        check_is_fitted(self, "bin_offsets_")
+        check_input_names(self, input_features)
+        sizes = np.diff(self.bin_offsets_)
+        return np.array([f"randombinning_{p}_{c}" for p, size in enumerate(sizes) for c in range(size)], dtype=object)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _begin(self, X):
+        """Check parameters and rows, and draw the grids."""
+        n_grids = check_integer(self.n_grids, "n_grids", 1)
+        check_integer(self.min_count, "min_count", 1)
+        if self.output not in ("csr", "codes"):
+            raise ValueError(f"output must be 'csr' or 'codes', got {self.output!r}.")
+        thread_count(self.n_jobs)
+        law = binning_kernel(self.kernel)
+        offsets = None if self.n_features is None else _hashed_offsets(self.n_features, n_grids)
+        X = self._check(X, reset=True)
+        categorical = check_categorical(self.categorical_features, self)
+        _check_categories(X, categorical)
+        if isinstance(self.gamma, str) and self.gamma == "scale":
+            self.gamma_ = gamma_by_scale(X, categorical, power=1)
+        else:
+            self.gamma_ = check_gamma(self.gamma, X.shape[1])
+        self._categorical = categorical
+        grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
+        self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
+        if offsets is not None:
+            self.bin_offsets_ = offsets
+        return X
+
+    def _check(self, X, reset=False):
+        X = _canonical(validate_data(self, X, reset=reset, **_ARRAY_CHECKS))
+        _require_memory(*X.shape, self.n_grids, 0 if self.output == "codes" else _output_dtype(X)().itemsize + 4)
+        if not reset:
+            _check_categories(X, self._categorical)
+        return X
+
+    @property
+    def _grids(self):
+        return Grids(self._scale, self._shift, self._keys, self._nan_keys)
+
+    @property
+    def _code_dtype(self):
+        return code_dtype(np.diff(self.bin_offsets_).max())
+
+    def _known_bins(self):
+        """Bins of earlier calls: those with codes first in each grid, then those still below `min_count`."""
+        parts = [Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)]
+        if hasattr(self, "_rare_keys"):
+            parts.append(Bins(self._rare_keys, self._rare_counts, self._rare_starts))
+        return Bins.join_within_grids(parts)
+
+    def _learn_bins(self, X, known, n_coded=0, codes=None):
+        """Count and rank bins and set the attributes; the first `n_coded` known ones of each grid keep their codes.
+
+        Returns
+        -------
+        rare : Bins
+            Those below `min_count`.
+        new_codes : ndarray of shape (n_bins,), uint32
+            The code after ranking of each bin, where its number in `codes` says.
+        starts : ndarray of shape (n_grids + 1,)
+            Where each grid's begin in `new_codes`.
+        """
+        bins = count_bins(self._grids, X, known, codes, self.n_jobs)
+        self._warn_if_too_fine(bins, X.shape[0])
+        n_coded = np.broadcast_to(n_coded, bins.sizes.shape)
+        new_codes = rank_bins(bins, n_coded, self.n_jobs)
+        sizes = np.maximum(n_coded, np.add.reduceat(bins.counts >= self.min_count, bins.starts[:-1], dtype=np.int64))
+        kept, rare = bins.first(sizes)
+        self._bin_keys, self.bin_counts_, self.bin_offsets_ = kept.keys, kept.counts, kept.starts
+        self.n_bins_ = kept.keys.size
+        self.kappa_ = self.n_bins_ / sizes.size
+        if rare.keys.size:
+            new_codes[new_codes >= np.repeat(sizes, bins.sizes)] = no_bin(self._code_dtype)
+        return rare, new_codes, bins.starts
+
+    def _warn_if_too_fine(self, bins, n_rows):
+        kappa = bins.keys.size / bins.sizes.size
+        if n_rows > 100 and kappa > n_rows / 2:
+            warnings.warn(
+                f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so that most rows "
+                "share a bin with no other. Lower gamma.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _matrix(self, codes, X):
+        return BinMatrix._trusted(codes, self.bin_offsets_, _output_dtype(X), self.n_jobs)
+
+    def _as_output(self, matrix):
+        return matrix if self.output == "codes" else matrix.tocsr()
+
+
+def _check_categories(X, categorical):
+    """Refuse values of categorical inputs that are not category numbers."""
+    for j in np.flatnonzero(categorical):
+        values = X[:, [j]].data if sparse.issparse(X) else X[:, j]
+        values = np.asarray(values, dtype=np.float64)
+        wrong = (values != np.rint(values)) & ~np.isnan(values) | (np.abs(values) > _LARGEST_CATEGORY)
+        if wrong.any():
+            raise ValueError(
+                f"categorical_features names input {j}, which must hold category numbers, integers below 2^51; "
+                f"got {values[wrong][0]!r}. Encode it, for example by sklearn.preprocessing.OrdinalEncoder."
+            )
