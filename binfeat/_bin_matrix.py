@@ -70,8 +70,9 @@ class BinMatrix(LinearOperator):
             raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
         none = no_bin(codes.dtype)
         for p, (own, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
-            if own.size and own.max() >= size and own[own != none].max(initial=0) >= max(size, 1):
-                raise ValueError(f"codes of grid {p} must be below {size} or {none} for no bin; got {own.max()}.")
+            wrong = own[(own != none) & (own >= size)]
+            if wrong.size:
+                raise ValueError(f"codes of grid {p} must be below {size}, or {none} for no bin; got {wrong[0]}.")
         self._set(codes, offsets, dtype, n_jobs)
 
     def _set(self, codes, offsets, dtype, n_jobs):

@@ -49,11 +49,14 @@ def _output_dtype(X):
     return np.float32 if X.dtype == np.float32 else np.float64
 
 
-def _hashed_offsets(n_features, n_grids):
-    """First column of each grid among `n_features` hashed ones."""
+def _check_hashed(n_features, n_grids):
     n_features = check_integer(n_features, "n_features", 2 * n_grids)
     if n_features // n_grids >= 2**32:
         raise ValueError(f"n_features must be below 2^32 per grid, got {n_features} for {n_grids} grids.")
+
+
+def _hashed_offsets(n_features, n_grids):
+    """First column of each grid among `n_features` hashed ones."""
     return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
 
 
@@ -129,7 +132,7 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     """
     n_grids = check_integer(n_grids, "n_grids", 1)
     seed = check_integer(random_state, "random_state", 0)
-    offsets = _hashed_offsets(n_features, n_grids)
+    _check_hashed(n_features, n_grids)
     law = binning_kernel(kernel)
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be a number or one number per input, since nothing is fitted; got {gamma!r}.")
@@ -139,6 +142,7 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
         raise ValueError(f"dtype must be float32, float64 or None, got {dtype}.")
     gamma = check_gamma(gamma, X.shape[1])
     _require_memory(*X.shape, n_grids, dtype.itemsize + 4)
+    offsets = _hashed_offsets(n_features, n_grids)
     codes = _fold_codes(Grids.draw(law, gamma, n_grids, seed), X, offsets, None)
     return BinMatrix._trusted(codes, offsets, dtype, None).tocsr()
 
@@ -401,7 +405,8 @@ class RandomBinning(TransformerMixin, BaseEstimator):
             raise ValueError(f"output must be 'csr' or 'codes', got {self.output!r}.")
         thread_count(self.n_jobs)
         law = binning_kernel(self.kernel)
-        offsets = None if self.n_features is None else _hashed_offsets(self.n_features, n_grids)
+        if self.n_features is not None:
+            _check_hashed(self.n_features, n_grids)
         X = self._check(X, reset=True)
         categorical = check_categorical(self.categorical_features, self)
         _check_categories(X, categorical)
@@ -412,8 +417,8 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         self._categorical = categorical
         grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
-        if offsets is not None:
-            self.bin_offsets_ = offsets
+        if self.n_features is not None:
+            self.bin_offsets_ = _hashed_offsets(self.n_features, n_grids)
         return X
 
     def _check(self, X, reset=False):

@@ -4,6 +4,7 @@ Sums run over blocks of BLOCK rows, in float64 whatever the vectors' type; the c
 partial sums in order, so that no result depends on the number of threads.
 """
 
+import numpy as np
 from numba import prange
 
 from binfeat._engine.policy import driver
@@ -25,7 +26,7 @@ def partial_dots(a, b, out):
         out[block] = 0.0
         for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
             for k in range(a.shape[1]):
-                out[block, k] += float(a[i, k]) * float(b[i, k])
+                out[block, k] += np.float64(a[i, k]) * np.float64(b[i, k])
 
 
 @driver
@@ -47,7 +48,7 @@ def advance(step, direction, image, inverse, solution, residual, out):
             for k in range(direction.shape[1]):
                 solution[i, k] += step[k] * direction[i, k]
                 residual[i, k] -= step[k] * image[i, k]
-                out[block, k] += float(residual[i, k]) * float(residual[i, k]) * float(inverse[i, min(k, last)])
+                out[block, k] += np.float64(residual[i, k]) ** 2 * np.float64(inverse[i, min(k, last)])
 
 
 @driver

@@ -1,0 +1,124 @@
+"""Slow, obvious twins of the fast things: plain Python over rows, grids and inputs, sharing no code with them."""
+
+import math
+from collections import Counter
+
+import numpy as np
+from scipy import stats
+
+BORDER = 2**51 - 1
+MASK = 2**64 - 1
+
+QUANTILES = {
+    "laplacian": stats.gamma(2).ppf,
+    "hat": lambda u: np.ones_like(u),
+    "gamma_pitch_8": stats.gamma(8, scale=2 / 8).ppf,
+}
+
+
+def words(seed, grid, purpose, count):
+    return np.random.PCG64(np.random.SeedSequence([seed, grid, purpose])).random_raw(count)
+
+
+def round_to_32_bits(x):
+    if x == 0:
+        return 0.0
+    exponent = math.frexp(x)[1]
+    return math.ldexp(round(math.ldexp(x, 32 - exponent)), exponent - 32)
+
+
+def grid(law, gamma, seed, p, categorical=()):
+    """(scale, shift, key, key of NaN) of each input in grid p."""
+    d = len(gamma)
+    u = [((int(w) >> 11) + 0.5) / 2**53 for w in words(seed, p, 0, d)]
+    shifts = [(int(w) >> 32) / 2**32 for w in words(seed, p, 1, d)]
+    keys = [int(w) for w in words(seed, p, 2, 2 * d)]
+    out = []
+    for j in range(d):
+        scale = round_to_32_bits(float(gamma[j] / QUANTILES[law](np.array(u[j])))) if gamma[j] > 0 else 0.0
+        if j in categorical:
+            scale, shifts[j] = (0.0 if u[j] < math.exp(-gamma[j]) else 1.0), 0.0
+        out.append((scale, shifts[j], keys[j] | 1, keys[d + j]))
+    return out
+
+
+def cell(x, scale, shift):
+    """Cell index, "ignored" where the grid has no say on the input, or "missing"."""
+    if scale == 0:
+        return "ignored"
+    if math.isnan(x):
+        return "missing"
+    position = x * scale - shift
+    if abs(position) > BORDER:
+        return int(math.copysign(BORDER, position))
+    return max(-BORDER, min(BORDER, math.ceil(position)))
+
+
+def cells(X, law, gamma, n_grids, seed, categorical=()):
+    """For each grid, the tuple of cells of each row."""
+    out = []
+    for p in range(n_grids):
+        parameters = grid(law, gamma, seed, p, categorical)
+        out.append([tuple(cell(float(x), *q[:2]) for x, q in zip(row, parameters, strict=True)) for row in X])
+    return out
+
+
+def finish(h):
+    h = ((h ^ (h >> 33)) * 0xFF51AFD7ED558CCD) & MASK
+    h = ((h ^ (h >> 33)) * 0xC4CEB9FE1A85EC53) & MASK
+    return h ^ (h >> 33)
+
+
+def hashed(row_cells, parameters):
+    total = 0
+    for c, (_, _, key, nan_key) in zip(row_cells, parameters, strict=True):
+        if c == "missing":
+            total += nan_key
+        elif c != "ignored":
+            total += key * c
+    return finish(total & MASK)
+
+
+def codes(X, law, gamma, n_grids, seed, categorical=(), min_count=1):
+    """Codes (None for no bin) and bins per grid, ranked by falling count, ties by ascending hash."""
+    all_codes, sizes = [], []
+    for p, rows in enumerate(cells(X, law, gamma, n_grids, seed, categorical)):
+        parameters = grid(law, gamma, seed, p, categorical)
+        counts = Counter(rows)
+        ranked = sorted(counts, key=lambda c: (-counts[c], hashed(c, parameters)))
+        kept = {c: code for code, c in enumerate(ranked) if counts[c] >= min_count}
+        all_codes.append([kept.get(c) for c in rows])
+        sizes.append(len(kept))
+    return all_codes, sizes
+
+
+def dense_features(all_codes, sizes):
+    """The matrix Z, entry by entry."""
+    n_grids, n_rows = len(all_codes), len(all_codes[0])
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    Z = np.zeros((n_rows, offsets[-1]))
+    for p in range(n_grids):
+        for i in range(n_rows):
+            if all_codes[p][i] is not None:
+                Z[i, offsets[p] + all_codes[p][i]] = 1 / math.sqrt(n_grids)
+    return Z
+
+
+def ridge(Z, Y, alpha, sample_weight=None, fit_intercept=True):
+    """Coefficients (n_targets, n_features) and intercepts by dense Cholesky-free least squares."""
+    n, d = Z.shape
+    Y = Y.reshape(n, -1)
+    root = np.sqrt(np.ones(n) if sample_weight is None else sample_weight)[:, None]
+    A = np.hstack([Z, np.ones((n, 1))]) if fit_intercept else Z
+    coefs, intercepts = [], []
+    for k, penalty in enumerate(np.broadcast_to(alpha, Y.shape[1])):
+        rows = np.hstack([np.sqrt(penalty) * np.eye(d), np.zeros((d, A.shape[1] - d))])
+        w = np.linalg.lstsq(np.vstack([root * A, rows]), np.concatenate([root[:, 0] * Y[:, k], np.zeros(d)]))[0]
+        coefs.append(w[:d])
+        intercepts.append(w[d] if fit_intercept else 0.0)
+    return np.array(coefs), np.array(intercepts)
+
+
+def same_partition(a, b):
+    """Whether two labellings of rows put the same rows together."""
+    return len(set(zip(a, b, strict=True))) == len(set(a)) == len(set(b))

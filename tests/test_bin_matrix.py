@@ -1,0 +1,190 @@
+"""BinMatrix: equal to its CSR in every respect, and a LinearOperator."""
+
+import pickle
+
+import numba
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, eigsh, lsqr, svds
+
+from binfeat import BinMatrix, RandomBinning, _bin_matrix, _memory
+
+pytestmark = pytest.mark.engine
+
+
+def matrix(rng, code_type=np.uint16, n_rows=300, sizes=(5, 1, 70, 12), missing=0.1, dtype=np.float64):
+    none = np.iinfo(code_type).max
+    codes = np.stack([rng.integers(0, size, n_rows) for size in sizes]).astype(code_type)
+    codes[rng.random(codes.shape) < missing] = none
+    return BinMatrix(codes, np.concatenate([[0], np.cumsum(sizes)]), dtype=dtype)
+
+
+def dense(Z):
+    out = np.zeros(Z.shape, Z.dtype)
+    for p, own in enumerate(Z.codes):
+        for i, code in enumerate(own):
+            if code != np.iinfo(own.dtype).max:
+                out[i, Z.offsets[p] + code] = 1 / np.sqrt(len(Z.codes))
+    return out
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("code_type", [np.uint16, np.uint32])
+def test_tocsr(rng, code_type, dtype, missing):
+    Z = matrix(rng, code_type, missing=missing, dtype=dtype)
+    csr = Z.tocsr()
+    np.testing.assert_array_equal(csr.toarray(), dense(Z))
+    assert csr.dtype == dtype
+    assert csr.has_sorted_indices
+    csr.has_canonical_format = False
+    csr.sum_duplicates()
+    assert csr.nnz == np.count_nonzero(Z.codes != np.iinfo(code_type).max)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("operand", [np.float32, np.float64, np.complex128, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("code_type", [np.uint16, np.uint32])
+def test_products(rng, code_type, dtype, operand, n_columns):
+    Z = matrix(rng, code_type, dtype=dtype)
+    csr = Z.tocsr()
+    W = (rng.normal(size=(Z.shape[1], n_columns)) * 9).astype(operand)
+    V = (rng.normal(size=(Z.shape[0], n_columns)) * 9).astype(operand)
+    if operand == np.complex128:
+        W, V = W + 1j, V * 1j
+    rtol = 1e-4 if np.float32 in (dtype, operand) else 1e-12
+    for got, expected in ((Z @ W, csr @ W), (Z.T @ V, csr.T @ V), (Z.H @ V, csr.T @ V)):
+        assert got.dtype == np.result_type(dtype, operand)
+        np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(Z @ W[:, 0], csr @ W[:, 0], rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(Z.T @ V[:, 0], csr.T @ V[:, 0], rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(Z @ np.asfortranarray(W), csr @ W, rtol=rtol, atol=rtol)
+
+
+def test_products_over_many_blocks_of_rows_and_threads(rng, threads):
+    Z = matrix(rng, n_rows=20_000)
+    W, V = rng.normal(size=(Z.shape[1], 2)), rng.normal(size=(Z.shape[0], 2))
+    forward, backward = Z @ W, Z.T @ V
+    np.testing.assert_allclose(forward, Z.tocsr() @ W, rtol=1e-12)
+    threads(1)
+    np.testing.assert_array_equal(Z @ W, forward)
+    np.testing.assert_array_equal(Z.T @ V, backward)
+    assert numba.get_num_threads() == 1
+
+
+def test_gram_diagonal(rng):
+    Z = matrix(rng)
+    np.testing.assert_allclose(Z.gram_diagonal(), np.square(dense(Z)).sum(axis=0), rtol=1e-12)
+    weights = rng.random(300)
+    np.testing.assert_allclose(Z.gram_diagonal(weights), weights @ np.square(dense(Z)), rtol=1e-12)
+
+
+def test_scipy_solvers(rng):
+    Z = matrix(rng, missing=0.0)
+    assert isinstance(Z, LinearOperator)
+    A = dense(Z)
+    b = rng.normal(size=300)
+    options = {"damp": 0.1, "atol": 1e-14, "btol": 1e-14}
+    np.testing.assert_allclose(lsqr(Z, b, **options)[0], lsqr(A, b, **options)[0], atol=1e-8)
+    np.testing.assert_allclose(
+        np.sort(svds(Z, k=3, random_state=0)[1]), np.linalg.svd(A, compute_uv=False)[2::-1], rtol=1e-8
+    )
+    top = eigsh(Z.T @ Z, k=1, v0=np.ones(Z.shape[1]))[0][0]
+    assert top == pytest.approx(np.linalg.norm(A, 2) ** 2, rel=1e-8)
+
+
+def test_rows(rng):
+    Z = matrix(rng)
+    A = dense(Z)
+    mask = rng.random(300) < 0.3
+    for rows in (slice(10, 50, 3), [5, 2, -1], mask, np.array([7]), slice(0, 0)):
+        np.testing.assert_array_equal(dense(Z[rows]), A[rows])
+        np.testing.assert_array_equal(dense(Z[rows, ...]), A[rows])
+        np.testing.assert_array_equal(dense(Z[rows, :]), A[rows])
+    np.testing.assert_array_equal(dense(Z[3]), A[3:4])
+    assert len(Z) == 300
+    with pytest.raises(IndexError, match="indexed by rows only"):
+        Z[:, 3]
+    with pytest.raises(IndexError):
+        Z[[300]]
+    with pytest.raises(IndexError):
+        Z.take([300])
+
+
+@pytest.mark.parametrize("copy", [lambda Z: pickle.loads(pickle.dumps(Z)), lambda Z: Z.take(np.arange(len(Z)))])
+def test_copies_reproduce_every_array(rng, copy):
+    Z = matrix(rng, dtype=np.float32)
+    other = copy(Z)
+    np.testing.assert_array_equal(other.codes, Z.codes)
+    np.testing.assert_array_equal(other.offsets, Z.offsets)
+    assert (other.dtype, other.codes.dtype, other.shape) == (Z.dtype, Z.codes.dtype, Z.shape)
+    assert (other.tocsr() != Z.tocsr()).nnz == 0
+
+
+def test_type_of_codes(rng):
+    assert _bin_matrix.code_dtype(65_535) == np.uint16
+    assert _bin_matrix.code_dtype(65_536) == np.uint32
+    X = np.arange(65_536.0).reshape(-1, 1)
+    for n, expected in ((65_535, np.uint16), (65_536, np.uint32)):
+        binning = RandomBinning(kernel="hat", gamma=1e9, n_grids=1, output="codes", random_state=0)
+        with pytest.warns(UserWarning, match="too fine"):
+            Z = binning.fit_transform(X[:n])
+        assert Z.codes.dtype == expected
+        assert Z.nbytes == n * np.dtype(expected).itemsize + 16
+        np.testing.assert_array_equal(np.sort(Z.codes[0]), np.arange(n))
+        assert binning.encode(X[:n] + 1e7).codes.min() == np.iinfo(expected).max
+
+
+def test_indices_grow_to_int64_when_they_must():
+    Z = BinMatrix(np.zeros((2, 3), np.uint32), [0, 2**31, 2**31 + 5])
+    csr = Z.tocsr()
+    assert csr.indices.dtype == csr.indptr.dtype == np.int64
+    assert csr.shape == (3, 2**31 + 5)
+    np.testing.assert_array_equal(csr.indices[:2], [0, 2**31])
+    assert BinMatrix(np.zeros((2, 3), np.uint32), [0, 2**31 - 9, 2**31 - 1]).tocsr().indices.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros((2, 3), np.int64), [0, 1, 2]), "codes must be a uint16 or uint32 array"),
+        ((np.zeros(3, np.uint16), [0, 1]), "codes must be a uint16 or uint32 array"),
+        ((np.zeros((0, 3), np.uint16), [0]), "codes must be a uint16 or uint32 array"),
+        ((np.zeros((2, 3), np.uint16), [0, 1]), "offsets must be 3 rising integers"),
+        ((np.zeros((2, 3), np.uint16), [1, 2, 3]), "offsets must be 3 rising integers"),
+        ((np.zeros((2, 3), np.uint16), [0, 2, 1]), "offsets must be 3 rising integers"),
+        ((np.full((1, 3), 4, np.uint16), [0, 4]), "codes of grid 0 must be below 4, or 65535"),
+        ((np.zeros((1, 3), np.uint16), [0, 0]), "codes of grid 0 must be below 0, or"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        BinMatrix(*arguments)
+
+
+def test_bad_type_and_shapes(rng):
+    with pytest.raises(ValueError, match="dtype must be float32 or float64"):
+        BinMatrix(np.zeros((1, 3), np.uint16), [0, 1], dtype=np.int32)
+    Z = matrix(rng)
+    with pytest.raises(ValueError, match="dimension mismatch"):
+        Z @ np.ones(3)
+    with pytest.raises(ValueError, match="dimension mismatch"):
+        Z.T @ np.ones(3)
+
+
+def test_no_column_at_all():
+    Z = BinMatrix(np.full((2, 3), 65_535, np.uint16), [0, 0, 0])
+    assert Z.tocsr().shape == (3, 0)
+    np.testing.assert_array_equal(Z @ np.empty((0, 2)), np.zeros((3, 2)))
+
+
+def test_csr_larger_than_memory_is_refused(rng, monkeypatch):
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 1000)
+    with pytest.raises(MemoryError, match=r"the CSR matrix needs about [\d,]+ bytes.*output='codes'"):
+        matrix(rng).tocsr()
+
+
+def test_sparse_types(rng):
+    assert isinstance(matrix(rng).tocsr(), sparse.csr_matrix)

@@ -1,0 +1,133 @@
+"""When kernels run in parallel: the lock, forks, and the number of threads."""
+
+import multiprocessing
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+import pytest
+
+from binfeat import RandomBinning, _memory
+from binfeat._engine import policy
+
+pytestmark = pytest.mark.engine
+
+
+def test_thread_count(threads):
+    available = numba.config.NUMBA_NUM_THREADS
+    assert policy.thread_count(None) == numba.get_num_threads()
+    assert policy.thread_count(1) == 1
+    assert policy.thread_count(10_000) == available
+    assert policy.thread_count(-1) == available
+    assert policy.thread_count(-10_000) == 1
+    threads(1)
+    assert policy.thread_count(None) == 1
+    with pytest.raises(ValueError, match=r"n_jobs must be None, .* got 0"):
+        policy.thread_count(0)
+
+
+def test_number_of_threads_is_restored(rng, threads):
+    threads(1)
+    RandomBinning(n_jobs=2, n_grids=3, gamma=0.1).fit(rng.normal(size=(50, 2)))
+    assert numba.get_num_threads() == 1
+
+
+def test_serial_twin_runs_while_the_lock_is_taken(rng):
+    X = rng.normal(size=(2000, 3))
+    expected = RandomBinning(n_grids=5, gamma=0.1, random_state=0).fit_transform(X)
+    assert policy._pool.enter()
+    try:
+        assert not policy._pool.enter()
+        Z = RandomBinning(n_grids=5, gamma=0.1, random_state=0).fit_transform(X)
+    finally:
+        policy._pool.leave()
+    assert (expected != Z).nnz == 0
+
+
+def test_many_python_threads(rng):
+    X = rng.normal(size=(3000, 4))
+    expected = RandomBinning(n_grids=8, gamma=0.1, random_state=0).fit_transform(X)
+    barrier = threading.Barrier(8)
+
+    def work(_):
+        barrier.wait()
+        return [RandomBinning(n_grids=8, gamma=0.1, random_state=0).fit_transform(X) for _ in range(5)]
+
+    with ThreadPoolExecutor(8) as pool:
+        for results in pool.map(work, range(8)):
+            assert all((expected != Z).nnz == 0 for Z in results)
+
+
+def transform_in_child(binning, X, queue):
+    queue.put(binning.transform(X).indices)
+
+
+@pytest.mark.skipif(not hasattr(multiprocessing, "get_context") or sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_forked_child_runs_serial(rng):
+    X = rng.normal(size=(2000, 3))
+    binning = RandomBinning(n_grids=5, gamma=0.1, random_state=0).fit(X)
+    expected = binning.transform(X).indices
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=transform_in_child, args=(binning, X, queue))
+    child.start()
+    np.testing.assert_array_equal(queue.get(timeout=120), expected)
+    child.join(timeout=60)
+    assert child.exitcode == 0
+
+
+def test_after_fork_only_if_threads_were_used():
+    pool = policy._Pool()
+    pool.after_fork()
+    assert pool.enter()
+    pool.leave()
+    pool.after_fork()
+    assert not pool.enter()
+
+
+def test_compiles_without_cache_where_there_is_none(monkeypatch):
+    def njit(**options):
+        if options.pop("cache", False):
+            raise RuntimeError("cannot cache function: no locator available")
+        return lambda function: (function, options)
+
+    monkeypatch.setattr(policy.numba, "njit", njit)
+    function, options = policy.jit(abs)
+    assert function is abs
+    assert options["nogil"]
+
+
+def test_works_without_any_place_for_a_cache(tmp_path):
+    code = (
+        "import numba.core.caching as caching\n"
+        "for owner in vars(caching).values():\n"
+        "    if hasattr(owner, '_locator_classes'):\n"
+        "        owner._locator_classes = []\n"
+        "from numba import njit\n"
+        "import numpy as np\n"
+        "from binfeat._engine.policy import jit\n"
+        "@jit\n"
+        "def double(x):\n"
+        "    return 2 * x\n"
+        "print(double(21.0))\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == "42.0", run.stderr
+
+
+def test_memory_limit():
+    limit = _memory.memory_limit()
+    assert limit is None or limit > 2**20
+
+
+def test_memory_limit_unknown(monkeypatch):
+    monkeypatch.setattr(_memory, "_CGROUP_LIMITS", ("/nowhere",))
+    monkeypatch.delattr(_memory.os, "sysconf", raising=False)
+    assert _memory.memory_limit() is None
+    _memory.require_memory(2**80, "this", "that")

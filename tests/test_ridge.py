@@ -1,0 +1,206 @@
+"""Ridge machines against dense least squares and scikit-learn."""
+
+import naive
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge, RidgeClassifier
+
+from binfeat import BinMatrix, CGRidge, CGRidgeClassifier
+
+
+def problem(rng, n, d, rank=None, targets=1, empty=False, constant=False):
+    Z = rng.normal(size=(n, d)) if rank is None else rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d))
+    if empty:
+        Z[:, ::3] = 0
+    Z += 2.0
+    Y = Z @ rng.normal(size=(d, targets)) + rng.normal(size=(n, targets))
+    return Z, np.full((n, targets), 3.5) if constant else Y
+
+
+PROBLEMS = {
+    "tall": {"n": 80, "d": 12},
+    "wide": {"n": 15, "d": 60},
+    "square": {"n": 30, "d": 30},
+    "rank deficient": {"n": 60, "d": 20, "rank": 5},
+    "empty columns": {"n": 60, "d": 20, "empty": True},
+    "constant target": {"n": 60, "d": 10, "constant": True},
+    "several targets": {"n": 70, "d": 15, "targets": 4},
+    "one column": {"n": 20, "d": 1},
+    "one row": {"n": 1, "d": 5},
+}
+FORMS = {
+    "dense": np.asarray,
+    "fortran": np.asfortranarray,
+    "csr": sparse.csr_array,
+    "operator": aslinearoperator,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_against_dense_least_squares(rng, name, fit_intercept, weighted, form):
+    Z, Y = problem(rng, **PROBLEMS[name])
+    weights = rng.integers(0, 4, len(Z)) + (np.arange(len(Z)) == 0) if weighted else None
+    coef, intercept = naive.ridge(Z, Y, 0.7, weights, fit_intercept)
+    machine = CGRidge(alpha=0.7, fit_intercept=fit_intercept, tol=1e-12, max_iter=2000)
+    machine.fit(FORMS[form](Z), Y, sample_weight=weights)
+    np.testing.assert_allclose(machine.coef_, coef, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(machine.intercept_, intercept, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(machine.predict(FORMS[form](Z)), Z @ coef.T + intercept, rtol=1e-6, atol=1e-6)
+    assert machine.n_iter_ >= 1
+    assert machine.status_ == "converged"
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_against_sklearn(rng, fit_intercept):
+    Z, Y = problem(rng, 100, 20, targets=3)
+    weights = rng.random(100)
+    alpha = [0.1, 1.0, 10.0]
+    exact = Ridge(alpha=alpha, solver="cholesky", fit_intercept=fit_intercept).fit(Z, Y, sample_weight=weights)
+    ours = CGRidge(alpha=alpha, tol=1e-12, fit_intercept=fit_intercept).fit(Z, Y, sample_weight=weights)
+    np.testing.assert_allclose(ours.coef_, exact.coef_, rtol=1e-6)
+    np.testing.assert_allclose(ours.intercept_, exact.intercept_, rtol=1e-6, atol=1e-9)
+    assert ours.score(Z, Y) == pytest.approx(exact.score(Z, Y))
+
+
+def binning_matrix(rng, dtype=np.float64):
+    sizes = [9, 4, 30]
+    codes = np.stack([rng.integers(0, size, 200) for size in sizes]).astype(np.uint16)
+    codes[0, :20] = 65_535
+    return BinMatrix(codes, np.cumsum([0, *sizes]), dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_bin_matrix_equals_csr_and_dense(rng, dtype, fit_intercept):
+    Z, Y, weights = binning_matrix(rng, dtype), rng.normal(size=(200, 2)), rng.random(200)
+    machines = [
+        CGRidge(alpha=0.3, tol=1e-6, fit_intercept=fit_intercept).fit(form, Y, sample_weight=weights)
+        for form in (Z, Z.tocsr(), Z.tocsr().toarray())
+    ]
+    assert machines[0].coef_.dtype == dtype
+    for other in machines[1:]:
+        np.testing.assert_allclose(machines[0].coef_, other.coef_, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(machines[0].predict(Z), other.predict(Z.tocsr()), rtol=1e-4, atol=1e-5)
+
+
+def test_same_coefficients_for_any_number_of_threads(rng, threads):
+    codes = rng.integers(0, 500, size=(6, 20_000)).astype(np.uint16)
+    Z = BinMatrix(codes, np.arange(7) * 500)
+    y = rng.normal(size=(20_000, 3))
+    expected = CGRidge(tol=1e-4).fit(Z, y)
+    threads(1)
+    other = CGRidge(tol=1e-4).fit(Z, y)
+    np.testing.assert_array_equal(other.coef_, expected.coef_)
+    np.testing.assert_array_equal(other.intercept_, expected.intercept_)
+    assert other.n_iter_ == expected.n_iter_
+
+
+def test_weights_are_repetitions(rng):
+    Z, Y = problem(rng, 40, 8)
+    weights = rng.integers(0, 4, 40)
+    a = CGRidge(tol=1e-12).fit(Z, Y, sample_weight=weights)
+    b = CGRidge(tol=1e-12).fit(np.repeat(Z, weights, axis=0), np.repeat(Y, weights, axis=0))
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-8)
+
+
+def test_shapes_follow_the_target(rng):
+    Z, Y = problem(rng, 40, 8)
+    one, column = CGRidge().fit(Z, Y.ravel()), CGRidge().fit(Z, Y)
+    assert one.coef_.shape == (8,)
+    assert np.ndim(one.intercept_) == 0
+    assert one.predict(Z).shape == (40,)
+    assert column.coef_.shape == (1, 8)
+    assert column.predict(Z).shape == (40, 1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kind", ["int", "str"])
+def test_classifier_against_sklearn(rng, n_classes, kind):
+    Z, _ = problem(rng, 120, 10)
+    labels = np.digitize(Z[:, 0] + Z[:, 1] ** 2 / 4, [4.0, 5.0, 6.0][: n_classes - 1])
+    y = labels * 3 if kind == "int" else np.array(["ash", "beech", "cedar", "fir"])[labels]
+    exact = RidgeClassifier(alpha=2.0, solver="cholesky").fit(Z, y)
+    ours = CGRidgeClassifier(alpha=2.0, tol=1e-12).fit(Z, y)
+    np.testing.assert_allclose(ours.coef_, np.atleast_2d(exact.coef_), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(ours.decision_function(Z), exact.decision_function(Z), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(ours.predict(Z), exact.predict(Z))
+    np.testing.assert_array_equal(ours.classes_, exact.classes_)
+
+
+def test_unfinished_solve_warns_and_keeps_its_iterate(rng):
+    Z, Y = problem(rng, 60, 30)
+    machine = CGRidge(alpha=1e-6, tol=1e-12, max_iter=2)
+    with pytest.warns(
+        ConvergenceWarning, match=r"after 2 iterations with status 'max_iter' .*relative residual.*Raise"
+    ):
+        machine.fit(Z, Y)
+    assert (machine.n_iter_, machine.status_) == (2, "max_iter")
+    assert machine.score(Z, Y) > 0.5
+
+
+def test_breakdown_is_said():
+    class Wrong(LinearOperator):
+        """An operator whose transpose is not its transpose."""
+
+        def __init__(self):
+            super().__init__(np.float64, (5, 5))
+
+        def _matmat(self, W):
+            return W
+
+        def _rmatmat(self, V):
+            return -V
+
+    with pytest.warns(ConvergenceWarning, match="status 'breakdown'.*not positive definite"):
+        machine = CGRidge(alpha=0.0, fit_intercept=False).fit(Wrong(), np.arange(5.0))
+    assert machine.status_ == "breakdown"
+    assert np.isfinite(machine.coef_).all()
+
+
+Z0, y0 = np.arange(12.0).reshape(6, 2) ** 2, np.arange(6.0)
+BAD = [
+    (CGRidge(alpha=-1.0), {}, ValueError, "alpha must be finite and non-negative"),
+    (CGRidge(alpha=np.nan), {}, ValueError, "alpha must be finite and non-negative"),
+    (CGRidge(alpha=[1.0, 2.0]), {}, ValueError, "alpha must be a number or one number per target, 1"),
+    (CGRidge(alpha="much"), {}, ValueError, "alpha must be a number"),
+    (CGRidge(tol=-1), {}, ValueError, "tol must be finite and at least 0"),
+    (CGRidge(tol="small"), {}, TypeError, "tol must be a number"),
+    (CGRidge(max_iter=0), {}, ValueError, "max_iter must be at least 1"),
+    (CGRidge(), {"y": np.array([0, 1, np.nan, 3, 4, 5])}, ValueError, "y contains NaN"),
+    (CGRidge(), {"y": None}, ValueError, "requires y to be passed"),
+    (CGRidge(), {"y": np.arange(5)}, ValueError, "inconsistent numbers of samples"),
+    (CGRidge(), {"y": np.zeros((6, 1, 1))}, ValueError, "dim 3|1-d or 2-d"),
+    (CGRidge(), {"sample_weight": -np.ones(6)}, ValueError, "sample_weight must be finite and non-negative"),
+    (CGRidge(), {"sample_weight": np.zeros(6)}, ValueError, "sample_weight is zero for every row"),
+    (CGRidge(), {"sample_weight": np.ones(5)}, ValueError, "sample_weight must have one value per row"),
+    (CGRidge(), {"X": np.full((6, 2), np.nan)}, ValueError, "X contains NaN"),
+    (CGRidgeClassifier(), {"y": np.ones(6)}, ValueError, "at least two classes, got one class: "),
+    (CGRidgeClassifier(), {"y": y0 + 0.5}, ValueError, "Unknown label type"),
+    (CGRidgeClassifier(), {"y": y0[:5]}, ValueError, "inconsistent numbers of samples"),
+]
+
+
+@pytest.mark.parametrize(("machine", "changed", "error", "message"), BAD)
+def test_bad_input(machine, changed, error, message):
+    with pytest.raises(error, match=message):
+        machine.fit(**({"X": Z0, "y": y0} | changed))
+
+
+def test_operators_are_checked_for_width(rng):
+    Z = binning_matrix(rng)
+    machine = CGRidge().fit(Z, rng.normal(size=200))
+    assert machine.n_features_in_ == Z.shape[1]
+    with pytest.raises(ValueError, match="X has 3 features, but CGRidge is expecting 43"):
+        machine.predict(aslinearoperator(np.ones((2, 3))))
+
+
+def test_integer_targets_and_scalar_weight():
+    a = CGRidge(tol=1e-12).fit(Z0, np.arange(6), sample_weight=2.0)
+    b = CGRidge(tol=1e-12, alpha=0.5).fit(Z0, y0)
+    np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-8)

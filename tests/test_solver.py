@@ -1,0 +1,112 @@
+"""Conjugate gradients alone: stopping, freezing, restarting."""
+
+import numpy as np
+import pytest
+
+from binfeat._engine import vectors
+from binfeat._solver import pcg
+
+pytestmark = pytest.mark.engine
+
+
+def spd(rng, n=40, condition=1e3):
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    return Q * np.geomspace(1, condition, n) @ Q.T
+
+
+def solve(A, B, **options):
+    options = {"tol": 1e-10, "max_iter": 500} | options
+    diagonal = options.pop("diagonal", np.diag(A)[:, None].copy())
+    return pcg.solve(lambda X, columns: A @ X, B, diagonal, **options)
+
+
+def test_solution_and_history(rng):
+    A, B = spd(rng), rng.normal(size=(40, 3))
+    result = solve(A, B)
+    np.testing.assert_allclose(result.solution, np.linalg.solve(A, B), rtol=1e-6)
+    assert result.status == "converged"
+    assert result.advice == ""
+    assert result.residuals.shape == (result.n_iter + 1, 3)
+    np.testing.assert_allclose(result.residuals[0], 1.0)
+    assert (result.residuals[-1] <= 1e-10).all()
+
+
+def test_true_residual_is_refreshed(rng):
+    """After more than 50 iterations the reported residual is that of the solution."""
+    A, B = spd(rng, 120, condition=1e6), rng.normal(size=(120, 1))
+    result = solve(A, B, tol=1e-9)
+    assert result.n_iter > 50
+    inverse = 1 / np.diag(A)[:, None]
+    residual = B - A @ result.solution
+    true = np.sqrt((residual**2 * inverse).sum() / (B**2 * inverse).sum())
+    assert true == pytest.approx(result.residuals[-1, 0], rel=0.1)
+
+
+def test_finished_columns_are_frozen(rng):
+    A = spd(rng)
+    easy = A @ np.eye(40)[0]
+    B = np.stack([np.zeros(40), easy, rng.normal(size=40)], axis=1)
+    widths = []
+
+    def apply(X, columns):
+        widths.append(X.shape[1])
+        np.testing.assert_array_equal(columns, np.arange(3)[-X.shape[1] :])
+        return A @ X
+
+    result = pcg.solve(apply, B, np.diag(A)[:, None].copy(), tol=1e-8, max_iter=500)
+    assert widths[0] == 2
+    assert widths == sorted(widths, reverse=True)
+    np.testing.assert_allclose(result.solution, np.linalg.solve(A, B), atol=1e-6)
+
+
+def test_columns_with_their_own_systems(rng):
+    A, B = spd(rng), rng.normal(size=(40, 2))
+    shifts = np.array([0.5, 50.0])
+    diagonal = np.diag(A)[:, None] + shifts
+    result = pcg.solve(lambda X, c: A @ X + X * shifts[c], B, diagonal, tol=1e-10, max_iter=300)
+    for k, shift in enumerate(shifts):
+        np.testing.assert_allclose(result.solution[:, k], np.linalg.solve(A + shift * np.eye(40), B[:, k]), rtol=1e-6)
+
+
+def test_start(rng):
+    A, B = spd(rng), rng.normal(size=(40, 2))
+    exact = np.linalg.solve(A, B)
+    assert solve(A, B, start=exact).n_iter == 1
+    near = solve(A, B, start=exact + 1e-6 * rng.normal(size=(40, 2)))
+    assert near.n_iter < solve(A, B).n_iter
+    np.testing.assert_allclose(near.solution, exact, rtol=1e-6)
+    zero = solve(A, np.zeros((40, 1)), start=np.ones((40, 1)))
+    np.testing.assert_array_equal(zero.solution, 0)
+
+
+def test_statuses(rng):
+    A, B = spd(rng), rng.normal(size=(40, 1))
+    assert solve(A, B, max_iter=3).status == "max_iter"
+    assert "max_iter" in solve(A, B, max_iter=3).advice
+    broken = solve(-A, B, diagonal=np.ones((40, 1)))
+    assert broken.status == "breakdown"
+    np.testing.assert_array_equal(broken.solution, 0)
+
+
+def test_zero_of_the_diagonal_leaves_its_unknown(rng):
+    A, B = np.diag([2.0, 0.0, 4.0]), np.array([[1.0], [0.0], [1.0]])
+    np.testing.assert_allclose(solve(A, B).solution.ravel(), [0.5, 0.0, 0.25])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vector_kernels(rng, dtype):
+    n = 2 * vectors.BLOCK + 100
+    a, b, x, r = (rng.normal(size=(n, 2)).astype(dtype) for _ in range(4))
+    rtol = 1e-10
+    np.testing.assert_allclose(pcg.column_dots(a, b), (a.astype(float) * b).sum(axis=0), rtol=rtol, atol=1e-9)
+    for inverse in (rng.random((n, 1)).astype(dtype), rng.random((n, 2)).astype(dtype)):
+        step, partial = np.array([0.5, -0.25]), np.empty((3, 2))
+        solution, residual, direction = x.copy(), r.copy(), a.copy()
+        vectors.advance(step, direction, b, inverse, solution, residual, partial)
+        tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype == np.float32 else {"rtol": rtol, "atol": 1e-12}
+        np.testing.assert_allclose(solution, x + step * a, **tolerance)
+        np.testing.assert_allclose(residual, r - step * b, **tolerance)
+        expected = (residual.astype(float) ** 2 * inverse).sum(axis=0)
+        np.testing.assert_allclose(partial.sum(axis=0), expected, rtol=1e-6)
+        vectors.redirect(step, residual, inverse, direction)
+        np.testing.assert_allclose(direction, inverse * residual + step * a, **tolerance)
