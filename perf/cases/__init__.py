@@ -1,0 +1,1 @@
+"""One module per case, with `run(quick)`, which returns the rows of its table."""

@@ -1,0 +1,130 @@
+"""RandomBinning on Forest Cover and on CSR: against NumPy and RandomTreesEmbedding; memory, first call, import."""
+
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+from sklearn.ensemble import RandomTreesEmbedding
+
+from binfeat import BinMatrix, RandomBinning, _bins, binning
+from binfeat._grids import Grids
+from perf import numpy_binning
+from perf.data import forest_cover_hand_widths
+from perf.measure import interleave, new_process, peak_memory, stages, stopwatch
+from perf.record import Row
+
+N_GRIDS = 50
+QUICK_ROWS = 40_000
+SMALL_ROWS = 30_000  # fewer would be too few for the hand widths, and warned of
+SPARSE_GAMMA = 0.2  # gives about 4,500 bins a grid on the sparse table
+
+_STAGES = {
+    "input checks": (binning, "validate_data"),
+    "draw grids": (Grids, "draw"),
+    "hash": (Grids, "hash"),
+    "insert": (_bins, "insert"),
+    "grow tables": (_bins._GrowingTables, "_make_room"),
+    "rank": (binning, "rank_bins"),
+    "recode": (binning, "recode"),
+    "CSR": (BinMatrix, "tocsr"),
+}
+
+
+def run(quick):
+    n_rows = QUICK_ROWS if quick else None
+    X, gamma = forest_cover_hand_widths(n_rows)
+    ours = RandomBinning(gamma=gamma, n_grids=N_GRIDS, random_state=0)
+    return [
+        *_against_references(ours, X, quick),
+        *_sparse_input(quick),
+        _memory(ours, X, n_rows),
+        *_new_processes(quick),
+        *_breakdown(ours, X, quick),
+    ]
+
+
+def _against_references(ours, X, quick):
+    ours.fit(X)
+    _require_same_bins(ours, X[:SMALL_ROWS])
+    trees = RandomTreesEmbedding(n_estimators=N_GRIDS, max_depth=10, n_jobs=2, random_state=0).fit(X[:50_000])
+    calls = {
+        "fit_transform": partial(ours.fit_transform, X),
+        "transform": partial(ours.transform, X),
+        "trees": partial(trees.transform, X),
+        "dot": partial(numpy_binning.fit_transform, X, ours._grids, numpy_binning.hash_whole),
+        "inputs": partial(numpy_binning.fit_transform, X, ours._grids, numpy_binning.hash_by_input),
+    }
+    repeats = {"fit_transform": 7, "transform": 7, "trees": 4, "dot": 1, "inputs": 2}
+    if quick:
+        repeats = {**dict.fromkeys(calls, 3), "dot": 1}
+    times = interleave({name: stopwatch(call) for name, call in calls.items()}, repeats)
+    row_grids = X.shape[0] * N_GRIDS / times["fit_transform"].best / 1e6
+    return [
+        Row("fit_transform / NumPy, integer dot", times["fit_transform"], times["dot"], (">=", 25)),
+        Row("fit_transform / NumPy, input by input", times["fit_transform"], times["inputs"], (">=", 25)),
+        Row("fit_transform / RandomTreesEmbedding.transform", times["fit_transform"], times["trees"], (">=", 6)),
+        Row("transform / RandomTreesEmbedding.transform", times["transform"], times["trees"], (">=", 6)),
+        Row("fit_transform, row-grids a second", row_grids, reach=(">=", 60), unit="M"),
+    ]
+
+
+def _require_same_bins(ours, X):
+    Z = RandomBinning(**ours.get_params()).fit_transform(X)
+    for hashes_of in (numpy_binning.hash_whole, numpy_binning.hash_by_input):
+        reference = numpy_binning.fit_transform(X, ours._grids, hashes_of)
+        counts, expected = (np.sort(np.bincount(matrix.indices)) for matrix in (Z, reference))
+        if not np.array_equal(counts, expected):
+            raise RuntimeError(f"{hashes_of.__name__} finds other bins than RandomBinning: nothing to compare.")
+
+
+def _sparse_input(quick):
+    rows = sparse.random(20_000, 1_000, density=0.01, format="csr", random_state=0)
+    dense = rows.toarray()
+    ours = RandomBinning(gamma=SPARSE_GAMMA, n_grids=100, random_state=0).fit(rows)
+    calls = {
+        "hash CSR": partial(ours._grids.hash, rows),
+        "hash dense": partial(ours._grids.hash, dense),
+        "CSR": partial(ours.fit_transform, rows),
+        "dense": partial(ours.fit_transform, dense),
+    }
+    times = interleave({name: stopwatch(call) for name, call in calls.items()}, 3 if quick else 9)
+    return [
+        Row("CSR input / dense, hashing", times["hash CSR"], times["hash dense"], (">=", 10)),
+        Row("CSR input / dense, fit_transform", times["CSR"], times["dense"], (">=", 5)),
+        Row("CSR input, bins a grid", ours.kappa_, unit="bins"),
+    ]
+
+
+def _memory(ours, X, n_rows):
+    Z = ours.fit_transform(X)
+    own = sum(part.nbytes for part in (Z.data, Z.indices, Z.indptr))
+    peak = peak_memory(_prepare_memory, n_rows)
+    return Row("peak memory beyond X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.5), "MB")
+
+
+def _prepare_memory(n_rows):
+    X, gamma = forest_cover_hand_widths(n_rows)
+    ours = RandomBinning(gamma=gamma, n_grids=N_GRIDS, random_state=0)
+    ours.fit_transform(X[:SMALL_ROWS])
+    return partial(ours.fit_transform, X)
+
+
+def _new_processes(quick):
+    table = "import numpy as np; X = np.random.default_rng(0).normal(size=(1_000, 10))"
+    timers = {
+        "ours": new_process("import binfeat; binfeat.RandomBinning; binfeat.CGRidge"),
+        "sklearn": new_process("import sklearn.linear_model"),
+        "first": new_process("RandomBinning().fit_transform(X)", f"{table}; from binfeat import RandomBinning"),
+        "import and first": new_process("from binfeat import RandomBinning; RandomBinning().fit_transform(X)", table),
+    }
+    times = interleave(timers, 3 if quick else 9)
+    return [
+        Row("import / sklearn.linear_model", times["ours"], times["sklearn"], ("<=", 1.3)),
+        Row("first call in a new process", times["first"], reach=("<=", 0.3)),
+        Row("import and first call", times["import and first"]),
+    ]
+
+
+def _breakdown(ours, X, quick):
+    seconds = stages(partial(ours.fit_transform, X), _STAGES, 2 if quick else 5)
+    return [Row(f"fit_transform: {stage}", own) for stage, own in seconds.items()]

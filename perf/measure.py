@@ -1,0 +1,163 @@
+"""Seconds in interleaved rounds, of stages and in new processes; peak memory."""
+
+import functools
+import gc
+import multiprocessing
+import statistics
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from unittest import mock
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of every round."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def best(self):
+        return min(self.seconds)
+
+    @property
+    def spread(self):
+        """Median over minimum."""
+        return statistics.median(self.seconds) / self.best
+
+
+def stopwatch(call):
+    """Timer of a call: a function that runs it once and returns its seconds."""
+
+    def seconds():
+        gc.collect()
+        start = perf_counter()
+        _result = call()  # held, so that its release is not timed
+        return perf_counter() - start
+
+    return seconds
+
+
+def new_process(statement, setup="pass"):
+    """Timer of a statement in a new interpreter; neither its start nor `setup` is timed."""
+    script = (
+        f"from time import perf_counter\n{setup}\nstart = perf_counter()\n{statement}\nprint(perf_counter() - start)"
+    )
+
+    def seconds():
+        done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+        return float(done.stdout.splitlines()[-1])
+
+    return seconds
+
+
+def interleave(timers, repeats):
+    """Run timers in rounds, so that a slow minute of the machine falls on all of them.
+
+    Parameters
+    ----------
+    timers : dict of str to callable
+        Each returns the seconds of one run; see `stopwatch` and `new_process`.
+    repeats : int or dict of str to int
+        Runs of each. Fewer are spread over the rounds. What runs more than once also runs once before, unmeasured.
+
+    Returns
+    -------
+    times : dict of str to Times
+    """
+    if isinstance(repeats, int):
+        repeats = dict.fromkeys(timers, repeats)
+    for name, timer in timers.items():
+        if repeats[name] > 1:
+            timer()
+    rounds = max(repeats[name] for name in timers)
+    seconds = {name: [] for name in timers}
+    for done in range(rounds):
+        for name, timer in timers.items():
+            if (done + 1) * repeats[name] // rounds > done * repeats[name] // rounds:
+                seconds[name].append(timer())
+    return {name: Times(tuple(own)) for name, own in seconds.items()}
+
+
+def stages(call, functions, repeats):
+    """Where a call's time goes.
+
+    Parameters
+    ----------
+    call : callable
+    functions : dict of str to (object, str)
+        For each stage, the module or class and the name there of the function it consists of. No stage
+        may call another.
+    repeats : int
+
+    Returns
+    -------
+    seconds : dict of str to float
+        Of each stage, and of the "rest", in the fastest run.
+    """
+    call()
+    return min((_stages_once(call, functions) for _ in range(repeats)), key=lambda seconds: sum(seconds.values()))
+
+
+def _stages_once(call, functions):
+    seconds = dict.fromkeys(functions, 0.0)
+    with ExitStack() as stack:
+        for stage, (owner, name) in functions.items():
+            watched = _add_seconds(getattr(owner, name), stage, seconds)
+            stack.enter_context(mock.patch.object(owner, name, watched))
+        total = stopwatch(call)()
+    return {**seconds, "rest": total - sum(seconds.values())}
+
+
+def _add_seconds(function, stage, seconds):
+    @functools.wraps(function)
+    def watched(*arguments, **keywords):
+        start = perf_counter()
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            seconds[stage] += perf_counter() - start
+
+    return watched
+
+
+def peak_memory(prepare, *arguments):
+    """Most bytes that a call holds, in a new process, beyond those held before it.
+
+    Parameters
+    ----------
+    prepare : function of a module
+        Loads the input, runs the call once on a small one so that all is imported and compiled, and
+        returns the call.
+    *arguments
+        Of `prepare`.
+
+    Returns
+    -------
+    n_bytes : int or None
+        None where the system does not say: it takes Linux's /proc.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        return process.submit(_peak_here, prepare, arguments).result()
+
+
+def _peak_here(prepare, arguments):
+    call = prepare(*arguments)
+    gc.collect()
+    try:
+        Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to what is held now
+    except OSError:
+        return None
+    before = _peak_so_far()
+    _result = call()
+    return _peak_so_far() - before
+
+
+def _peak_so_far():
+    # Not getrusage's ru_maxrss: a child starts with its parent's.
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
