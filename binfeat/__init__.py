@@ -1,7 +1,6 @@
 """Random binning features and sparse ridge machines: kernel accuracy at linear cost."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,9 +11,9 @@ if TYPE_CHECKING:
     from binfeat.ridge import CGRidge as CGRidge
     from binfeat.ridge import CGRidgeClassifier as CGRidgeClassifier
 
-__version__ = version("binfeat")
+__version__: str
 
-# Imported on first use, so that `import binfeat` waits for neither Numba nor scikit-learn.
+# Found on first use, so that `import binfeat` waits for neither Numba nor scikit-learn.
 _HOMES = {
     "BinMatrix": "_bin_matrix",
     "CGRidge": "ridge",
@@ -28,6 +27,8 @@ __all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name):
+    if name == "__version__":
+        return import_module("importlib.metadata").version("binfeat")
     if name not in _HOMES:
         raise AttributeError(f"module 'binfeat' has no attribute {name!r}")
     home = _HOMES[name]

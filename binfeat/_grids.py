@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from binfeat._engine.bins import FLAGS, STRIDE, hash_dense, hash_sparse
+from binfeat._engine.bins import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
 from binfeat._engine.policy import thread_count
 
 _PITCH, _SHIFT, _KEYS = range(3)  # the purposes of a grid's random streams
@@ -13,7 +13,7 @@ _SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit differe
 _LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
 
 _MOST_ROWS = 2**19  # rows hashed before their bins are looked up: as many as possible, for the tables' sake
-_HASH_BYTES = 2**28  # memory for those hashes
+_HASH_BYTES = 2**26  # memory for those hashes, used again and again
 _LOAD_BYTES = 2**22  # rows converted to float64 at a time
 
 
@@ -82,26 +82,28 @@ class Grids:
     def arrays(self):
         return self.scale, self.shift, self.keys, self.nan_keys
 
-    def hash(self, X, n_jobs=None):
+    def hash(self, X, n_jobs=None, out=None):
         """Hash each row in each grid.
 
         Parameters
         ----------
         X : ndarray or CSR of shape (n_rows, n_inputs)
         n_jobs : int, default=None
+        out : ndarray of shape (n_grids, n_rows), uint64, default=None
+            Where the hashes go; None makes a new array.
 
         Returns
         -------
         hashes : ndarray of shape (n_grids, n_rows), uint64
         """
-        hashes = np.empty((len(self), X.shape[0]), np.uint64)
+        hashes = np.empty((len(self), X.shape[0]), np.uint64) if out is None else out
         fill = self._hash_sparse if sparse.issparse(X) else self._hash_dense
         fill(X, hashes, n_jobs)
         return hashes
 
     def _hash_dense(self, X, hashes, n_jobs):
         n_rows, n_inputs = X.shape
-        tasks = thread_count(n_jobs)
+        tasks = min(thread_count(n_jobs), -(-n_rows // BLOCK))
         scratch = (
             np.empty((tasks, n_inputs, STRIDE)),
             np.empty((tasks, n_inputs)),
@@ -139,12 +141,17 @@ def hash_blocks(grids, X, n_jobs=None):
     start : int
         First row of the block.
     hashes : ndarray of shape (grids in part, rows in block), uint64
+        Overwritten by the next block's.
     """
     n_rows = X.shape[0]
     n_blocks = -(-n_rows // _MOST_ROWS)
     step = -(-n_rows // n_blocks)
-    width = max(1, _HASH_BYTES // (8 * step))
+    width = min(len(grids), max(1, _HASH_BYTES // (8 * step)))
+    width = -(-len(grids) // -(-len(grids) // width))
+    memory = np.empty(width * step, np.uint64)
     for first in range(0, len(grids), width):
         part = slice(first, min(len(grids), first + width))
         for start in range(0, n_rows, step):
-            yield part, start, grids[part].hash(X[start : start + step], n_jobs)
+            shape = part.stop - part.start, min(step, n_rows - start)
+            hashes = memory[: shape[0] * shape[1]].reshape(shape)
+            yield part, start, grids[part].hash(X[start : start + step], n_jobs, out=hashes)

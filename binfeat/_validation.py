@@ -1,9 +1,18 @@
 """Checks of parameters that several estimators share."""
 
 import numbers
+import sys
 
 import numpy as np
 from sklearn.utils import check_random_state
+
+
+def callers_level():
+    """The `stacklevel` with which the caller's warning points outside binfeat and scikit-learn."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("binfeat", "sklearn"):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def check_integer(value, name, minimum):

@@ -17,7 +17,7 @@ from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids, hash_blocks
 from binfeat._memory import require_memory
 from binfeat._scale import gamma_by_scale
-from binfeat._validation import check_categorical, check_gamma, check_input_names, check_integer, seed_of
+from binfeat._validation import callers_level, check_categorical, check_gamma, check_input_names, check_integer, seed_of
 from binfeat.kernels import binning_kernel
 
 __all__ = ["RandomBinning", "transform"]
@@ -136,7 +136,7 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     law = binning_kernel(kernel)
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be a number or one number per input, since nothing is fitted; got {gamma!r}.")
-    X = _canonical(check_array(X, **_ARRAY_CHECKS))
+    X = _canonical(check_array(X, input_name="X", **_ARRAY_CHECKS))
     dtype = np.dtype(_output_dtype(X) if dtype is None else dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32, float64 or None, got {dtype}.")
@@ -288,11 +288,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         """
         X = self._begin(X)
         if self.n_features is None:
-            codes = np.empty((self.n_grids, X.shape[0]), np.uint32)
-            _, new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=codes)
-            out = codes if self._code_dtype == np.uint32 else np.empty(codes.shape, np.uint16)
-            recode(codes, new_codes, starts, out, n_jobs=self.n_jobs)
-            codes = out
+            codes = self._learn_codes(X)
         else:
             codes = _fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs)
         return self._as_output(self._matrix(codes, X))
@@ -468,6 +464,14 @@ class RandomBinning(TransformerMixin, BaseEstimator):
             new_codes[new_codes >= np.repeat(sizes, bins.sizes)] = no_bin(self._code_dtype)
         return rare, new_codes, bins.starts
 
+    def _learn_codes(self, X):
+        """Find the bins of X and give the codes of its rows."""
+        codes = np.empty((self.n_grids, X.shape[0]), np.uint32)
+        _, new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=codes)
+        out = codes if self._code_dtype == np.uint32 else np.empty(codes.shape, np.uint16)
+        recode(codes, new_codes, starts, out, n_jobs=self.n_jobs)
+        return out
+
     def _warn_if_too_fine(self, bins, n_rows):
         kappa = bins.keys.size / bins.sizes.size
         if n_rows > 100 and kappa > n_rows / 2:
@@ -475,7 +479,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
                 f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so that most rows "
                 "share a bin with no other. Lower gamma.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=callers_level(),
             )
 
     def _matrix(self, codes, X):

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
-from binfeat._validation import check_integer, check_real, check_weights
+from binfeat._validation import callers_level, check_integer, check_real, check_weights
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
@@ -39,6 +39,11 @@ class _CGRidgeBase(BaseEstimator):
             )
         return Z
 
+    def _check_target(self, y, dtype):
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return check_array(y, dtype=dtype, ensure_2d=False, input_name="y")
+
     def _solve(self, Z, Y, sample_weight):
         """Coefficients (n_columns, n_targets) and intercepts (n_targets,) for the targets Y (n_rows, n_targets)."""
         alpha = self._check_alpha(Y.shape[1])
@@ -52,7 +57,7 @@ class _CGRidgeBase(BaseEstimator):
                 f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
                 f"relative residual of {result.residuals[-1].max():.2g}, above tol={tol:.2g}. {result.advice}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=callers_level(),
             )
         intercept = system.mean(Y) - system.mean(np.asarray(Z @ result.solution))
         return result.solution, intercept.astype(system.dtype)
@@ -152,9 +157,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, _CGRidgeBase):
             If a parameter, a target or a weight is out of range, or lengths differ.
         """
         Z = self._check_design(X, reset=True)
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        Y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        Y = self._check_target(y, np.float64)
         check_consistent_length(Z, Y)
         if Y.ndim > 2:
             raise ValueError(f"y must be 1-d or 2-d, got {Y.ndim} dimensions.")
@@ -254,7 +257,7 @@ class CGRidgeClassifier(ClassifierMixin, _CGRidgeBase):
             If a parameter or a weight is out of range, lengths differ, or y has fewer than two classes.
         """
         Z = self._check_design(X, reset=True)
-        y = column_or_1d(y, warn=True)
+        y = column_or_1d(self._check_target(y, None), warn=True)
         check_classification_targets(y)
         check_consistent_length(Z, y)
         self.classes_, labels = np.unique(y, return_inverse=True)

@@ -5,6 +5,8 @@ import numba
 import numpy as np
 import pytest
 
+from binfeat._engine import policy
+
 
 @pytest.fixture
 def rng():
@@ -12,8 +14,9 @@ def rng():
 
 
 @pytest.fixture
-def threads():
-    """Set Numba's threads inside a test; restored afterwards."""
+def threads(monkeypatch):
+    """Set Numba's threads inside a test, where the smallest work is worth them; restored afterwards."""
+    monkeypatch.setattr(policy, "_WORTH_THREADS", 0)
     before = numba.get_num_threads()
     yield numba.set_num_threads
     numba.set_num_threads(before)

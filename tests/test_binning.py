@@ -373,8 +373,10 @@ def test_categorical_features_by_mask_position_and_name(rng):
 
 def test_too_fine_grids_warn(rng):
     X = rng.normal(size=(500, 5))
-    with pytest.warns(UserWarning, match=r"too fine: 500 rows fill kappa = \d+ bins per grid.*Lower gamma"):
-        RandomBinning(gamma=50.0, n_grids=4).fit(X)
+    for call in (RandomBinning.fit, RandomBinning.fit_transform, RandomBinning.partial_fit):
+        with pytest.warns(UserWarning, match=r"too fine: 500 rows fill kappa = \d+ bins per grid.*Lower gamma") as seen:
+            call(RandomBinning(gamma=50.0, n_grids=4), X)
+        assert seen[0].filename == __file__
     RandomBinning(gamma=50.0, n_grids=4).fit(X[:100])
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from binfeat import RandomBinning, _memory
 from binfeat._engine import policy
+from binfeat._engine.vectors import partial_dots
 
 pytestmark = pytest.mark.engine
 
@@ -29,13 +30,19 @@ def test_thread_count(threads):
         policy.thread_count(0)
 
 
+def test_little_work_is_done_by_one_thread(monkeypatch):
+    monkeypatch.setattr(policy._pool, "enter", lambda: pytest.fail("threads for little work"))
+    a = np.ones((100, 1))
+    partial_dots(a, a, np.empty((1, 1)))
+
+
 def test_number_of_threads_is_restored(rng, threads):
     threads(1)
     RandomBinning(n_jobs=2, n_grids=3, gamma=0.1).fit(rng.normal(size=(50, 2)))
     assert numba.get_num_threads() == 1
 
 
-def test_serial_twin_runs_while_the_lock_is_taken(rng):
+def test_serial_twin_runs_while_the_lock_is_taken(rng, threads):
     X = rng.normal(size=(2000, 3))
     expected = RandomBinning(n_grids=5, gamma=0.1, random_state=0).fit_transform(X)
     assert policy._pool.enter()
@@ -47,7 +54,7 @@ def test_serial_twin_runs_while_the_lock_is_taken(rng):
     assert (expected != Z).nnz == 0
 
 
-def test_many_python_threads(rng):
+def test_many_python_threads(rng, threads):
     X = rng.normal(size=(3000, 4))
     expected = RandomBinning(n_grids=8, gamma=0.1, random_state=0).fit_transform(X)
     barrier = threading.Barrier(8)
@@ -67,7 +74,7 @@ def transform_in_child(binning, X, queue):
 
 @pytest.mark.skipif(not hasattr(multiprocessing, "get_context") or sys.platform == "win32", reason="no fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
-def test_forked_child_runs_serial(rng):
+def test_forked_child_runs_serial(rng, threads):
     X = rng.normal(size=(2000, 3))
     binning = RandomBinning(n_grids=5, gamma=0.1, random_state=0).fit(X)
     expected = binning.transform(X).indices

@@ -1,7 +1,6 @@
 """The paper's data sets, where BINFEAT_DATA names them: errors that a broken part would not reach."""
 
 import numpy as np
-import pytest
 from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import train_test_split
 

@@ -113,7 +113,7 @@ def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns
             total[i] = finish(total[i])
 
 
-@driver
+@driver(work="out")
 def hash_dense(X, first_row, scale, shift, keys, nan_keys, columns, reach, flags, out):
     """Hash every row of a dense block in every grid.
 
@@ -152,7 +152,7 @@ def _hash_sparse_row(values, inputs, scale, shift, keys, nan_keys, total):
         total[p] = finish(total[p])
 
 
-@driver
+@driver(work="out")
 def hash_sparse(values, inputs, row_starts, scale, shift, keys, nan_keys, totals, out):
     """Hash every row of a CSR block in every grid, in proportion to the stored entries.
 

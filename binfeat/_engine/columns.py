@@ -55,7 +55,7 @@ def _insert_grid(hashes, begin, slots, keys, counts, n_bins, codes):
     return hashes.shape[0], n_bins
 
 
-@driver
+@driver(work="hashes")
 def insert(hashes, first_row, done, slots, slot_starts, keys, counts, n_bins, codes):
     """Number the bins of each grid in order of appearance, until its table is full.
 
@@ -78,7 +78,7 @@ def insert(hashes, first_row, done, slots, slot_starts, keys, counts, n_bins, co
         )
 
 
-@driver
+@driver(work="keys")
 def index(keys, key_starts, n_bins, slot_starts, slots):
     """Build the tables of bins whose numbers are known.
 
@@ -105,7 +105,7 @@ def _find_grid(hashes, slots, keys, none, codes):
         codes[i] = none if code == EMPTY else code
 
 
-@driver
+@driver(work="hashes")
 def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
     """Look up the number of each row's bin in each grid.
 
@@ -122,7 +122,7 @@ def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
         _find_grid(hashes[p], table, keys[key_starts[p] : key_starts[p + 1]], none, codes[p, first_row:])
 
 
-@driver
+@driver(work="hashes")
 def fold(hashes, first_row, n_slots, codes):
     """Pick one of `n_slots` columns by the top bits of each hash.
 
@@ -187,7 +187,7 @@ def _rank_grid(keys, counts, order, spare):
     _settle(keys, counts, order)
 
 
-@driver
+@driver(work="keys")
 def rank(keys, counts, starts, fixed, order, spare, new_codes):
     """Sort each grid's bins by falling count, ties by ascending hash; the first `fixed` ones stay.
 
@@ -214,7 +214,7 @@ def rank(keys, counts, starts, fixed, order, spare, new_codes):
             own_codes[fixed[p] + own_order[b]] = fixed[p] + b
 
 
-@driver
+@driver(work="codes")
 def recode(codes, new_codes, starts, out):
     """Replace each grid's codes: `out[p, i] = new_codes[starts[p] + codes[p, i]]`.
 
@@ -231,7 +231,7 @@ def recode(codes, new_codes, starts, out):
             out[p, i] = own[codes[p, i]]
 
 
-@driver
+@driver(work="codes")
 def count_entries(codes, none, out):
     """Count the grids in which each row has a bin.
 
@@ -253,7 +253,7 @@ def count_entries(codes, none, out):
                 entries[i] += own[i] != none
 
 
-@driver
+@driver(work="codes")
 def to_csr(codes, none, column_starts, value, row_starts, columns, values):
     """Write the column numbers and values of a CSR matrix, rows in order of grid.
 

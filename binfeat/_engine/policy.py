@@ -1,6 +1,7 @@
 """How every kernel is compiled, and when its parallel driver may use threads."""
 
 import functools
+import inspect
 import os
 import threading
 import types
@@ -13,6 +14,8 @@ _OPTIONS = {
     "boundscheck": None,  # off, unless NUMBA_BOUNDSCHECK=1 asks for it
     # No fastmath anywhere: a reassociated or contracted cell expression would move rows between bins.
 }
+
+_WORTH_THREADS = 2**17  # elements: a fraction of a millisecond, which a wait for a busy core would multiply
 
 
 def _compile(function, **options):
@@ -80,27 +83,37 @@ def _renamed(function, suffix):
     return copy
 
 
-def driver(function):
+def driver(work):
     """Compile a `prange` loop twice, serial and threaded, and choose at each call.
 
-    The returned function takes the loop's arguments and `n_jobs`. It runs the serial twin when one
-    thread is asked for, when another call holds the threads, and in a forked child.
+    The decorated function takes the loop's arguments and `n_jobs`. It runs the serial twin when one
+    thread is asked for, when there is too little to do, when another call holds the threads, and in a
+    forked child.
+
+    Parameters
+    ----------
+    work : str
+        Name of the array argument whose size says how much there is to do.
     """
-    serial = _compile(function)
-    threaded = _compile(_renamed(function, "_threaded"), parallel=True)
 
-    @functools.wraps(function)
-    def run(*arguments, n_jobs=None):
-        threads = thread_count(n_jobs)
-        if threads == 1 or not _pool.enter():
-            return serial(*arguments)
-        before = numba.get_num_threads()
-        try:
-            numba.set_num_threads(threads)
-            return threaded(*arguments)
-        finally:
-            numba.set_num_threads(before)
-            _pool.leave()
+    def decorate(function):
+        serial = _compile(function)
+        threaded = _compile(_renamed(function, "_threaded"), parallel=True)
+        measure = list(inspect.signature(function).parameters).index(work)
 
-    run.serial, run.threaded = serial, threaded
-    return run
+        @functools.wraps(function)
+        def run(*arguments, n_jobs=None):
+            threads = thread_count(n_jobs)
+            if threads == 1 or arguments[measure].size < _WORTH_THREADS or not _pool.enter():
+                return serial(*arguments)
+            before = numba.get_num_threads()
+            try:
+                numba.set_num_threads(threads)
+                return threaded(*arguments)
+            finally:
+                numba.set_num_threads(before)
+                _pool.leave()
+
+        return run
+
+    return decorate

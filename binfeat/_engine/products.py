@@ -8,7 +8,7 @@ from binfeat._engine.policy import driver
 ROWS = 8192  # rows of a product formed together: a grid's weights are read once per so many rows
 
 
-@driver
+@driver(work="codes")
 def multiply(codes, none, starts, weights, out):
     """``out = Z @ weights``, each row's grids added in order.
 
@@ -33,7 +33,7 @@ def multiply(codes, none, starts, weights, out):
                         out[i, k] += own[code, k]
 
 
-@driver
+@driver(work="codes")
 def multiply_transposed(codes, none, starts, values, out):
     """``out = Z.T @ values``, each bin's rows added in order.
 
@@ -53,7 +53,7 @@ def multiply_transposed(codes, none, starts, values, out):
                     own[code, k] += values[i, k]
 
 
-@driver
+@driver(work="codes")
 def count(codes, none, starts, out):
     """Rows in each bin.
 

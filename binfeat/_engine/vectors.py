@@ -12,7 +12,7 @@ from binfeat._engine.policy import driver
 BLOCK = 4096
 
 
-@driver
+@driver(work="a")
 def partial_dots(a, b, out):
     """Partial sums of ``a * b`` over rows, block by block.
 
@@ -29,7 +29,7 @@ def partial_dots(a, b, out):
                 out[block, k] += np.float64(a[i, k]) * np.float64(b[i, k])
 
 
-@driver
+@driver(work="direction")
 def advance(step, direction, image, inverse, solution, residual, out):
     """Take a step of conjugate gradients: solution, residual, and the residual's preconditioned square.
 
@@ -51,7 +51,7 @@ def advance(step, direction, image, inverse, solution, residual, out):
                 out[block, k] += np.float64(residual[i, k]) ** 2 * np.float64(inverse[i, min(k, last)])
 
 
-@driver
+@driver(work="direction")
 def redirect(ratio, residual, inverse, direction):
     """Next search direction: ``inverse * residual + ratio * direction``.
 
