@@ -6,7 +6,8 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn import get_config
 
 from binfeat._engine.columns import count_entries, to_csr
-from binfeat._engine.products import count, multiply, multiply_transposed
+from binfeat._engine.policy import thread_count
+from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
 from binfeat._memory import require_memory
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -174,28 +175,38 @@ class BinMatrix(LinearOperator):
         """
         if sample_weight is not None:
             weights = np.asarray(sample_weight, dtype=np.float64).reshape(-1, 1)
-            return self._product(multiply_transposed, weights / self.codes.shape[0], self.shape[1]).ravel()
+            return self._backward(weights / self.codes.shape[0]).ravel()
         rows = np.empty(self.shape[1], np.int64)
         count(*self._parts, rows, n_jobs=self.n_jobs)
         return rows / self.codes.shape[0]
 
-    def _product(self, kernel, operand, n_out):
-        if operand.dtype.kind == "c":
-            return self._product(kernel, operand.real, n_out) + 1j * self._product(kernel, operand.imag, n_out)
-        out = np.empty((n_out, operand.shape[1]), operand.dtype)
-        kernel(*self._parts, np.ascontiguousarray(operand), out, n_jobs=self.n_jobs)
+    def _forward(self, W):
+        """``W`` summed over each row's bins."""
+        if W.dtype.kind == "c":
+            return self._forward(W.real) + 1j * self._forward(W.imag)
+        out = np.empty((self.shape[0], W.shape[1]), W.dtype)
+        multiply(*self._parts, np.ascontiguousarray(W), thread_count(self.n_jobs), out, n_jobs=self.n_jobs)
+        return out
+
+    def _backward(self, V):
+        """``V`` summed over each bin's rows."""
+        if V.dtype.kind == "c":
+            return self._backward(V.real) + 1j * self._backward(V.imag)
+        out = np.empty((self.shape[1], V.shape[1]), V.dtype)
+        copies = np.empty((self.codes.shape[0], COPIES, FEW_BINS), V.dtype)
+        multiply_transposed(*self._parts, np.ascontiguousarray(V), copies, out, n_jobs=self.n_jobs)
         return out
 
     def _typed(self, operand):
         return np.asarray(operand, dtype=np.result_type(self.dtype, np.asarray(operand).dtype))
 
     def _matmat(self, W):
-        out = self._product(multiply, self._typed(W), self.shape[0])
+        out = self._forward(self._typed(W))
         out *= self._value
         return out
 
     def _rmatmat(self, V):
-        return self._product(multiply_transposed, self._typed(V) * self._value, self.shape[1])
+        return self._backward(self._typed(V) * self._value)
 
     def _matvec(self, w):
         return self._matmat(np.reshape(w, (-1, 1)))

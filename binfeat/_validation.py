@@ -46,7 +46,7 @@ def check_real(value, name, minimum):
 
 
 def check_weights(sample_weight, n_rows):
-    """Sample weights as float64 of shape (n_rows,), or None.
+    """Sample weights as float64 of shape (n_rows, 1), or None.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def check_weights(sample_weight, n_rows):
         raise ValueError("sample_weight must be finite and non-negative.")
     if not (weights > 0).any():
         raise ValueError("sample_weight is zero for every row; give at least one a positive weight.")
-    return np.array(np.broadcast_to(weights, n_rows))
+    return np.array(np.broadcast_to(weights, n_rows)).reshape(-1, 1)
 
 
 def seed_of(random_state):

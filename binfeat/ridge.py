@@ -49,8 +49,8 @@ class _CGRidgeBase(BaseEstimator):
         alpha = self._check_alpha(Y.shape[1])
         tol = check_real(self.tol, "tol", minimum=0.0)
         max_iter = check_integer(self.max_iter, "max_iter", 1)
-        system = RidgeSystem(Z, alpha, check_weights(sample_weight, Z.shape[0]), self.fit_intercept)
-        result = pcg.solve(system.apply, system.right_side(Y), system.diagonal(), tol=tol, max_iter=max_iter)
+        system = RidgeSystem(Z, check_weights(sample_weight, Z.shape[0]), self.fit_intercept)
+        result = pcg.solve(system.apply, system.right_side(Y), system.diagonal(), alpha, tol=tol, max_iter=max_iter)
         self.n_iter_, self.status_ = result.n_iter, result.status
         if result.advice:
             warnings.warn(

@@ -30,13 +30,32 @@ def partial_dots(a, b, out):
 
 
 @driver(work="direction")
-def advance(step, direction, image, inverse, solution, residual, out):
+def curvature(direction, image, shift, out):
+    """Partial sums of ``direction * (image + shift * direction)`` over rows, block by block.
+
+    Parameters
+    ----------
+    direction, image : (n, n_columns); the search direction and what the system makes of it
+    shift : (n_columns,) float64; what the system has on its diagonal beside
+    out : (n_blocks, n_columns) float64, written
+    """
+    n = direction.shape[0]
+    for block in prange(out.shape[0]):
+        out[block] = 0.0
+        for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
+            for k in range(direction.shape[1]):
+                d = np.float64(direction[i, k])
+                out[block, k] += d * (np.float64(image[i, k]) + shift[k] * d)
+
+
+@driver(work="direction")
+def advance(step, shift, direction, image, inverse, solution, residual, out):
     """Take a step of conjugate gradients: solution, residual, and the residual's preconditioned square.
 
     Parameters
     ----------
-    step : (n_columns,) float64
-    direction, image : (n, n_columns); the search direction and what the system makes of it
+    step, shift : (n_columns,) float64
+    direction, image : as in `curvature`
     inverse : (n, 1) or (n, n_columns); the inverse of the preconditioner's diagonal
     solution, residual : (n, n_columns), updated
     out : (n_blocks, n_columns) float64, written: partial sums of ``residual**2 * inverse``
@@ -46,8 +65,9 @@ def advance(step, direction, image, inverse, solution, residual, out):
         out[block] = 0.0
         for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
             for k in range(direction.shape[1]):
-                solution[i, k] += step[k] * direction[i, k]
-                residual[i, k] -= step[k] * image[i, k]
+                d = np.float64(direction[i, k])
+                solution[i, k] += step[k] * d
+                residual[i, k] -= step[k] * (image[i, k] + shift[k] * d)
                 out[block, k] += np.float64(residual[i, k]) ** 2 * np.float64(inverse[i, min(k, last)])
 
 

@@ -8,6 +8,7 @@ ADVICE = {
     "converged": "",
     "max_iter": "Raise max_iter, alpha or tol.",
     "breakdown": "The system is not positive definite to working precision: raise alpha, or scale the features.",
+    "stopped": "",
     "interrupted": "The best coefficients so far are kept.",
 }
 
@@ -19,12 +20,12 @@ class Result:
     Attributes
     ----------
     solution : ndarray of shape (n, n_columns)
-        The best iterate.
+        The last iterate.
     n_iter : int
         Iterations made, at least 1.
     residuals : ndarray of shape (n_iter + 1, n_columns)
         Preconditioned residual norms relative to the right-hand side's, a row for each iteration.
-    status : {"converged", "max_iter", "breakdown", "interrupted"}
+    status : {"converged", "max_iter", "breakdown", "stopped", "interrupted"}
         Why the solver stopped.
     """
 
