@@ -91,6 +91,7 @@ class _GrowingTables:
         for p, size in enumerate(self.n_bins.astype(int)):
             old, new = slice(self._starts[p], self._starts[p] + size), slice(starts[p], starts[p] + size)
             keys[new], counts[new] = self._keys[old], self._counts[old]
+        self._slots = None  # freed before its successor is made
         self._slots, self._slot_starts = np.empty(slot_starts[-1], np.uint32), slot_starts
         self._keys, self._counts, self._starts = keys, counts, starts
         index(keys, starts, self.n_bins, slot_starts, self._slots, n_jobs=n_jobs)

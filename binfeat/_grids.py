@@ -14,7 +14,7 @@ _LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
 
 _MOST_ROWS = 2**19  # rows hashed before their bins are looked up: as many as possible, for the tables' sake
 _HASH_BYTES = 2**26  # memory for those hashes, used again and again
-_LOAD_BYTES = 2**22  # rows converted to float64 at a time
+_LOAD_BYTES = 2**24  # rows converted to float64 at a time
 
 
 def _words(seed, grid, purpose, count):
@@ -109,7 +109,8 @@ class Grids:
             np.empty((tasks, n_inputs)),
             np.empty((tasks, n_inputs, FLAGS), np.uint32),
         )
-        step = max(STRIDE * tasks, _LOAD_BYTES // (8 * n_inputs))
+        as_it_is = X.dtype == np.float64 and X.flags.c_contiguous and X.dtype.isnative
+        step = n_rows if as_it_is else max(BLOCK * tasks, _LOAD_BYTES // (8 * n_inputs))
         for start in range(0, n_rows, step):
             block = np.asarray(X[start : start + step], dtype=np.float64, order="C").view()
             block.flags.writeable = False  # read-only or not, one compiled signature serves

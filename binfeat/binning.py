@@ -4,7 +4,6 @@ import warnings
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
@@ -12,21 +11,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from binfeat._bin_matrix import BinMatrix, code_dtype, no_bin
 from binfeat._bins import Bins, BinTables, count_bins, rank_bins
-from binfeat._engine.columns import fold, recode
+from binfeat._engine.columns import recode
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids, hash_blocks
-from binfeat._memory import require_memory
 from binfeat._scale import gamma_by_scale
+from binfeat._table import (
+    ARRAY_CHECKS,
+    canonical,
+    check_categories,
+    check_hashed,
+    fold_codes,
+    hashed_offsets,
+    output_dtype,
+    require_binning_memory,
+)
 from binfeat._validation import callers_level, check_categorical, check_gamma, check_input_names, check_integer, seed_of
 from binfeat.kernels import binning_kernel
 
 __all__ = ["RandomBinning", "transform"]
-
-# Types whose every value float64 holds, or rounds as NumPy does; others are converted first.
-_DTYPES = [np.float64, np.float32, *(np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)), np.bool_]
-_ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": _DTYPES, "ensure_all_finite": "allow-nan"}
-_LARGEST_CATEGORY = 2**51 - 1
-_FEWER = "Use fewer grids, fewer rows at a time, or output='codes'."
 
 _tables: WeakKeyDictionary = WeakKeyDictionary()  # look-up tables of fitted maps; rebuilt when one is copied or loaded
 
@@ -35,46 +37,6 @@ def _has_gamma(binning):
     if isinstance(binning.gamma, str):
         raise ValueError(f"gamma={binning.gamma!r} needs all rows at once; give partial_fit a number or one per input.")
     return True
-
-
-def _canonical(X):
-    """CSR with sorted indices and no duplicates, the caller's left as it was."""
-    if sparse.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _output_dtype(X):
-    return np.float32 if X.dtype == np.float32 else np.float64
-
-
-def _check_hashed(n_features, n_grids):
-    n_features = check_integer(n_features, "n_features", 2 * n_grids)
-    if n_features // n_grids >= 2**32:
-        raise ValueError(f"n_features must be below 2^32 per grid, got {n_features} for {n_grids} grids.")
-
-
-def _hashed_offsets(n_features, n_grids):
-    """First column of each grid among `n_features` hashed ones."""
-    return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
-
-
-def _require_memory(n_rows, n_inputs, n_grids, entry_bytes):
-    require_memory(
-        n_rows * n_grids * (4 + entry_bytes) + 64 * n_grids * n_inputs,
-        f"binning {n_rows} rows in {n_grids} grids",
-        _FEWER,
-    )
-
-
-def _fold_codes(grids, X, offsets, n_jobs):
-    """Codes of hashed columns."""
-    n_slots = int(offsets[1])
-    codes = np.empty((len(grids), X.shape[0]), code_dtype(n_slots))
-    for part, start, hashes in hash_blocks(grids, X, n_jobs):
-        fold(hashes, start, np.uint64(n_slots), codes[part], n_jobs=n_jobs)
-    return codes
 
 
 def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20, random_state=0, dtype=None):
@@ -132,18 +94,18 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     """
     n_grids = check_integer(n_grids, "n_grids", 1)
     seed = check_integer(random_state, "random_state", 0)
-    _check_hashed(n_features, n_grids)
+    check_hashed(n_features, n_grids)
     law = binning_kernel(kernel)
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be a number or one number per input, since nothing is fitted; got {gamma!r}.")
-    X = _canonical(check_array(X, input_name="X", **_ARRAY_CHECKS))
-    dtype = np.dtype(_output_dtype(X) if dtype is None else dtype)
+    X = canonical(check_array(X, input_name="X", **ARRAY_CHECKS))
+    dtype = np.dtype(output_dtype(X) if dtype is None else dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32, float64 or None, got {dtype}.")
     gamma = check_gamma(gamma, X.shape[1])
-    _require_memory(*X.shape, n_grids, dtype.itemsize + 4)
-    offsets = _hashed_offsets(n_features, n_grids)
-    codes = _fold_codes(Grids.draw(law, gamma, n_grids, seed), X, offsets, None)
+    require_binning_memory(*X.shape, n_grids, dtype.itemsize + 4)
+    offsets = hashed_offsets(n_features, n_grids)
+    codes = fold_codes(Grids.draw(law, gamma, n_grids, seed), X, offsets, None)
     return BinMatrix._trusted(codes, offsets, dtype, None).tocsr()
 
 
@@ -290,7 +252,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         if self.n_features is None:
             codes = self._learn_codes(X)
         else:
-            codes = _fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs)
+            codes = fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs)
         return self._as_output(self._matrix(codes, X))
 
     @available_if(_has_gamma)
@@ -320,11 +282,10 @@ class RandomBinning(TransformerMixin, BaseEstimator):
             X = self._begin(X)
         else:
             X = self._check(X)
-            if self.n_features is None:
+            if not self._hashed:
                 known, n_coded = self._known_bins(), np.diff(self.bin_offsets_)
-        if self.n_features is None:
-            rare, _, _ = self._learn_bins(X, known, n_coded)
-            self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
+        if not self._hashed:
+            self._learn_bins(X, known, n_coded)
         return self
 
     def encode(self, X):
@@ -340,8 +301,8 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._check(X)
-        if self.n_features is not None:
-            return self._matrix(_fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs), X)
+        if self._hashed:
+            return self._matrix(fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs), X)
         tables = _tables.get(self)
         if tables is None or tables.keys is not self._bin_keys:
             tables = _tables[self] = BinTables(self._bin_keys, self.bin_offsets_, self.n_jobs)
@@ -402,10 +363,10 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         thread_count(self.n_jobs)
         law = binning_kernel(self.kernel)
         if self.n_features is not None:
-            _check_hashed(self.n_features, n_grids)
+            check_hashed(self.n_features, n_grids)
         X = self._check(X, reset=True)
         categorical = check_categorical(self.categorical_features, self)
-        _check_categories(X, categorical)
+        check_categories(X, categorical)
         if isinstance(self.gamma, str) and self.gamma == "scale":
             self.gamma_ = gamma_by_scale(X, categorical, power=1)
         else:
@@ -413,15 +374,16 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         self._categorical = categorical
         grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
-        if self.n_features is not None:
-            self.bin_offsets_ = _hashed_offsets(self.n_features, n_grids)
+        self._hashed = self.n_features is not None
+        if self._hashed:
+            self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
         return X
 
     def _check(self, X, reset=False):
-        X = _canonical(validate_data(self, X, reset=reset, **_ARRAY_CHECKS))
-        _require_memory(*X.shape, self.n_grids, 0 if self.output == "codes" else _output_dtype(X)().itemsize + 4)
+        X = canonical(validate_data(self, X, reset=reset, **ARRAY_CHECKS))
+        require_binning_memory(*X.shape, self.n_grids, 0 if self.output == "codes" else output_dtype(X)().itemsize + 4)
         if not reset:
-            _check_categories(X, self._categorical)
+            check_categories(X, self._categorical)
         return X
 
     @property
@@ -434,18 +396,14 @@ class RandomBinning(TransformerMixin, BaseEstimator):
 
     def _known_bins(self):
         """Bins of earlier calls: those with codes first in each grid, then those still below `min_count`."""
-        parts = [Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)]
-        if hasattr(self, "_rare_keys"):
-            parts.append(Bins(self._rare_keys, self._rare_counts, self._rare_starts))
-        return Bins.join_within_grids(parts)
+        coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
+        return Bins.join_within_grids([coded, Bins(self._rare_keys, self._rare_counts, self._rare_starts)])
 
     def _learn_bins(self, X, known, n_coded=0, codes=None):
         """Count and rank bins and set the attributes; the first `n_coded` known ones of each grid keep their codes.
 
         Returns
         -------
-        rare : Bins
-            Those below `min_count`.
         new_codes : ndarray of shape (n_bins,), uint32
             The code after ranking of each bin, where its number in `codes` says.
         starts : ndarray of shape (n_grids + 1,)
@@ -460,14 +418,15 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         self._bin_keys, self.bin_counts_, self.bin_offsets_ = kept.keys, kept.counts, kept.starts
         self.n_bins_ = kept.keys.size
         self.kappa_ = self.n_bins_ / sizes.size
+        self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
         if rare.keys.size:
             new_codes[new_codes >= np.repeat(sizes, bins.sizes)] = no_bin(self._code_dtype)
-        return rare, new_codes, bins.starts
+        return new_codes, bins.starts
 
     def _learn_codes(self, X):
         """Find the bins of X and give the codes of its rows."""
         codes = np.empty((self.n_grids, X.shape[0]), np.uint32)
-        _, new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=codes)
+        new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=codes)
         out = codes if self._code_dtype == np.uint32 else np.empty(codes.shape, np.uint16)
         recode(codes, new_codes, starts, out, n_jobs=self.n_jobs)
         return out
@@ -483,20 +442,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
             )
 
     def _matrix(self, codes, X):
-        return BinMatrix._trusted(codes, self.bin_offsets_, _output_dtype(X), self.n_jobs)
+        return BinMatrix._trusted(codes, self.bin_offsets_, output_dtype(X), self.n_jobs)
 
     def _as_output(self, matrix):
         return matrix if self.output == "codes" else matrix.tocsr()
-
-
-def _check_categories(X, categorical):
-    """Refuse values of categorical inputs that are not category numbers."""
-    for j in np.flatnonzero(categorical):
-        values = X[:, [j]].data if sparse.issparse(X) else X[:, j]
-        values = np.asarray(values, dtype=np.float64)
-        wrong = (values != np.rint(values)) & ~np.isnan(values) | (np.abs(values) > _LARGEST_CATEGORY)
-        if wrong.any():
-            raise ValueError(
-                f"categorical_features names input {j}, which must hold category numbers, integers below 2^51; "
-                f"got {values[wrong][0]!r}. Encode it, for example by sklearn.preprocessing.OrdinalEncoder."
-            )

@@ -1,87 +1,20 @@
 """Ridge machines by conjugate gradients: `CGRidge` and `CGRidgeClassifier`."""
 
-import warnings
-
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from binfeat._operators import RidgeSystem
-from binfeat._solver import pcg
-from binfeat._validation import callers_level, check_integer, check_real, check_weights
+from binfeat._ridge_base import CGRidgeBase
+from binfeat._solver.hinge import solve_hinge
+from binfeat._validation import check_weights
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
 
-class _CGRidgeBase(BaseEstimator):
-    """What the two machines share: checks, the solve, and the linear function."""
-
-    def __init__(self, alpha=1.0, *, fit_intercept=True, tol=1e-2, max_iter=200):
-        self.alpha = alpha
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-
-    def _check_design(self, Z, reset=False):
-        """Z as it is when it is an operator, else as a checked array."""
-        if not isinstance(Z, LinearOperator):
-            return validate_data(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
-        if reset:
-            self.n_features_in_ = Z.shape[1]
-        elif Z.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
-                "as input."
-            )
-        return Z
-
-    def _check_target(self, y, dtype):
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return check_array(y, dtype=dtype, ensure_2d=False, input_name="y")
-
-    def _solve(self, Z, Y, sample_weight):
-        """Coefficients (n_columns, n_targets) and intercepts (n_targets,) for the targets Y (n_rows, n_targets)."""
-        alpha = self._check_alpha(Y.shape[1])
-        tol = check_real(self.tol, "tol", minimum=0.0)
-        max_iter = check_integer(self.max_iter, "max_iter", 1)
-        system = RidgeSystem(Z, check_weights(sample_weight, Z.shape[0]), self.fit_intercept)
-        result = pcg.solve(system.apply, system.right_side(Y), system.diagonal(), alpha, tol=tol, max_iter=max_iter)
-        self.n_iter_, self.status_ = result.n_iter, result.status
-        if result.advice:
-            warnings.warn(
-                f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
-                f"relative residual of {result.residuals[-1].max():.2g}, above tol={tol:.2g}. {result.advice}",
-                ConvergenceWarning,
-                stacklevel=callers_level(),
-            )
-        intercept = system.mean(Y) - system.mean(np.asarray(Z @ result.solution))
-        return result.solution, intercept.astype(system.dtype)
-
-    def _check_alpha(self, n_targets):
-        alpha = np.asarray(self.alpha)
-        if alpha.dtype.kind not in "iuf" or alpha.ndim > 1 or (alpha.ndim == 1 and alpha.shape != (n_targets,)):
-            raise ValueError(f"alpha must be a number or one number per target, {n_targets}; got {self.alpha!r}.")
-        if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
-            raise ValueError(f"alpha must be finite and non-negative, got {self.alpha!r}.")
-        return np.array(np.broadcast_to(alpha, n_targets), dtype=np.float64)
-
-    def _linear(self, X):
-        check_is_fitted(self)
-        X = self._check_design(X)
-        return np.asarray(X @ self.coef_.T) + self.intercept_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
-
-class CGRidge(MultiOutputMixin, RegressorMixin, _CGRidgeBase):
+class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """Ridge regression by preconditioned conjugate gradients, for sparse random features.
 
     Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over w and, with an intercept, b, where v are
@@ -92,13 +25,31 @@ class CGRidge(MultiOutputMixin, RegressorMixin, _CGRidgeBase):
     ----------
     alpha : float or array-like of shape (n_targets,), default=1.0
         Penalty, at least 0; one for each target if an array.
+    alphas : array-like of shape (n_alphas,), default=None
+        Penalties to choose from by the mean score on held-out rows; the machine is then fitted to all rows
+        with the best one, and `alpha` has no say.
     fit_intercept : bool, default=True
-        Whether to fit b, which is not penalised. Features are centred implicitly: sparse ones stay sparse.
+        Whether to fit an intercept, which is not penalised. Features are centred implicitly: sparse ones stay
+        sparse.
     tol : float, default=1e-2
         The solver stops when the residual of the normal equations is at most `tol` times their right-hand side,
         both in the norm of the inverse diagonal.
     max_iter : int, default=200
-        Most iterations.
+        Most iterations of a solve.
+    cv : int, splitter or iterable, default=None
+        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an
+        iterable gives pairs of training and held-out rows. None holds out one random part.
+    validation_fraction : float, default=0.1
+        Size of that part.
+    scoring : str or callable, default=None
+        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2.
+    early_stopping : bool, default=False
+        Whether to stop the solve once 5 iterations have not raised the score on held-out rows, and to keep the
+        best iterate. It is fitted to the other rows alone.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients of the last one.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random part that is held out.
 
     Attributes
     ----------
@@ -106,10 +57,16 @@ class CGRidge(MultiOutputMixin, RegressorMixin, _CGRidgeBase):
         w, in the type of the features.
     intercept_ : float or ndarray of shape (n_targets,)
         b; 0 without intercept.
+    alpha_ : float or ndarray of shape (n_targets,)
+        The penalty used.
+    alphas_ : ndarray of shape (n_alphas,)
+        Penalties tried; only with `alphas`.
+    path_scores_ : ndarray of shape (n_splits, n_alphas)
+        Held-out score of each in each split; only with `alphas`.
     n_iter_ : int
-        Iterations made, at least 1.
-    status_ : {"converged", "max_iter", "breakdown"}
-        Why the solver stopped.
+        Iterations made by the last solve, at least 1.
+    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
+        Why the solver stopped; "stopped" is a callback's wish.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -137,7 +94,35 @@ class CGRidge(MultiOutputMixin, RegressorMixin, _CGRidgeBase):
     True
     """
 
-    def fit(self, X, y, sample_weight=None):
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        alphas=None,
+        fit_intercept=True,
+        tol=1e-2,
+        max_iter=200,
+        cv=None,
+        validation_fraction=0.1,
+        scoring=None,
+        early_stopping=False,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.alpha = alpha
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Fit the machine.
 
         Parameters
@@ -146,6 +131,8 @@ class CGRidge(MultiOutputMixin, RegressorMixin, _CGRidgeBase):
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A weight of 2 is a row that stands there twice.
+        groups : array-like of shape (n_rows,), default=None
+            Groups of rows that are held out together.
 
         Returns
         -------
@@ -161,10 +148,14 @@ class CGRidge(MultiOutputMixin, RegressorMixin, _CGRidgeBase):
         check_consistent_length(Z, Y)
         if Y.ndim > 2:
             raise ValueError(f"y must be 1-d or 2-d, got {Y.ndim} dimensions.")
-        coef, intercept = self._solve(Z, Y.reshape(Y.shape[0], -1), sample_weight)
-        self.coef_ = coef[:, 0] if Y.ndim == 1 else np.ascontiguousarray(coef.T)
-        self.intercept_ = intercept[0] if Y.ndim == 1 else intercept
+        weights = check_weights(sample_weight, Z.shape[0])
+        self._fit_linear(X, Z, Y, Y.reshape(Y.shape[0], -1), weights, groups)
         return self
+
+    def _set_linear(self, coef, intercept, y):
+        intercept = intercept.astype(coef.dtype)
+        self.coef_ = coef[:, 0] if y.ndim == 1 else np.ascontiguousarray(coef.T)
+        self.intercept_ = intercept[0] if y.ndim == 1 else intercept
 
     def predict(self, X):
         """Predict targets.
@@ -180,23 +171,47 @@ class CGRidge(MultiOutputMixin, RegressorMixin, _CGRidgeBase):
         return self._linear(X)
 
 
-class CGRidgeClassifier(ClassifierMixin, _CGRidgeBase):
+class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
     """Ridge classification by preconditioned conjugate gradients, for sparse random features.
 
     Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the largest prediction
-    wins; two classes have one target between them.
+    wins; two classes have one target between them. With ``loss="squared_hinge"`` it is the L2 support vector
+    machine in the primal.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Penalty, at least 0; an array-like of shape (n_classes,) gives each target its own.
+    alphas : array-like of shape (n_alphas,), default=None
+        Penalties to choose from by the mean score on held-out rows; the machine is then fitted to all rows
+        with the best one, and `alpha` has no say.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalised. Features are centred implicitly: sparse ones stay
+        sparse.
     tol : float, default=1e-2
         The solver stops when the residual of the normal equations is at most `tol` times their right-hand side,
         both in the norm of the inverse diagonal.
     max_iter : int, default=200
-        Most iterations.
+        Most iterations of a solve.
+    cv : int, splitter or iterable, default=None
+        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an
+        iterable gives pairs of training and held-out rows. None holds out one random part.
+    validation_fraction : float, default=0.1
+        Size of that part.
+    scoring : str or callable, default=None
+        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is accuracy.
+    early_stopping : bool, default=False
+        Whether to stop the solve once 5 iterations have not raised the score on held-out rows, and to keep the
+        best iterate. It is fitted to the other rows alone.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients of the last one.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random part that is held out.
+    loss : {"squared_error", "squared_hinge"}, default="squared_error"
+        "squared_hinge" is the L2 support vector machine, ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2``, solved
+        by Newton's method on the same systems.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, which multiply those of the rows; "balanced" gives every class the same in all.
 
     Attributes
     ----------
@@ -206,10 +221,16 @@ class CGRidgeClassifier(ClassifierMixin, _CGRidgeBase):
         Intercepts; 0 without.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
+    alpha_ : float or ndarray of shape (n_targets,)
+        The penalty used.
+    alphas_ : ndarray of shape (n_alphas,)
+        Penalties tried; only with `alphas`.
+    path_scores_ : ndarray of shape (n_splits, n_alphas)
+        Held-out score of each in each split; only with `alphas`.
     n_iter_ : int
-        Iterations made, at least 1.
-    status_ : {"converged", "max_iter", "breakdown"}
-        Why the solver stopped.
+        Iterations made by the last solve, at least 1.
+    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
+        Why the solver stopped; "stopped" is a callback's wish.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -236,7 +257,39 @@ class CGRidgeClassifier(ClassifierMixin, _CGRidgeBase):
     True
     """
 
-    def fit(self, X, y, sample_weight=None):
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        alphas=None,
+        fit_intercept=True,
+        tol=1e-2,
+        max_iter=200,
+        cv=None,
+        validation_fraction=0.1,
+        scoring=None,
+        early_stopping=False,
+        warm_start=False,
+        random_state=None,
+        loss="squared_error",
+        class_weight=None,
+    ):
+        self.alpha = alpha
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.loss = loss
+        self.class_weight = class_weight
+
+    @with_callbacks
+    def fit(self, X, y, sample_weight=None, groups=None):
         """Fit the machine.
 
         Parameters
@@ -246,6 +299,8 @@ class CGRidgeClassifier(ClassifierMixin, _CGRidgeBase):
             Labels, numbers or strings, of at least two classes.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A weight of 2 is a row that stands there twice.
+        groups : array-like of shape (n_rows,), default=None
+            Groups of rows that are held out together.
 
         Returns
         -------
@@ -256,6 +311,10 @@ class CGRidgeClassifier(ClassifierMixin, _CGRidgeBase):
         ValueError
             If a parameter or a weight is out of range, lengths differ, or y has fewer than two classes.
         """
+        if self.loss not in ("squared_error", "squared_hinge"):
+            raise ValueError(f"loss must be 'squared_error' or 'squared_hinge', got {self.loss!r}.")
+        if self.loss == "squared_hinge" and self.early_stopping:
+            raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
         Z = self._check_design(X, reset=True)
         y = column_or_1d(self._check_target(y, None), warn=True)
         check_classification_targets(y)
@@ -265,9 +324,35 @@ class CGRidgeClassifier(ClassifierMixin, _CGRidgeBase):
         if n_classes < 2:
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}.")
         targets = [1] if n_classes == 2 else np.arange(n_classes)
-        coef, self.intercept_ = self._solve(Z, np.where(labels[:, None] == targets, 1.0, -1.0), sample_weight)
-        self.coef_ = np.ascontiguousarray(coef.T)
+        weights = check_weights(sample_weight, Z.shape[0])
+        if self.class_weight is not None:
+            of_class = compute_sample_weight(self.class_weight, y)[:, None]
+            weights = of_class if weights is None else weights * of_class
+        self._fit_linear(X, Z, y, np.where(labels[:, None] == targets, 1.0, -1.0), weights, groups)
         return self
+
+    def _solve(self, Z, Y, weights, alpha, monitor, start):
+        if self.loss == "squared_error":
+            return super()._solve(Z, Y, weights, alpha, monitor, start)
+        return self._solve_hinge(Z, Y, weights, alpha, monitor, start)
+
+    def _solve_path(self, Z, Y, weights, alphas, monitor):
+        if self.loss == "squared_error":
+            yield from super()._solve_path(Z, Y, weights, alphas, monitor)
+            return
+        start = None
+        for alpha in alphas:
+            result, intercept = self._solve_hinge(Z, Y, weights, np.full(Y.shape[1], alpha), monitor, start)
+            start = result.solution, intercept
+            yield result, intercept
+
+    def _solve_hinge(self, Z, Y, weights, alpha, monitor, start):
+        options = {"fit_intercept": self.fit_intercept, "tol": self._tol, "max_iter": self._max_iter}
+        return solve_hinge(Z, Y, weights, alpha, **options, start=start, monitor=monitor)
+
+    def _set_linear(self, coef, intercept, y):
+        self.coef_ = np.ascontiguousarray(coef.T)
+        self.intercept_ = intercept.astype(coef.dtype)
 
     def decision_function(self, X):
         """Predictions of the targets.

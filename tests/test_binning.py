@@ -556,3 +556,21 @@ def test_memory_is_estimated_first(monkeypatch):
         binning.transform(X)
     monkeypatch.setattr(_memory, "memory_limit", lambda: None)
     binning.transform(X)
+
+
+def test_each_fit_starts_anew(rng):
+    """What an earlier partial_fit held back is forgotten by fit, and fit holds back what partial_fit needs."""
+    A, B, C = (rng.normal(size=(100, 2)) for _ in range(3))
+    binning = RandomBinning(gamma=1.0, n_grids=8, min_count=2, random_state=0).partial_fit(A)
+    used = binning.set_params(n_grids=5).fit(B).partial_fit(C)
+    fresh = RandomBinning(gamma=1.0, n_grids=5, min_count=2, random_state=0).partial_fit(B).partial_fit(C)
+    np.testing.assert_array_equal(used.bin_offsets_, fresh.bin_offsets_)
+    np.testing.assert_array_equal(used.bin_counts_, fresh.bin_counts_)
+
+
+def test_parameters_changed_after_fit_wait_for_the_next(rng):
+    A, B = rng.normal(size=(50, 2)), rng.normal(size=(50, 2))
+    binning = RandomBinning(gamma=1.0, n_grids=8, random_state=0).fit(A)
+    expected = binning.transform(B)
+    binning.set_params(n_features=64, n_grids=3, kernel="hat", gamma=2.0)
+    assert (binning.transform(B) != expected).nnz == 0

@@ -13,7 +13,9 @@ ESTIMATORS = [
     CGRidge(),
     CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10),
     CGRidgeClassifier(),
-    CGRidgeClassifier(alpha=10, fit_intercept=False),
+    CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-10, max_iter=5000),
+    CGRidgeClassifier(alphas=[0.1, 1.0], cv=2, tol=1e-10, max_iter=5000),
+    CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
 ]
 
 

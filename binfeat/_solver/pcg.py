@@ -39,7 +39,7 @@ class State:
         Whether some column broke down.
     """
 
-    def __init__(self, apply, rhs, diagonal, shift, tol, reduction, start):
+    def __init__(self, apply, rhs, diagonal, shift, tol, reduction, start, start_image):
         self._apply = apply
         self._rhs, self._shift = rhs, shift
         self._inverse = _inverse(diagonal, shift, rhs.dtype)
@@ -50,7 +50,7 @@ class State:
             self._solution, self._residual = np.zeros_like(rhs), rhs.copy()
         else:  # the answer to a right-hand side of 0 is 0
             self._solution = np.where(self._norms > 0, start, 0.0).astype(rhs.dtype)
-            self._residual = self._true_residual()
+            self._residual = self._true_residual(start_image)
         self._direction = self._residual * self._inverse
         self._square = column_dots(self._residual, self._direction)
         self._enough = np.maximum(tol * self._norms, reduction * np.sqrt(self._square))
@@ -63,8 +63,8 @@ class State:
         out[:, self.active] = self._solution
         return out
 
-    def _true_residual(self):
-        images = self._apply(self._solution, self.active)
+    def _true_residual(self, images=None):
+        images = self._apply(self._solution, self.active) if images is None else images
         return self._rhs - images - self._solution * self._shift.astype(self._rhs.dtype)
 
     def step(self):
@@ -106,7 +106,7 @@ class State:
             self._inverse = np.ascontiguousarray(self._inverse[:, ~done])
 
 
-def solve(apply, rhs, diagonal, shift, *, tol, max_iter, reduction=0.0, start=None, monitor=None):
+def solve(apply, rhs, diagonal, shift, *, tol, max_iter, reduction=0.0, start=None, start_image=None, monitor=None):
     """Solve ``(A + shift_k) x_k = b_k`` for symmetric positive semidefinite A and each column k.
 
     Parameters
@@ -135,7 +135,7 @@ def solve(apply, rhs, diagonal, shift, *, tol, max_iter, reduction=0.0, start=No
         Of a `KeyboardInterrupt` it tells by its status; the caller has to raise it again.
     """
     status = None
-    state = State(apply, rhs, diagonal, shift, tol, reduction, start)
+    state = State(apply, rhs, diagonal, shift, tol, reduction, start, start_image)
     try:
         while state.active.size and state.n_iter < max_iter and status is None:
             state.step()

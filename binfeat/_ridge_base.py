@@ -1,0 +1,242 @@
+"""What the ridge machines share: checks, the choice of a penalty, stopping, and the linear function."""
+
+import warnings
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit, check_cv
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from binfeat._operators import RidgeSystem
+from binfeat._solver import pcg
+from binfeat._solver.path import solve_path
+from binfeat._validation import callers_level, check_integer, check_real
+
+_PATIENCE = 5  # iterations without a better held-out score before early stopping
+
+
+class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
+    """Base of `CGRidge` and `CGRidgeClassifier`."""
+
+    def _check_design(self, Z, reset=False):
+        """Z as it is when it is an operator, else as a checked array."""
+        if not isinstance(Z, LinearOperator):
+            return validate_data(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+        if reset:
+            self.n_features_in_ = Z.shape[1]
+        elif Z.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input."
+            )
+        return Z
+
+    def _check_target(self, y, dtype):
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return check_array(y, dtype=dtype, ensure_2d=False, input_name="y")
+
+    def _check_alpha(self, n_targets):
+        alpha = np.asarray(self.alpha)
+        if alpha.dtype.kind not in "iuf" or alpha.ndim > 1 or (alpha.ndim == 1 and alpha.shape != (n_targets,)):
+            raise ValueError(f"alpha must be a number or one number per target, {n_targets}; got {self.alpha!r}.")
+        if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
+            raise ValueError(f"alpha must be finite and non-negative, got {self.alpha!r}.")
+        return np.array(np.broadcast_to(alpha, n_targets), dtype=np.float64)
+
+    def _check_alphas(self):
+        alphas = np.asarray(self.alphas)
+        if alphas.dtype.kind not in "iuf" or alphas.ndim != 1 or alphas.size == 0:
+            raise ValueError(f"alphas must be a sequence of at least one number, got {self.alphas!r}.")
+        if not (np.isfinite(alphas).all() and (alphas >= 0).all()):
+            raise ValueError(f"alphas must be finite and non-negative, got {self.alphas!r}.")
+        return alphas.astype(np.float64)
+
+    def _fit_linear(self, X, Z, y, Y, weights, groups):
+        """Fit the coefficients to targets Y (n_rows, n_targets) that stand for y, and raise a delayed interrupt."""
+        self._tol = check_real(self.tol, "tol", minimum=0.0)
+        self._max_iter = check_integer(self.max_iter, "max_iter", 1)
+        if self.alphas is not None and self.early_stopping:
+            raise ValueError("early_stopping=True stops a single solve; with alphas set it to False.")
+        start = self._earlier_coefficients(Z, Y)
+        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
+        watch = _Watch(self, context)
+        if self.alphas is None:
+            alpha = self._check_alpha(Y.shape[1])
+        else:
+            alpha = np.full(Y.shape[1], self._choose_alpha(Z, y, Y, weights, groups, watch))
+        self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
+        rows = slice(None)
+        if self.early_stopping:
+            rows, held_out = next(self._splits(Z, y, groups))
+            watch.hold_out(Z[held_out], y[held_out])
+            Z = Z[rows]
+        weights = weights if weights is None else weights[rows]
+        result, intercept = self._solve(Z, Y[rows], weights, alpha, watch.over(Z, Y[rows], weights), start)
+        coef, intercept = watch.best(result.solution, intercept)
+        self._set_linear(coef, intercept, y)
+        self.n_iter_ = result.n_iter
+        self.status_ = "early_stopped" if watch.stopped_early else result.status
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
+        self._warn_unless_done(result)
+
+    def _earlier_coefficients(self, Z, Y):
+        """Coefficients of an earlier fit to start from, or None."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        coef = np.atleast_2d(self.coef_).T
+        if coef.shape != (Z.shape[1], Y.shape[1]):
+            raise ValueError(
+                f"warm_start=True needs the features and targets of the earlier fit, {coef.shape}; "
+                f"got {(Z.shape[1], Y.shape[1])}."
+            )
+        return np.ascontiguousarray(coef), np.atleast_1d(self.intercept_).astype(np.float64)
+
+    def _solve(self, Z, Y, weights, alpha, monitor, start):
+        """One solve of the ridge system: its result, and the intercepts."""
+        system = RidgeSystem(Z, weights, self.fit_intercept)
+        result = pcg.solve(
+            system.apply,
+            system.right_side(Y),
+            system.diagonal(),
+            alpha,
+            tol=self._tol,
+            max_iter=self._max_iter,
+            start=None if start is None else start[0],
+            monitor=monitor,
+        )
+        return result, system.mean(Y - np.asarray(Z @ result.solution))
+
+    def _solve_path(self, Z, Y, weights, alphas, monitor):
+        """Results and intercepts for falling penalties."""
+        system = RidgeSystem(Z, weights, self.fit_intercept)
+        for result in solve_path(system, Y, alphas, tol=self._tol, max_iter=self._max_iter, monitor=monitor):
+            yield result, system.mean(Y - np.asarray(Z @ result.solution))
+
+    def _choose_alpha(self, Z, y, Y, weights, groups, watch):
+        """The penalty with the best mean score on held-out rows."""
+        self.alphas_ = self._check_alphas()
+        falling = np.argsort(-self.alphas_, kind="stable")
+        scores = []
+        for rows, held_out in self._splits(Z, y, groups):
+            Z_rows, own = Z[rows], None if weights is None else weights[rows]
+            scorer = _Scorer(self, Z[held_out], y[held_out])
+            path = self._solve_path(Z_rows, Y[rows], own, self.alphas_[falling], watch.progress)
+            scores.append(np.full(self.alphas_.size, np.nan))
+            for place, (result, intercept) in zip(falling, path, strict=False):
+                scores[-1][place] = scorer(result.solution, intercept)
+                if result.status == "interrupted":
+                    raise KeyboardInterrupt
+        self.path_scores_ = np.array(scores)
+        return self.alphas_[np.nanargmax(self.path_scores_.mean(axis=0))]
+
+    def _splits(self, Z, y, groups):
+        """Pairs of training and held-out rows."""
+        if isinstance(Z, LinearOperator) and not hasattr(Z, "take"):
+            raise ValueError(
+                "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
+                "give a BinMatrix, CSR or an array, or set a single alpha."
+            )
+        splitter = self.cv
+        if splitter is None:
+            splitter = self._random_part(y, groups)
+        splitter = check_cv(splitter, y, classifier=is_classifier(self))
+        return splitter.split(np.zeros((Z.shape[0], 1)), y, groups)
+
+    def _random_part(self, y, groups):
+        """Splitter that holds out one random part, of at least two rows or one of each class."""
+        share = check_real(self.validation_fraction, "validation_fraction", minimum=0.0)
+        if not 0 < share < 1:
+            raise ValueError(f"validation_fraction must be between 0 and 1, got {share}.")
+        if groups is not None:
+            return GroupShuffleSplit(n_splits=1, test_size=share, random_state=self.random_state)
+        least = max(2, np.unique(y).size) if is_classifier(self) else 2
+        size = min(max(least, round(share * len(y))), len(y) - 1)
+        kind = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
+        return kind(n_splits=1, test_size=size, random_state=self.random_state)
+
+    def _warn_unless_done(self, result):
+        if result.advice:
+            warnings.warn(
+                f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
+                f"relative residual of {result.residuals[-1].max():.2g}, above tol={self._tol:.2g}. {result.advice}",
+                ConvergenceWarning,
+                stacklevel=callers_level(),
+            )
+
+    def _linear(self, X):
+        check_is_fitted(self)
+        X = self._check_design(X)
+        return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class _Scorer:
+    """Score of coefficients on held-out rows."""
+
+    def __init__(self, estimator, Z, y):
+        self._machine = clone(estimator)
+        for name in ("n_features_in_", "classes_"):
+            if hasattr(estimator, name):
+                setattr(self._machine, name, getattr(estimator, name))
+        default = "accuracy" if is_classifier(estimator) else "r2"
+        scoring = default if estimator.scoring is None else estimator.scoring
+        self._scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        self._Z, self._y = Z, y
+
+    def __call__(self, coef, intercept):
+        self._machine._set_linear(coef, intercept, self._y)
+        return self._scorer(self._machine, self._Z, self._y)
+
+
+class _Watch:
+    """Follows a fit: tells callbacks of every iteration, and stops it when held-out rows say so."""
+
+    def __init__(self, estimator, context):
+        self._estimator, self._context = estimator, context
+        self._scorer = None
+        self._best_score, self._best, self._since = -np.inf, None, 0
+        self.stopped_early = False
+
+    def hold_out(self, Z, y):
+        self._scorer = _Scorer(self._estimator, Z, y)
+
+    def progress(self, state):
+        """Monitor that only tells callbacks; True when one of them asks to stop."""
+        task = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(estimator=self._estimator)
+        return task.call_on_fit_task_end(estimator=self._estimator)
+
+    def over(self, Z, Y, weights):
+        """Monitor of a solve on these rows."""
+        if self._scorer is None:
+            return self.progress
+        system = RidgeSystem(Z, weights, self._estimator.fit_intercept)
+
+        def monitor(state):
+            coef = state.solution
+            self._note(coef, system.mean(Y - np.asarray(Z @ coef)))
+            self.stopped_early = self._since >= _PATIENCE
+            return self.progress(state) or self.stopped_early
+
+        return monitor
+
+    def _note(self, coef, intercept):
+        score = self._scorer(coef, intercept)
+        self._since += 1
+        if score > self._best_score:
+            self._best_score, self._best, self._since = score, (coef, intercept), 0
+
+    def best(self, coef, intercept):
+        """The best iterate on held-out rows, or the given one where none were held out."""
+        return (coef, intercept) if self._best is None else self._best

@@ -1,0 +1,326 @@
+"""Paths of penalties, held-out rows, early stopping, warm starts, losses, callbacks, interruption."""
+
+import numpy as np
+import pytest
+from scipy import optimize
+from scipy.sparse.linalg import aslinearoperator
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score
+from sklearn.svm import LinearSVC
+
+from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning
+from binfeat._operators import RidgeSystem
+from binfeat._solver import hinge, path, pcg
+
+
+@pytest.fixture
+def table(rng):
+    """Binned rows of a smooth target with noise: codes, target, labels."""
+    X = rng.uniform(-2, 2, size=(600, 2))
+    Z = RandomBinning(gamma=0.5, n_grids=40, output="codes", random_state=0).fit_transform(X)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.3 * rng.normal(size=600)
+    return Z, y, np.digitize(y, [0.8, 2.0])
+
+
+ALPHAS = np.geomspace(1e-3, 1e2, 12)
+
+
+def objective(Z, y, coef, alpha):
+    fit = Z @ coef
+    return np.sum((y - y.mean() - fit + fit.mean()) ** 2) + alpha * coef @ coef
+
+
+def test_path_solutions_are_those_of_each_penalty(table):
+    Z, y, _ = table
+    system = RidgeSystem(Z, None, True)
+    falling = ALPHAS[::-1]
+    results = list(path.solve_path(system, np.stack([y, -y, y**2], 1), falling, tol=1e-6, max_iter=500))
+    for alpha, result in zip(falling, results, strict=True):
+        alone = CGRidge(alpha=alpha, tol=1e-12, max_iter=3000).fit(Z, y).coef_
+        best = objective(Z, y, alone, alpha)
+        assert objective(Z, y, result.solution[:, 0], alpha) <= best * (1 + 1e-6)
+        np.testing.assert_allclose(result.solution[:, 1], -result.solution[:, 0], atol=1e-12)
+
+
+def test_path_is_cheaper_than_its_parts(table):
+    """Each solve starts so near its end that all together take fewer iterations than cold starts."""
+    Z, y, _ = table
+    system = RidgeSystem(Z, None, True)
+    warm = sum(r.n_iter for r in path.solve_path(system, y[:, None], ALPHAS[::-1], tol=1e-3, max_iter=500))
+    cold = sum(CGRidge(alpha=alpha, tol=1e-3, max_iter=500).fit(Z, y).n_iter_ for alpha in ALPHAS)
+    assert warm < 0.7 * cold
+
+
+@pytest.mark.parametrize("cv", [None, 3, KFold(4, shuffle=True, random_state=1)])
+def test_chosen_penalty(table, cv):
+    Z, y, _ = table
+    machine = CGRidge(alphas=ALPHAS, cv=cv, tol=1e-6, max_iter=1000, random_state=0).fit(Z, y)
+    splits = ShuffleSplit(1, test_size=0.1, random_state=0) if cv is None else KFold(3) if cv == 3 else cv
+    expected = [
+        [CGRidge(alpha=a, tol=1e-6, max_iter=1000).fit(Z[rows], y[rows]).score(Z[out], y[out]) for a in ALPHAS]
+        for rows, out in splits.split(np.zeros(600))
+    ]
+    np.testing.assert_allclose(machine.path_scores_, expected, rtol=1e-3)
+    np.testing.assert_array_equal(machine.alphas_, ALPHAS)
+    assert machine.alpha_ == ALPHAS[np.argmax(np.mean(expected, axis=0))]
+    alone = CGRidge(alpha=machine.alpha_, tol=1e-6, max_iter=1000).fit(Z, y)
+    np.testing.assert_array_equal(machine.coef_, alone.coef_)
+
+
+def test_scoring_and_given_rows_choose(table):
+    Z, _, labels = table
+    rows = [(np.arange(400), np.arange(400, 600))]
+    machine = CGRidgeClassifier(alphas=ALPHAS, cv=rows, scoring="balanced_accuracy").fit(Z, labels)
+    assert machine.path_scores_.shape == (1, ALPHAS.size)
+    other = CGRidgeClassifier(alphas=ALPHAS, cv=rows, scoring=lambda m, Z, y: -np.mean(m.predict(Z) != y)).fit(
+        Z, labels
+    )
+    accuracy = CGRidgeClassifier(alphas=ALPHAS, cv=rows).fit(Z, labels)
+    np.testing.assert_allclose(other.path_scores_, accuracy.path_scores_ - 1)
+
+
+def test_groups_are_held_out_together(table):
+    Z, y, _ = table
+    groups = np.repeat(np.arange(60), 10)
+    seen = []
+
+    def scoring(machine, Z, y):
+        seen.append(len(Z))
+        return machine.score(Z, y)
+
+    CGRidge(alphas=[1.0, 10.0], scoring=scoring, random_state=0).fit(Z, y, groups=groups)
+    assert set(seen) == {60}
+    CGRidge(alphas=[1.0, 10.0], cv=GroupKFold(3)).fit(Z, y, groups=groups)
+
+
+def test_early_stopping_keeps_the_best_iterate(table):
+    Z, y, _ = table
+    scores = []
+
+    def scoring(machine, Z, y):
+        scores.append(machine.score(Z, y))
+        return scores[-1]
+
+    machine = CGRidge(alpha=1e-6, tol=0, early_stopping=True, scoring=scoring, random_state=0).fit(Z, y)
+    assert machine.status_ == "early_stopped"
+    assert machine.n_iter_ == len(scores)
+    assert np.argmax(scores) == len(scores) - 6
+    _, out = next(ShuffleSplit(1, test_size=0.1, random_state=0).split(np.zeros(600)))
+    assert machine.score(Z[out], y[out]) == max(scores)
+
+
+def test_warm_start(table):
+    Z, y, _ = table
+    machine = CGRidge(alpha=0.1, tol=1e-8, max_iter=1000, warm_start=True).fit(Z, y)
+    first = machine.n_iter_
+    assert machine.fit(Z, y).n_iter_ == 1
+    assert machine.set_params(alpha=0.11).fit(Z, y).n_iter_ < first
+    np.testing.assert_allclose(machine.coef_, CGRidge(alpha=0.11, tol=1e-10, max_iter=1000).fit(Z, y).coef_, atol=1e-5)
+    with pytest.raises(ValueError, match="warm_start=True needs the features and targets of the earlier fit"):
+        machine.fit(Z, np.stack([y, y], axis=1))
+
+
+def hinge_objective(Z, y, w, b, alpha, weights=1.0):
+    return np.sum(weights * np.maximum(0, 1 - y * (Z @ w + b)) ** 2) + alpha * w @ w
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1.0, 20.0])
+def test_squared_hinge_against_liblinear(table, alpha):
+    Z, _, labels = table
+    y = np.where(labels > 0, 1.0, -1.0)
+    csr = Z.tocsr()
+    exact = LinearSVC(C=1 / (2 * alpha), dual=False, fit_intercept=False, tol=1e-8, max_iter=10_000).fit(csr, y)
+    ours = CGRidgeClassifier(alpha=2 * alpha, loss="squared_hinge", fit_intercept=False, tol=1e-8, max_iter=5000)
+    for form in (Z, csr, csr.toarray()):
+        ours.set_params(alpha=alpha).fit(form, y)
+        theirs = hinge_objective(csr, y, exact.coef_[0], 0, alpha)
+        assert hinge_objective(csr, y, ours.coef_[0], 0, alpha) == pytest.approx(theirs, rel=1e-6)
+        assert ours.status_ == "converged"
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squared_hinge_with_intercept_against_scipy(rng, weighted):
+    Z = rng.normal(size=(150, 6)) + 1
+    y = np.where(Z[:, 0] + rng.normal(size=150) > 2.0, 1.0, -1.0)
+    weights = rng.integers(0, 4, 150).astype(float) if weighted else np.ones(150)
+
+    def loss(x):
+        return hinge_objective(Z, y, x[:6], x[6], 0.7, weights)
+
+    best = optimize.minimize(loss, np.zeros(7), method="BFGS", options={"gtol": 1e-9}).fun
+    ours = CGRidgeClassifier(alpha=0.7, loss="squared_hinge", tol=1e-9, max_iter=1000).fit(Z, y, sample_weight=weights)
+    assert hinge_objective(Z, y, ours.coef_[0], ours.intercept_[0], 0.7, weights) == pytest.approx(best, rel=1e-6)
+
+
+def test_squared_hinge_classes_are_one_against_the_rest(table):
+    Z, _, labels = table
+    options = {"alpha": 1.0, "loss": "squared_hinge", "tol": 1e-8, "max_iter": 2000}
+    every = CGRidgeClassifier(**options).fit(Z, labels)
+    for k in range(3):
+        one = CGRidgeClassifier(**options).fit(Z, labels == k)
+        np.testing.assert_allclose(every.coef_[k], one.coef_[0], atol=1e-5)
+        np.testing.assert_allclose(every.intercept_[k], one.intercept_[0], atol=1e-5)
+    chosen = CGRidgeClassifier(alphas=ALPHAS, random_state=0, **options).fit(Z, labels)
+    assert chosen.path_scores_.max() > 0.7
+
+
+def test_unfinished_squared_hinge_says_so(table):
+    Z, _, labels = table
+    machine = CGRidgeClassifier(alpha=1e-3, loss="squared_hinge", tol=1e-10, max_iter=3)
+    with pytest.warns(ConvergenceWarning, match="after 3 iterations with status 'max_iter'"):
+        machine.fit(Z, labels)
+    assert machine.score(Z, labels) > 0.5
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 5.0, 1: 1.0, 2: 0.5}])
+def test_class_weight_against_sklearn(table, class_weight):
+    Z, _, labels = table
+    dense = Z.tocsr().toarray()
+    exact = RidgeClassifier(alpha=2.0, solver="cholesky", class_weight=class_weight).fit(dense, labels)
+    ours = CGRidgeClassifier(alpha=2.0, tol=1e-10, max_iter=2000, class_weight=class_weight).fit(Z, labels)
+    np.testing.assert_allclose(ours.decision_function(Z), exact.decision_function(dense), atol=1e-6)
+
+
+def test_cross_validation_on_codes(table):
+    Z, _, labels = table
+    search = GridSearchCV(CGRidgeClassifier(), {"alpha": [0.1, 10.0]}, cv=3).fit(Z, labels)
+    csr = GridSearchCV(CGRidgeClassifier(), {"alpha": [0.1, 10.0]}, cv=3).fit(Z.tocsr(), labels)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], csr.cv_results_["mean_test_score"])
+    assert cross_val_score(CGRidgeClassifier(), Z, labels, cv=3).mean() > 0.7
+
+
+class Counter:
+    """A callback that counts iterations, stops at one, or raises."""
+
+    def __init__(self, stop_at=None, error=None):
+        self.stop_at, self.error, self.iterations, self.ended = stop_at, error, 0, False
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        self.ended = True
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        self.iterations += context.task_name == "iteration"
+        if self.error is not None and self.iterations == 4:
+            raise self.error
+        return self.iterations == self.stop_at
+
+
+def test_callbacks_see_every_iteration_and_stop(table):
+    Z, y, _ = table
+    counter = Counter()
+    machine = CGRidge(alpha=0.1, tol=1e-6).set_callbacks(counter).fit(Z, y)
+    assert counter.iterations == machine.n_iter_ > 5
+    assert counter.ended
+    stopped = CGRidge(alpha=0.1, tol=1e-6).set_callbacks(Counter(stop_at=3)).fit(Z, y)
+    assert (stopped.n_iter_, stopped.status_) == (3, "stopped")
+    assert stopped.score(Z, y) > 0.3
+
+
+def test_interrupt_leaves_the_best_iterate(table):
+    Z, y, labels = table
+    for machine, target in (
+        (CGRidge(alpha=0.1, tol=1e-8), y),
+        (CGRidgeClassifier(alpha=0.1, tol=1e-8, loss="squared_hinge"), labels),
+    ):
+        machine.set_callbacks(Counter(error=KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            machine.fit(Z, target)
+        assert machine.status_ == "interrupted"
+        assert machine.n_iter_ >= 4
+        assert machine.score(Z, target) > 0.3
+
+
+def test_interrupt_of_a_path_is_raised(table):
+    Z, y, _ = table
+    with pytest.raises(KeyboardInterrupt):
+        CGRidge(alphas=ALPHAS, tol=1e-8).set_callbacks(Counter(error=KeyboardInterrupt())).fit(Z, y)
+
+
+def test_other_errors_of_a_callback_pass(table):
+    Z, y, _ = table
+    with pytest.raises(RuntimeError, match="mine"):
+        CGRidge(tol=1e-8).set_callbacks(Counter(error=RuntimeError("mine"))).fit(Z, y)
+
+
+@pytest.mark.parametrize("parameters", [{"alphas": [0.1, 1.0]}, {"early_stopping": True}])
+def test_few_rows_are_enough_to_choose(rng, parameters):
+    X = rng.normal(size=(6, 2))
+    CGRidge(**parameters, random_state=0).fit(X, X[:, 0])
+    CGRidgeClassifier(**parameters, random_state=0).fit(X, [0, 1, 2, 0, 1, 2])
+
+
+BAD = [
+    (CGRidge(early_stopping=True, validation_fraction=0.0), "validation_fraction must be between 0 and 1"),
+    (CGRidge(alphas=[]), "alphas must be a sequence of at least one number"),
+    (CGRidge(alphas=1.0), "alphas must be a sequence"),
+    (CGRidge(alphas=[1.0, -1.0]), "alphas must be finite and non-negative"),
+    (CGRidge(alphas=[1.0, np.nan]), "alphas must be finite and non-negative"),
+    (CGRidge(alphas=[1.0], early_stopping=True), "early_stopping=True stops a single solve"),
+    (CGRidgeClassifier(loss="hinge"), "loss must be 'squared_error' or 'squared_hinge'"),
+    (CGRidgeClassifier(loss="squared_hinge", early_stopping=True), "for loss='squared_error' only"),
+]
+
+
+@pytest.mark.parametrize(("machine", "message"), BAD)
+def test_bad_parameters(table, machine, message):
+    Z, _, labels = table
+    with pytest.raises(ValueError, match=message):
+        clone(machine).fit(Z, labels)
+
+
+@pytest.mark.parametrize("parameters", [{"alphas": [1.0, 2.0]}, {"early_stopping": True}])
+def test_bare_operators_have_no_rows(table, parameters):
+    Z, y, _ = table
+    with pytest.raises(ValueError, match="a bare LinearOperator has none to pick"):
+        CGRidge(**parameters).fit(aslinearoperator(Z.tocsr()), y)
+
+
+def test_line_search_finds_the_minimum(rng):
+    Z, y = rng.normal(size=(80, 3)), np.where(rng.random((80, 2)) < 0.5, 1.0, -1.0)
+    alpha, weights = np.array([0.3, 2.0]), np.ones((80, 1))
+
+    def machines(coef):
+        return hinge._Machines(coef, np.zeros(2), Z @ coef)
+
+    now, aim = machines(rng.normal(size=(3, 2))), machines(rng.normal(size=(3, 2)) * 0.1)
+    found = hinge._search(now, aim, y, weights, alpha)
+    for k in range(2):
+        best = optimize.minimize_scalar(
+            lambda t, k=k: hinge_objective(Z, y[:, k], (now.coef + t * (aim.coef - now.coef))[:, k], 0, alpha[k]),
+            options={"xtol": 1e-12},
+        ).fun
+        assert hinge_objective(Z, y[:, k], found.coef[:, k], 0, alpha[k]) == pytest.approx(best, rel=1e-10)
+
+
+def test_reduction_and_start_image(rng):
+    Q = rng.normal(size=(30, 30))
+    A, b = Q @ Q.T + np.eye(30), rng.normal(size=(30, 1))
+    diagonal, shift = np.diag(A)[:, None].copy(), np.zeros(1)
+    calls = []
+
+    def apply(X, columns):
+        calls.append(X.shape)
+        return A @ X
+
+    start = rng.normal(size=(30, 1))
+    rough = pcg.solve(apply, b, diagonal, shift, tol=0, reduction=0.1, max_iter=500, start=start)
+    assert rough.residuals[-1] <= 0.1 * rough.residuals[0] < rough.residuals[-2] * 1.0001
+    before = len(calls)
+    known = pcg.solve(apply, b, diagonal, shift, tol=0, reduction=0.1, max_iter=500, start=start, start_image=A @ start)
+    assert len(calls) - before == known.n_iter == rough.n_iter
+
+
+def test_codes_of_a_grid_of_few_bins_are_summed_in_copies(rng):
+    codes = np.stack([rng.integers(0, size, 5000) for size in (1, 2, 256, 257)]).astype(np.uint16)
+    codes[:, ::11] = 65_535
+    Z = BinMatrix(codes, np.cumsum([0, 1, 2, 256, 257]))
+    v = rng.normal(size=5000)
+    np.testing.assert_allclose(Z.T @ v, Z.tocsr().T @ v, rtol=1e-12, atol=1e-12)
