@@ -7,8 +7,6 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import get_scorer
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit, check_cv
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -144,6 +142,8 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
                 "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
                 "give a BinMatrix, CSR or an array, or set a single alpha."
             )
+        from sklearn.model_selection import check_cv  # late: slow to import, and needed to hold out rows only
+
         splitter = self.cv
         if splitter is None:
             splitter = self._random_part(y, groups)
@@ -152,6 +152,8 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
 
     def _random_part(self, y, groups):
         """Splitter that holds out one random part, of at least two rows or one of each class."""
+        from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+
         share = check_real(self.validation_fraction, "validation_fraction", minimum=0.0)
         if not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, got {share}.")
@@ -186,6 +188,8 @@ class _Scorer:
     """Score of coefficients on held-out rows."""
 
     def __init__(self, estimator, Z, y):
+        from sklearn.metrics import get_scorer
+
         self._machine = clone(estimator)
         for name in ("n_features_in_", "classes_"):
             if hasattr(estimator, name):
