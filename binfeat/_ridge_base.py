@@ -21,6 +21,33 @@ _PATIENCE = 5  # iterations without a better held-out score before early stoppin
 class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
     """Base of `CGRidge` and `CGRidgeClassifier`."""
 
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        alphas=None,
+        fit_intercept=True,
+        tol=1e-2,
+        max_iter=200,
+        cv=None,
+        validation_fraction=0.1,
+        scoring=None,
+        early_stopping=False,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.alpha = alpha
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.random_state = random_state
+
     def _check_design(self, Z, reset=False):
         """Z as it is when it is an operator, else as a checked array."""
         if not isinstance(Z, LinearOperator):

@@ -63,3 +63,8 @@ def forest_cover_hand_widths(n_rows=None):
     gamma = np.ones(X.shape[1])
     gamma[:N_NUMERIC] = 1 / HAND_WIDTHS
     return (X[:n_rows] - low) / (high - low), gamma
+
+
+def forest_cover_labels(n_rows=None):
+    """Cover types 1 to 7 of the first rows of Forest Cover; None is all."""
+    return forest_cover()[1][:n_rows]

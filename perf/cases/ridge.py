@@ -1,0 +1,138 @@
+"""CGRidge on Forest Cover's codes: products, default stopping rule, classes, paths, squared hinge, memory."""
+
+from functools import partial
+
+import numpy as np
+from sklearn.linear_model import RidgeClassifier
+from sklearn.svm import LinearSVC
+
+from binfeat import CGRidgeClassifier, RandomBinning
+from binfeat._operators import RidgeSystem
+from binfeat._solver import pcg
+from binfeat._solver.path import solve_path
+from perf.data import forest_cover_hand_widths, forest_cover_labels
+from perf.measure import interleave, peak_memory, stopwatch
+from perf.record import Row
+
+ALPHA = 0.1
+ALPHAS = np.geomspace(1e3, ALPHA, 20)
+PATH_TOL = 1e-3  # the loosest round figure with which every penalty comes within 1e-3 of its objective
+QUICK_ROWS = 40_000
+HINGE_ROWS = 100_000
+
+
+def run(quick):
+    Z, labels, Z_test, labels_test = _features(QUICK_ROWS if quick else None)
+    y, y_test = labels == 2, labels_test == 2
+    return [
+        *_products(Z, quick),
+        Row("bytes per non-zero", Z.codes.nbytes / Z.codes.size, reach=("<=", 4), unit="bytes"),
+        *_stopping(Z, y, Z_test, y_test),
+        _classes(Z, labels, y, quick),
+        *_path(Z, y),
+        _squared_hinge(Z, y),
+        _memory(Z, quick),
+    ]
+
+
+def _features(n_rows):
+    """Codes and labels of the first 90 % of the rows, and of the others."""
+    X, gamma = forest_cover_hand_widths(n_rows)
+    labels = forest_cover_labels(n_rows)
+    n = int(0.9 * len(X))
+    binning = RandomBinning(gamma=gamma, n_grids=50, output="codes", random_state=0)
+    Z = binning.fit_transform(X[:n])
+    return Z, labels[:n], binning.transform(X[n:]), labels[n:]
+
+
+def _products(Z, quick):
+    csr, rng = Z.tocsr(), np.random.default_rng(0)
+    for k, reach in ((1, 2), (8, 4)):
+        W, V = rng.normal(size=(Z.shape[1], k)), rng.normal(size=(Z.shape[0], k))
+        calls = {
+            "ours": stopwatch(lambda W=W, V=V: (Z @ W, Z.T @ V)),
+            "SciPy": stopwatch(lambda W=W, V=V: (csr @ W, csr.T @ V)),
+        }
+        times = interleave(calls, 3 if quick else 7)
+        yield Row(f"both products, {k} columns, float64 / SciPy", times["ours"], times["SciPy"], (">=", reach))
+
+
+def _stopping(Z, y, Z_test, y_test):
+    ours, converged = CGRidgeClassifier(alpha=ALPHA), CGRidgeClassifier(alpha=ALPHA, tol=1e-5, max_iter=1000)
+    sparse_cg = RidgeClassifier(alpha=ALPHA, solver="sparse_cg", tol=1e-3)
+    csr = Z.tocsr()
+    calls = {
+        "ours": stopwatch(partial(ours.fit, Z, y)),
+        "sparse_cg": stopwatch(partial(sparse_cg.fit, csr, y)),
+    }
+    times = interleave(calls, {"ours": 5, "sparse_cg": 1})
+    errors = [100 * (1 - machine.score(Z_test, y_test)) for machine in (ours, converged.fit(Z, y))]
+    yield Row("default fit / RidgeClassifier(sparse_cg)", times["ours"], times["sparse_cg"], (">=", 15))
+    yield Row("default fit, iterations", ours.n_iter_, unit="")
+    yield Row("default fit, test error", errors[0], unit="%")
+    yield Row(
+        "default fit, test error beyond the converged", abs(errors[0] - errors[1]), reach=("<=", 0.1), unit="points"
+    )
+    yield Row("sparse_cg, test error", 100 * (1 - sparse_cg.score(Z_test.tocsr(), y_test)), unit="%")
+
+
+def _classes(Z, labels, y, quick):
+    machine = CGRidgeClassifier(alpha=ALPHA)
+    calls = {"all": stopwatch(partial(machine.fit, Z, labels)), "one": stopwatch(partial(machine.fit, Z, y))}
+    times = interleave(calls, 2 if quick else 4)
+    return Row("7 classes / 1", times["all"], times["one"], ("<=", 3))
+
+
+def _path(Z, y):
+    Y = np.where(y, 1.0, -1.0)[:, None]
+    system = RidgeSystem(Z, None, True)
+    rhs, diagonal = system.right_side(Y), system.diagonal()
+
+    def path(tol):
+        return [r.solution for r in solve_path(system, Y, ALPHAS, tol=tol, max_iter=1000)]
+
+    def alone():
+        return pcg.solve(system.apply, rhs, diagonal, ALPHAS[-1:], tol=PATH_TOL, max_iter=1000)
+
+    times = interleave({"path": stopwatch(partial(path, PATH_TOL)), "alone": stopwatch(alone)}, 2)
+    gaps = [
+        _objective(system, rhs, Y, found, alpha) / _objective(system, rhs, Y, best, alpha) - 1
+        for found, best, alpha in zip(path(PATH_TOL), path(PATH_TOL / 100), ALPHAS, strict=True)
+    ]
+    yield Row(f"20 alphas from {ALPHA:g} to 1000 / the smallest alone", times["path"], times["alone"], ("<=", 4))
+    yield Row("20 alphas, largest relative gap of the objective", max(gaps), reach=("<=", 1e-3), unit="")
+
+
+def _objective(system, rhs, Y, W, alpha):
+    """Ridge objective without the intercept."""
+    fixed = np.sum((Y - system.mean(Y)) ** 2)
+    quadratic = pcg.column_dots(W, system.apply(W, np.arange(1))) + alpha * pcg.column_dots(W, W)
+    return float(fixed + (quadratic - 2 * pcg.column_dots(W, rhs))[0])
+
+
+def _squared_hinge(Z, y):
+    Z, y = Z[:HINGE_ROWS], np.where(y[:HINGE_ROWS], 1.0, -1.0)
+    csr = Z.tocsr()
+    theirs = LinearSVC(C=1 / (2 * ALPHA), dual=False, fit_intercept=False, tol=1e-3)
+    ours = CGRidgeClassifier(alpha=ALPHA, loss="squared_hinge", fit_intercept=False, tol=1e-3, max_iter=5000)
+    calls = {"ours": stopwatch(partial(ours.fit, Z, y)), "LinearSVC": stopwatch(partial(theirs.fit, csr, y))}
+    times = interleave(calls, {"ours": 2, "LinearSVC": 1})
+    objectives = [
+        np.sum(np.maximum(0, 1 - y * (csr @ machine.coef_[0])) ** 2) + ALPHA * machine.coef_[0] @ machine.coef_[0]
+        for machine in (ours, theirs)
+    ]
+    what = f"squared hinge, 100,000 rows, objective {objectives[0]:.6g} / LinearSVC, objective {objectives[1]:.6g}"
+    return Row(what, times["ours"], times["LinearSVC"], (">=", 1))
+
+
+def _memory(Z, quick):
+    budget = 1.5 * Z.codes.nbytes + 6 * 8 * Z.shape[1]
+    peak = peak_memory(_prepare_memory, QUICK_ROWS if quick else None)
+    whole = peak and (peak + Z.codes.nbytes) / 1e6
+    return Row("codes and peak of a fit / 1.5 codes + 6 coefficients", whole, budget / 1e6, ("<=", 1), "MB")
+
+
+def _prepare_memory(n_rows):
+    Z, labels, _, _ = _features(n_rows)
+    CGRidgeClassifier(alpha=ALPHA).fit(Z[:1000], labels[:1000] == 2)
+    return partial(CGRidgeClassifier(alpha=ALPHA, max_iter=5, tol=0).fit, Z, labels == 2)
