@@ -318,6 +318,7 @@ def test_reduction_and_start_image(rng):
     assert len(calls) - before == known.n_iter == rough.n_iter
 
 
+@pytest.mark.engine
 def test_codes_of_a_grid_of_few_bins_are_summed_in_copies(rng):
     codes = np.stack([rng.integers(0, size, 5000) for size in (1, 2, 256, 257)]).astype(np.uint16)
     codes[:, ::11] = 65_535
