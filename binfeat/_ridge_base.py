@@ -53,6 +53,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
         if not isinstance(Z, LinearOperator):
             return validate_data(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:
+            _require_transpose(Z)
             self.n_features_in_ = Z.shape[1]
         elif Z.shape[1] != self.n_features_in_:
             raise ValueError(
@@ -209,6 +210,16 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _require_transpose(Z):
+    """Refuse an operator that cannot multiply from the left, which shows only when it is asked to."""
+    if hasattr(Z, "gram_diagonal"):
+        return
+    try:
+        Z.rmatvec(np.zeros(Z.shape[0]))
+    except NotImplementedError as error:
+        raise ValueError("X must be a LinearOperator with rmatvec: the solver needs products with X.T.") from error
 
 
 class _Scorer:

@@ -204,3 +204,9 @@ def test_integer_targets_and_scalar_weight():
     a = CGRidge(tol=1e-12).fit(Z0, np.arange(6), sample_weight=2.0)
     b = CGRidge(tol=1e-12, alpha=0.5).fit(Z0, y0)
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-8)
+
+
+def test_operators_need_a_transpose():
+    forward = LinearOperator((6, 2), matvec=lambda w: Z0 @ w, dtype=np.float64)
+    with pytest.raises(ValueError, match="X must be a LinearOperator with rmatvec"):
+        CGRidge().fit(forward, y0)
