@@ -159,6 +159,8 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
             for place, (result, intercept) in zip(falling, path, strict=False):
                 scores[-1][place] = scorer(result.solution, intercept)
                 if result.status == "interrupted":
+                    self._set_linear(result.solution, intercept, y)
+                    self.n_iter_, self.status_, self.alpha_ = result.n_iter, result.status, self.alphas_[place]
                     raise KeyboardInterrupt
         self.path_scores_ = np.array(scores)
         return self.alphas_[np.nanargmax(self.path_scores_.mean(axis=0))]
