@@ -49,26 +49,26 @@ class RidgeSystem:
         self.dtype = np.dtype(np.float32 if Z.dtype == np.float32 else np.float64)
         self.weights = weights
         self.fit_intercept = fit_intercept
-        self._totals = np.full(1, float(Z.shape[0])) if weights is None else weights.sum(axis=0)
+        self._rows = np.ones((Z.shape[0], 1)) if weights is None else weights
+        self._totals = self._rows.sum(axis=0)
 
     def _of(self, columns):
-        """Weights and their totals for some of the targets."""
-        if self.weights is None or self.weights.shape[1] == 1:
-            return self.weights, self._totals
-        return self.weights[:, columns], self._totals[columns]
+        """Weights of the rows and their totals for some of the targets."""
+        if self._rows.shape[1] == 1:
+            return self._rows, self._totals
+        return self._rows[:, columns], self._totals[columns]
 
     def mean(self, values, columns=slice(None)):
         """Weighted mean of each column, float64; 0 without intercept."""
         if not self.fit_intercept:
             return np.zeros(values.shape[1])
         weights, totals = self._of(columns)
-        weights = np.ones((values.shape[0], 1)) if weights is None else weights
         return column_dots(values, np.broadcast_to(weights, values.shape)) / np.maximum(totals, np.finfo(float).tiny)
 
     def _centred(self, values, columns):
         weights, _ = self._of(columns)
         values = values - self.mean(values, columns)
-        return (values if weights is None else values * weights).astype(self.dtype, copy=False)
+        return (values if self.weights is None else values * weights).astype(self.dtype, copy=False)
 
     def right_side(self, Y):
         """``b`` for each target; Y is (n_rows, n_targets) float64."""
@@ -84,7 +84,6 @@ class RidgeSystem:
         if diagonal is None:
             return np.ones((self.Z.shape[1], 1))
         if self.fit_intercept:
-            ones = np.ones((self.Z.shape[0], 1)) if self.weights is None else self.weights
-            sums = np.asarray(self.Z.T @ ones.astype(self.dtype, copy=False), dtype=np.float64)
+            sums = np.asarray(self.Z.T @ self._rows.astype(self.dtype, copy=False), dtype=np.float64)
             diagonal = np.maximum(diagonal - sums**2 / np.maximum(self._totals, np.finfo(float).tiny), 0.0)
         return diagonal

@@ -34,6 +34,7 @@ def solve_path(system, Y, alphas, *, tol, max_iter, monitor=None):
     for alpha in alphas:
         start = start_image = None
         if solutions:
+            images = [*images, system.apply(solutions[-1], every)][-_MEMORY:]
             start, start_image = _best_combination(rhs, solutions, images, alpha)
         result = pcg.solve(
             system.apply,
@@ -50,7 +51,6 @@ def solve_path(system, Y, alphas, *, tol, max_iter, monitor=None):
         if result.status in ("interrupted", "stopped"):
             return
         solutions = [*solutions, result.solution][-_MEMORY:]
-        images = [*images, system.apply(result.solution, every)][-_MEMORY:]
 
 
 def _best_combination(rhs, solutions, images, alpha):
