@@ -123,7 +123,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
                 f"warm_start=True needs the features and targets of the earlier fit, {coef.shape}; "
                 f"got {(Z.shape[1], Y.shape[1])}."
             )
-        return np.ascontiguousarray(coef), np.atleast_1d(self.intercept_).astype(np.float64)
+        return coef, np.atleast_1d(self.intercept_).astype(np.float64)
 
     def _solve(self, Z, Y, weights, alpha, monitor, start):
         """One solve of the ridge system: its result, and the intercepts."""
@@ -279,7 +279,7 @@ class _Watch:
         score = self._scorer(coef, intercept)
         self._since += 1
         if score > self._best_score:
-            self._best_score, self._best, self._since = score, (coef, intercept), 0
+            self._best_score, self._best, self._since = score, (coef.copy(), intercept), 0
 
     def best(self, coef, intercept):
         """The best iterate on held-out rows, or the given one where none were held out."""
