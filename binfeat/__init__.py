@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from binfeat.binning import transform as transform
     from binfeat.ridge import CGRidge as CGRidge
     from binfeat.ridge import CGRidgeClassifier as CGRidgeClassifier
+    from binfeat.union import RandomFeatureUnion as RandomFeatureUnion
 
 __version__: str
 
@@ -19,6 +20,7 @@ _HOMES = {
     "CGRidge": "ridge",
     "CGRidgeClassifier": "ridge",
     "RandomBinning": "binning",
+    "RandomFeatureUnion": "union",
     "kernels": "",
     "transform": "binning",
 }

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
+from binfeat._solver.gram import gram_pays, gram_system
 from binfeat._solver.path import solve_path
 from binfeat._validation import callers_level, check_integer, check_real
 
@@ -127,6 +128,10 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, Z, Y, weights, alpha, monitor, start):
         """One solve of the ridge system: its result, and the intercepts."""
+        if not self.early_stopping and gram_pays(Z, Y.shape[1], 1, self._tol):
+            self.solver_ = "gram"
+            return next(self._solve_by_gram(Z, Y, weights, [alpha]))
+        self.solver_ = "cg"
         system = RidgeSystem(Z, weights, self.fit_intercept)
         result = pcg.solve(
             system.apply,
@@ -142,9 +147,17 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
 
     def _solve_path(self, Z, Y, weights, alphas, monitor):
         """Results and intercepts for falling penalties."""
+        if gram_pays(Z, Y.shape[1], len(alphas), self._tol):
+            yield from self._solve_by_gram(Z, Y, weights, [np.full(Y.shape[1], alpha) for alpha in alphas])
+            return
         system = RidgeSystem(Z, weights, self.fit_intercept)
         for result in solve_path(system, Y, alphas, tol=self._tol, max_iter=self._max_iter, monitor=monitor):
             yield result, system.mean(Y - np.asarray(Z @ result.solution))
+
+    def _solve_by_gram(self, Z, Y, weights, alphas):
+        system = gram_system(Z, Y, weights, self.fit_intercept)
+        for result in system.solve(alphas):
+            yield result, system.intercept(result.solution)
 
     def _choose_alpha(self, Z, y, Y, weights, groups, watch):
         """The penalty with the best mean score on held-out rows."""
