@@ -18,9 +18,12 @@ kernel        value                                       binning
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
+
+from binfeat._laws import cauchy_quantile, chi_quantile
 
 __all__ = ["RBF", "GammaPitch", "Hat", "Laplacian", "Product"]
 
@@ -34,16 +37,33 @@ def _pairs(X, Y, gamma):
     return X, Y, np.broadcast_to(np.asarray(gamma, dtype=np.float64), X.shape[1:])
 
 
+class _Kernel:
+    """What kernels share, and the protocol of their laws.
+
+    A kernel that random binning can approximate has `pitch_quantile`, one that random Fourier features
+    can approximate has `frequencies`; those that are `isotropic` also have `radius`.
+    """
+
+    power: ClassVar[int]  # of the distance that gamma multiplies: 1 or 2
+    isotropic: ClassVar[bool] = False  # whether the spectral law depends on the norm of a frequency alone
+
+    def n_uniforms(self, n_inputs):
+        """Uniform numbers that one frequency takes."""
+        return n_inputs
+
+    def frequency_scale(self, gamma):
+        """Factor of each input's frequencies, which `frequencies` draws for a factor of 1."""
+        return gamma if self.power == 1 else np.sqrt(2.0 * gamma)
+
+
 @dataclass(frozen=True)
-class _ProductKernel:
-    """A kernel that is a product over inputs of one profile with a pitch law."""
+class _ProductKernel(_Kernel):
+    """A kernel that is a product over inputs of one profile of ``gamma_j |x_j - y_j|``."""
+
+    power = 1
 
     def profile(self, t):
         """Value at scaled distance `t = gamma |x - y|` along one input; an array of the shape of `t`."""
-        raise NotImplementedError
-
-    def pitch_quantile(self, u):
-        """Pitch, in units of ``1 / gamma``, whose distribution function is `u`; an array like `u` in (0, 1)."""
         raise NotImplementedError
 
     def __call__(self, X, Y=None, *, gamma=1.0):
@@ -83,6 +103,9 @@ class Laplacian(_ProductKernel):
         for _ in range(6):
             t -= (t - np.log1p(t) - y) * (1 + t) / t
         return t
+
+    def frequencies(self, u):
+        return cauchy_quantile(u)
 
 
 @dataclass(frozen=True)
@@ -202,8 +225,15 @@ class Product(_ProductKernel):
 
 
 @dataclass(frozen=True)
-class RBF:
-    """``exp(-sum_j gamma_j (x_j - y_j)^2)``: no pitch law, hence no random binning."""
+class _RadialKernel(_Kernel):
+    """A kernel that is a function of ``sum_j gamma_j (x_j - y_j)^2``."""
+
+    power = 2
+    isotropic = True
+
+    def profile(self, s):
+        """Value at the scaled squared distance `s`; an array of the shape of `s`."""
+        raise NotImplementedError
 
     def __call__(self, X, Y=None, *, gamma=1.0):
         """Exact kernel matrix.
@@ -224,7 +254,21 @@ class RBF:
         distances = np.zeros((X.shape[0], Y.shape[0]))
         for j, width in enumerate(gamma):
             distances += width * (X[:, j, None] - Y[:, j]) ** 2
-        return np.exp(-distances)
+        return self.profile(distances)
+
+
+@dataclass(frozen=True)
+class RBF(_RadialKernel):
+    """``exp(-sum_j gamma_j (x_j - y_j)^2)``: no pitch law, hence no random binning."""
+
+    def profile(self, s):
+        return np.exp(-s)
+
+    def frequencies(self, u):
+        return special.ndtri(u)
+
+    def radius(self, u, n_inputs):
+        return chi_quantile(u, n_inputs)
 
 
 _BY_NAME: dict[str, Callable] = {"laplacian": Laplacian, "hat": Hat, "rbf": RBF}
@@ -250,4 +294,19 @@ def binning_kernel(kernel):
         raise ValueError(
             f"kernel must be 'laplacian', 'hat', or one of kernels.Laplacian, Hat, GammaPitch, Product; got {kernel!r}."
         )
+    return kernel
+
+
+def fourier_kernel(kernel):
+    """The kernel object that `kernel` names, if random Fourier features can approximate it.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or the kernel has no spectral law.
+    """
+    if isinstance(kernel, str) and kernel in _BY_NAME:
+        kernel = _BY_NAME[kernel]()
+    if not isinstance(kernel, _Kernel) or not hasattr(kernel, "frequencies"):
+        raise ValueError(f"kernel must be 'rbf' or 'laplacian'; got {kernel!r}.")
     return kernel
