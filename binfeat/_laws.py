@@ -70,7 +70,7 @@ def chi_quantile(u, degrees):
 def student_scale(u, nu):
     """Of ``sqrt(2 nu / c)``, c chi-squared with ``2 nu`` degrees: it makes a normal vector Student's t."""
     with np.errstate(divide="ignore", over="ignore"):
-        return np.minimum(np.sqrt(nu / special.gammaincinv(nu, 1.0 - u)), _FASTEST)
+        return np.minimum(np.sqrt(nu / special.gammainccinv(nu, u)), _FASTEST)
 
 
 def student_radius(u, degrees, nu):
@@ -79,7 +79,7 @@ def student_radius(u, degrees, nu):
     ``|w|^2 = 2 nu b / (1 - b)`` where b follows Beta(degrees / 2, nu); of b and ``1 - b`` the smaller
     is computed.
     """
-    b, rest = special.betaincinv(degrees / 2, nu, u), special.betaincinv(nu, degrees / 2, 1.0 - u)
+    b, rest = special.betaincinv(degrees / 2, nu, u), special.betainccinv(nu, degrees / 2, u)
     with np.errstate(divide="ignore", over="ignore"):
         odds = np.where(b < 0.5, b / (1.0 - b), (1.0 - rest) / rest)
     return np.minimum(np.sqrt(2.0 * nu * odds), _FASTEST)
