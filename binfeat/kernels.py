@@ -304,7 +304,7 @@ class Spectral(Kernel):
     def __post_init__(self):
         if not callable(self.sampler):
             raise TypeError(
-                f"sampler must be a callable sampler(n_frequencies, n_inputs, rng) that returns frequencies, "
+                "sampler must be a callable sampler(n_frequencies, n_inputs, rng) that returns frequencies, "
                 f"got {self.sampler!r}."
             )
 
@@ -316,18 +316,12 @@ class Spectral(Kernel):
         ValueError
             If they are not finite real numbers of shape (n_frequencies, n_inputs).
         """
-        drawn = np.asarray(self.sampler(n_frequencies, n_inputs, rng))
-        shape = n_frequencies, n_inputs
-        if drawn.shape != shape or drawn.dtype.kind not in "iuf" or not np.isfinite(drawn).all():
-            got = (
-                "values that are not finite"
-                if drawn.shape == shape and drawn.dtype.kind == "f"
-                else (f"shape {drawn.shape} of dtype {drawn.dtype}")
-            )
-            raise ValueError(
-                f"sampler must return an array of finite real numbers of shape (n_frequencies, n_inputs) = {shape}; "
-                f"got {got}."
-            )
+        drawn, shape = np.asarray(self.sampler(n_frequencies, n_inputs, rng)), (n_frequencies, n_inputs)
+        wanted = f"sampler must return finite real numbers of shape (n_frequencies, n_inputs) = {shape}"
+        if drawn.shape != shape or drawn.dtype.kind not in "iuf":
+            raise ValueError(f"{wanted}; got shape {drawn.shape} of dtype {drawn.dtype}.")
+        if not np.isfinite(drawn).all():
+            raise ValueError(f"{wanted}; got values that are not finite.")
         return drawn.astype(np.float64)
 
     def _exact(self, X, Y, gamma):
