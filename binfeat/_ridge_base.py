@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from binfeat._held_out import splits
 from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
 from binfeat._solver.gram import gram_pays, gram_system
@@ -185,27 +186,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
                 "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
                 "give a BinMatrix, CSR or an array, or set a single alpha."
             )
-        from sklearn.model_selection import check_cv  # late: slow to import, and needed to hold out rows only
-
-        splitter = self.cv
-        if splitter is None:
-            splitter = self._random_part(y, groups)
-        splitter = check_cv(splitter, y, classifier=is_classifier(self))
-        return splitter.split(np.zeros((Z.shape[0], 1)), y, groups)
-
-    def _random_part(self, y, groups):
-        """Splitter that holds out one random part, of at least two rows or one of each class."""
-        from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
-
-        share = check_real(self.validation_fraction, "validation_fraction", minimum=0.0)
-        if not 0 < share < 1:
-            raise ValueError(f"validation_fraction must be between 0 and 1, got {share}.")
-        if groups is not None:
-            return GroupShuffleSplit(n_splits=1, test_size=share, random_state=self.random_state)
-        least = max(2, np.unique(y).size) if is_classifier(self) else 2
-        size = min(max(least, round(share * len(y))), len(y) - 1)
-        kind = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
-        return kind(n_splits=1, test_size=size, random_state=self.random_state)
+        return splits(self, Z.shape[0], y, groups)
 
     def _warn_unless_done(self, result):
         if result.advice:

@@ -1,21 +1,31 @@
 """Learns one width per input from how a fitted machine answers to each of them."""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import validate_data
 
-from binfeat._bin_matrix import BinMatrix, no_bin
+from binfeat._bin_matrix import BinMatrix
 from binfeat._bins import Bins, BinTables, count_bins
 from binfeat._engine.differences import differences
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids
+from binfeat._growth import find_codes
+from binfeat._held_out import SquaredErrors
 from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
 from binfeat._solver.path import solve_path
+from binfeat._table import ARRAY_CHECKS
+from binfeat._validation import check_categorical, check_integer, check_real, check_weights, seed_of
+from binfeat.kernels import binning_kernel
 
 _log = logging.getLogger("binfeat")
 
+_OUT_ROWS = 10_000  # held out at most
 _ROWS = 2000  # at which the machine's answers are looked at: 5,000 found no better widths on Forest Cover
 _FACTOR = 1.6  # between two overall widths that are tried
 _PATIENCE = 2  # rounds that gain less than a standard error before the search ends
@@ -24,6 +34,12 @@ _MAX_ITER = 100
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _LEAST_ALPHA = 1e-3
 _START = 10.0  # sum over inputs of gamma times their mean distance, before anything is known
+
+
+def surely_less(errors, others):
+    """Whether the mean of errors is below that of others of the same rows by a paired standard error."""
+    gain = others - errors
+    return gain.mean() > gain.std() / np.sqrt(gain.size)
 
 
 @dataclass(frozen=True)
@@ -43,8 +59,7 @@ class Fit:
 
     def gains_on(self, other):
         """Whether this fit's error is lower by a paired standard error."""
-        gain = other.errors - self.errors
-        return gain.mean() > gain.std() / np.sqrt(gain.size)
+        return surely_less(self.errors, other.errors)
 
 
 class Sample:
@@ -52,8 +67,12 @@ class Sample:
 
     Parameters
     ----------
-    X, Y, weights : ndarray of shape (n_rows, n_inputs), (n_rows, n_targets) and (n_rows,) or None
-    X_out, Y_out, weights_out : the same for the held-out rows
+    X : ndarray of shape (n_rows, n_inputs), float64
+    Y : ndarray of shape (n_rows, n_targets)
+    weights : ndarray of shape (n_rows, 1) or None
+    X_out : ndarray of shape (n_out, n_inputs)
+    judge : callable
+        From predictions (n_out, n_targets) to errors, one for each held-out row or one for all.
     categorical : ndarray of bool of shape (n_inputs,)
     kernel : kernel with a pitch law
     n_grids : int
@@ -61,9 +80,8 @@ class Sample:
     n_jobs : int or None
     """
 
-    def __init__(self, train, held_out, categorical, kernel, n_grids, seed, n_jobs=None):
-        self.X, self.Y, self.weights = train
-        self.X_out, self.Y_out, self.weights_out = held_out
+    def __init__(self, X, Y, weights, X_out, judge, *, categorical, kernel, n_grids, seed, n_jobs=None):
+        self.X, self.Y, self.weights, self.X_out, self.judge = X, Y, weights, X_out, judge
         self.categorical, self.kernel = categorical, kernel
         self.n_grids, self.seed, self.n_jobs = n_grids, seed, n_jobs
 
@@ -73,15 +91,21 @@ class Sample:
         codes = np.empty((self.n_grids, len(self.X)), np.uint32)
         bins = count_bins(grids, self.X, Bins.none(self.n_grids), codes, self.n_jobs)
         Z = BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self.n_jobs)
-        out = self._encode(grids, bins)
-        system = RidgeSystem(Z, None if self.weights is None else self.weights[:, None], fit_intercept=True)
+        tables = BinTables(bins.keys, bins.starts, self.n_jobs)
+        out_codes = find_codes(tables, grids, self.X_out, self.n_jobs)
+        out = BinMatrix._trusted(out_codes, bins.starts, Z.dtype, self.n_jobs)
+        system = RidgeSystem(Z, self.weights, fit_intercept=True)
         fits = []
         for alpha, result in zip(alphas, self._solve(system, alphas), strict=False):
             intercept = system.mean(self.Y - Z @ result.solution)
-            errors = ((self.Y_out - out @ result.solution - intercept) ** 2).mean(axis=1)
-            errors = errors if self.weights_out is None else errors * self.weights_out
+            errors = self.judge(out @ result.solution + intercept)
             fits.append(Fit(gamma, float(alpha), grids, bins, result.solution, errors))
         return min(fits, key=lambda fit: fit.error)
+
+    def of_kernel(self, kernel):
+        """The same rows with another kernel."""
+        options = {"categorical": self.categorical, "n_grids": self.n_grids, "seed": self.seed, "n_jobs": self.n_jobs}
+        return Sample(self.X, self.Y, self.weights, self.X_out, self.judge, kernel=kernel, **options)
 
     def _solve(self, system, alphas):
         if len(alphas) > 1:
@@ -89,13 +113,6 @@ class Sample:
         options = {"tol": _TOL, "max_iter": _MAX_ITER}
         shift = np.full(self.Y.shape[1], float(alphas[0]))
         return [pcg.solve(system.apply, system.right_side(self.Y), system.diagonal(), shift, **options)]
-
-    def _encode(self, grids, bins):
-        tables = BinTables(bins.keys, bins.starts, self.n_jobs)
-        hashes = grids.hash(self.X_out, self.n_jobs)
-        codes = np.empty(hashes.shape, np.uint32)
-        tables.find(slice(0, len(grids)), hashes, no_bin(codes.dtype), codes, 0, self.n_jobs)
-        return BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self.n_jobs)
 
     def relevances(self, fit, rows):
         """Mean squared slope of the machine along each input, at some of the rows.
@@ -113,7 +130,7 @@ class Sample:
         differences(X, low, high, *grids, *tables.arrays, weights, blocks, out, n_jobs=self.n_jobs)
         squares = (out**2).mean(axis=2) / self.n_grids
         if self.weights is not None:
-            squares *= (self.weights[rows] / self.weights[rows].mean())[:, None]
+            squares *= self.weights[rows] / self.weights[rows].mean()
         return share * squares.mean(axis=0) / span**2
 
     def _replacements(self, X, gamma):
@@ -130,10 +147,10 @@ class Sample:
         return low, high, span, share
 
     def _two_values(self, least, most):
-        return ((self.X == least) | (self.X == most)).all(axis=0) & (least < most)
+        return ((least == self.X) | (most == self.X)).all(axis=0) & (least < most)
 
 
-def _mean_distances(X, categorical, rng):
+def mean_distances(X, categorical, rng):
     """Mean distance of two rows along each input; for a categorical one how often they differ."""
     difference = np.abs(X - X[rng.permutation(len(X))])
     difference[:, categorical] = difference[:, categorical] > 0
@@ -177,46 +194,173 @@ class WidthSearch:
     scaled together as held-out rows say.
     """
 
-    def __init__(self, sample, seed):
-        self._sample = sample
-        self._rng = np.random.default_rng(seed)
-        self._distance = _mean_distances(sample.X, sample.categorical, self._rng)
-        self._rows = self._rng.permutation(len(sample.X))[:_ROWS]
+    def __init__(self, sample, seed, start=None, scaled=True):
+        self.sample, self._start, self._scaled = sample, start, scaled
+        rng = np.random.default_rng(seed)
+        self._distance = mean_distances(sample.X, sample.categorical, rng)
+        self._rows = rng.permutation(len(sample.X))[:_ROWS]
+        self.fits = []
 
-    def start(self, totals=(_START,)):
-        """The best fit among those with every input alike."""
-        fits = [self._sample.fit(_per_distance(self._distance, total), _ALPHAS) for total in totals]
-        return min(fits, key=lambda fit: fit.error)
+    def _first(self):
+        """Every input alike, or what an earlier search found, as fine as held-out rows say."""
+        if self._start is None:
+            gamma = _per_distance(self._distance, _START)
+            if not self._scaled:
+                gamma = np.where(gamma > 0, _START / max(self._distance.sum(), np.finfo(float).tiny), 0.0)
+            return self.sample.fit(gamma, _ALPHAS)
+        gamma, alpha = self._start.gamma, self._start.alpha
+        return min((self.sample.fit(gamma * f, [alpha]) for f in (1.0, _FACTOR)), key=lambda fit: fit.error)
 
     def _round(self, fit):
-        relevances = self._sample.relevances(fit, self._rows)
+        relevances = self.sample.relevances(fit, self._rows)
         gamma = np.sqrt(relevances)
         total, own = fit.gamma @ self._distance, gamma @ self._distance
         if not own > 0:
             return fit
         gamma *= total / own
         near = fit.alpha * np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
-        now = self._sample.fit(gamma, near[near >= 0.99 * _LEAST_ALPHA])
-        wider, finer = (self._sample.fit(gamma * factor, [now.alpha]) for factor in (1 / _FACTOR, _FACTOR))
-        return min((now, wider, finer), key=lambda fit: fit.error)
+        now = self.sample.fit(gamma, near[near >= 0.99 * _LEAST_ALPHA])
+        for factor in (_FACTOR, 1 / _FACTOR):
+            other = self.sample.fit(gamma * factor, [now.alpha])
+            if other.error < now.error:
+                return other
+        return now
+
+    @property
+    def best(self):
+        return min(self.fits, key=lambda fit: fit.error)
 
     def run(self, max_rounds, going=lambda: True):
         """Search until two rounds gain less than a paired standard error, or `going` says no."""
-        best = now = self.start()
-        fits, stalled = [now], 0
-        for number in range(max_rounds):
-            if stalled == _PATIENCE or not going():
-                break
-            now = self._round(now)
-            fits.append(now)
+        self.fits = [self._first()]
+        stalled = 0
+        while len(self.fits) <= max_rounds and stalled < _PATIENCE and going():
+            now, best = self._round(self.fits[-1]), self.best
             stalled = 0 if now.gains_on(best) else stalled + 1
-            best = min(best, now, key=lambda fit: fit.error)
-            _log.info("widths, round %d: held-out squared error %.4g", number + 1, now.error)
+            self.fits.append(now)
+            _log.info("widths, round %d: held-out error %.4g", len(self.fits) - 1, now.error)
+        return self
+
+    def learned(self):
+        """What was found, as arrays."""
+        best = self.best
         shares = best.gamma * self._distance
         return LearnedGamma(
             best.gamma,
             shares / max(shares.sum(), np.finfo(float).tiny),
             best.alpha,
-            np.array([fit.error for fit in fits]),
-            np.array([fit.gamma for fit in fits]),
+            np.array([fit.error for fit in self.fits]),
+            np.array([fit.gamma for fit in self.fits]),
         )
+
+
+def learn_gamma(
+    X,
+    y,
+    *,
+    kernel="laplacian",
+    categorical_features=None,
+    sample_weight=None,
+    n_grids=50,
+    max_rounds=12,
+    max_rows=40_000,
+    validation_fraction=0.2,
+    n_jobs=None,
+    random_state=None,
+):
+    """Learn one gamma per input from how a ridge machine on binning features answers to each of them.
+
+    In each round a machine is fitted to a sample of the rows; an input's relevance is its mean squared slope,
+    by central differences over the input's own width (the diagonal of the average gradient outer product:
+    Radhakrishnan et al., recursive feature machines, Science 383, 2024). The new gammas go with the roots of the
+    relevances, keep the kernel's mean exponent, and are then scaled together as held-out rows say.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        NaN is a value of its own.
+    y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        Numbers, or labels of classes.
+    kernel : str or object of `binfeat.kernels`, default="laplacian"
+        One that has a pitch law.
+    categorical_features : array-like of bool, int or str, default=None
+        Inputs whose values are category numbers, as in `RandomBinning`.
+    sample_weight : float or array-like of shape (n_rows,), default=None
+    n_grids : int, default=50
+        Grids of the machine; fewer rows need more.
+    max_rounds : int, default=12
+        Most rounds; the search ends earlier once two in a row gain less than a paired standard error.
+    max_rows : int, default=40_000
+        Rows of the sample that is trained on.
+    validation_fraction : float, default=0.2
+        Share of the rows that is held out; at most 10,000 of them are used.
+    n_jobs : int, default=None
+    random_state : int, RandomState instance or None, default=None
+
+    Returns
+    -------
+    learned : LearnedGamma
+        With `gamma` for `RandomBinning`, `relevances`, `alpha`, and the history of the search.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, lengths differ, or there are fewer than 2 rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import learn_gamma
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> learned = learn_gamma(X, np.sin(2 * X[:, 1]), random_state=0)
+    >>> int(learned.relevances.argmax())
+    1
+    """
+    checked = _Checked()
+    X = validate_data(checked, X, **ARRAY_CHECKS)
+    Y = _targets(y)
+    check_consistent_length(X, Y)
+    if X.shape[0] < 2:
+        raise ValueError("learn_gamma needs at least 2 rows, to hold some out; got 1.")
+    weights = check_weights(sample_weight, X.shape[0])
+    share = check_real(validation_fraction, "validation_fraction", minimum=0.0)
+    if not 0 < share < 1:
+        raise ValueError(f"validation_fraction must be between 0 and 1, got {share}.")
+    seed = seed_of(random_state)
+    order = np.random.default_rng(seed).permutation(X.shape[0])
+    n_out = min(max(1, round(share * order.size)), order.size - 1)
+    out = order[:n_out][:_OUT_ROWS]
+    train = order[n_out:][: check_integer(max_rows, "max_rows", 1)]
+    sample = Sample(
+        _dense(X, train),
+        Y[train],
+        None if weights is None else weights[train],
+        _dense(X, out),
+        SquaredErrors(Y[out], None if weights is None else weights[out]),
+        categorical=check_categorical(categorical_features, checked),
+        kernel=binning_kernel(kernel),
+        n_grids=check_integer(n_grids, "n_grids", 1),
+        seed=seed,
+        n_jobs=n_jobs,
+    )
+    return WidthSearch(sample, seed).run(check_integer(max_rounds, "max_rounds", 1)).learned()
+
+
+class _Checked(BaseEstimator):
+    """Holds what the checks of a table note."""
+
+
+def _targets(y):
+    """Standardised targets of shape (n_rows, n_targets): 1 and -1 for classes."""
+    y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
+    if y.dtype.kind not in "iufb" or (y.ndim == 1 and y.dtype.kind in "iub" and np.unique(y).size <= 2):
+        classes, labels = np.unique(y, return_inverse=True)
+        return np.where(labels.reshape(-1, 1) == np.arange(classes.size)[1 if classes.size == 2 else 0 :], 1.0, -1.0)
+    Y = y.reshape(y.shape[0], -1).astype(np.float64)
+    std = Y.std(axis=0)
+    return (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
+
+
+def _dense(X, rows):
+    part = X[rows]
+    return np.ascontiguousarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)

@@ -45,7 +45,9 @@ def _row_in_grid(x, low, high, scale, shift, keys, nan_keys, slots, bin_keys, we
 
 
 @driver(work="out")
-def differences(X, low, high, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, n_blocks, out):
+def differences(
+    X, low, high, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, n_blocks, out
+):
     """``out[i, j] = sqrt(n_grids) * (f(X[i] with high[i, j] at j) - f(X[i] with low[i, j] at j))``.
 
     The hash is a sum of terms, so that one input's change is one addition; the row is not hashed again.
