@@ -7,23 +7,14 @@ from scipy import sparse
 
 from binfeat._engine.bins import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
 from binfeat._engine.policy import thread_count
+from binfeat._streams import KEYS, PITCH, SHIFT, stream, uniforms
 
-_PITCH, _SHIFT, _KEYS = range(3)  # the purposes of a grid's random streams
 _SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit difference between machines is lost
 _LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
 
 _MOST_ROWS = 2**19  # rows hashed before their bins are looked up: as many as possible, for the tables' sake
 _HASH_BYTES = 2**26  # memory for those hashes, used again and again
 _LOAD_BYTES = 2**24  # rows converted to float64 at a time
-
-
-def _words(seed, grid, purpose, count):
-    return np.random.PCG64(np.random.SeedSequence([seed, grid, purpose])).random_raw(count)
-
-
-def _uniform(words):
-    """Uniform numbers inside (0, 1) from 64-bit words."""
-    return ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
 def round_significant(x, bits):
@@ -60,16 +51,18 @@ class Grids:
             Inputs that a grid takes whole, or ignores with probability ``exp(-gamma_j)``.
         """
         d = gamma.shape[0]
-        words = [np.stack([_words(seed, p, purpose, n * d) for p in range(n_grids)]) for purpose, n in _STREAMS]
-        u = _uniform(words[_PITCH])
+        pitch, shift, keys = (
+            np.stack([stream(seed, p, purpose).random_raw(n * d) for p in range(n_grids)]) for purpose, n in _STREAMS
+        )
+        u = uniforms(pitch)
         with np.errstate(over="ignore"):
             scale = np.minimum(gamma / kernel.pitch_quantile(u), _LARGEST)
         scale = round_significant(scale, _SIGNIFICANT)
-        shift = (words[_SHIFT] >> np.uint64(32)).astype(np.float64) * 2.0**-32
+        shift = (shift >> np.uint64(32)).astype(np.float64) * 2.0**-32
         if categorical is not None and categorical.any():
             scale[:, categorical] = u[:, categorical] >= np.exp(-gamma[categorical])
             shift[:, categorical] = 0.0
-        keys, nan_keys = words[_KEYS][:, :d] | np.uint64(1), words[_KEYS][:, d:]
+        keys, nan_keys = keys[:, :d] | np.uint64(1), keys[:, d:]
         return cls(scale, shift, np.ascontiguousarray(keys), np.ascontiguousarray(nan_keys))
 
     def __len__(self):
@@ -130,7 +123,7 @@ class Grids:
         )
 
 
-_STREAMS = ((_PITCH, 1), (_SHIFT, 1), (_KEYS, 2))  # words an input takes from each stream
+_STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each stream
 
 
 def hash_blocks(grids, X, n_jobs=None):

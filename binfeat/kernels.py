@@ -1,93 +1,80 @@
 """Kernels, their exact values, and the laws that random features draw from.
 
-A kernel here has no width of its own: `gamma` belongs to the map and to each call. With a profile
-``k`` on ``[0, inf)``, a product kernel is ``prod_j k(gamma_j |x_j - y_j|)``. Random binning needs the
-*pitch law* of its profile, whose distribution function is ``F(t) = 1 - k(t) + t k'(t)`` (Rahimi &
-Recht 2007, section 4 and Lemma 1, integrated once so that no second derivative is needed).
+A kernel here has no width of its own: `gamma` belongs to the map and to each call. Product kernels are
+``prod_j k(gamma_j |x_j - y_j|)`` with a profile ``k`` on ``[0, inf)``. Radial kernels depend on
+``s = sum_j gamma_j (x_j - y_j)^2``, so that their gamma is one over a squared length. A gamma of 0
+ignores the input.
 
-============  ==========================================  =======
-kernel        value                                       binning
-============  ==========================================  =======
-`Laplacian`   ``exp(-sum_j gamma_j |x_j - y_j|)``         yes
-`Hat`         ``prod_j max(0, 1 - gamma_j |x_j - y_j|)``  yes
-`GammaPitch`  between the two, by its shape               yes
-`Product`     ``prod_j k(gamma_j |x_j - y_j|)``           yes
-`RBF`         ``exp(-sum_j gamma_j (x_j - y_j)^2)``       no
-============  ==========================================  =======
+Random binning needs the *pitch law* of a product's profile, whose distribution function is
+``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once so that no
+second derivative is needed). Random Fourier features need the *spectral law*, that of frequencies w
+with ``E[cos(w @ (x - y))] = k(x, y)``. Which kernel works with which map, and with which sampler:
+
+============  ==========================================  =======  ==============================
+kernel        value                                       binning  Fourier
+============  ==========================================  =======  ==============================
+`Laplacian`   ``exp(-sum_j gamma_j |x_j - y_j|)``         yes      iid, qmc
+`Hat`         ``prod_j max(0, 1 - gamma_j |x_j - y_j|)``  yes      iid, qmc
+`GammaPitch`  between the two, by its shape               yes      no
+`Product`     ``prod_j k(gamma_j |x_j - y_j|)``           yes      no
+`Cauchy`      ``prod_j 1 / (1 + (gamma_j D_j)^2)``        no       iid, qmc
+`RBF`         ``exp(-s)``                                 no       iid, orthogonal, qmc, fastfood
+`Matern`      from ``exp(-sqrt(2 s))`` to the RBF         no       iid, orthogonal, qmc, fastfood
+`Spectral`    what its caller's frequencies make          no       iid
+============  ==========================================  =======  ==============================
 """
 
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
-__all__ = ["RBF", "GammaPitch", "Hat", "Laplacian", "Product"]
+from binfeat._kernel_base import Kernel, ProductKernel, RadialKernel
+from binfeat._laws import (
+    cauchy_quantile,
+    chi_quantile,
+    gamma2_quantile,
+    laplace_quantile,
+    matern_profile,
+    sinc_quantile,
+    student_radius,
+    student_scale,
+)
 
-
-def _pairs(X, Y, gamma):
-    """Check two sets of points and give them with one gamma per input."""
-    X = np.asarray(X, dtype=np.float64)
-    Y = X if Y is None else np.asarray(Y, dtype=np.float64)
-    if X.ndim != 2 or Y.ndim != 2 or X.shape[1] != Y.shape[1]:
-        raise ValueError(f"X and Y must be 2-d with the same number of inputs; got shapes {X.shape} and {Y.shape}.")
-    return X, Y, np.broadcast_to(np.asarray(gamma, dtype=np.float64), X.shape[1:])
-
-
-@dataclass(frozen=True)
-class _ProductKernel:
-    """A kernel that is a product over inputs of one profile with a pitch law."""
-
-    def profile(self, t):
-        """Value at scaled distance `t = gamma |x - y|` along one input; an array of the shape of `t`."""
-        raise NotImplementedError
-
-    def pitch_quantile(self, u):
-        """Pitch, in units of ``1 / gamma``, whose distribution function is `u`; an array like `u` in (0, 1)."""
-        raise NotImplementedError
-
-    def __call__(self, X, Y=None, *, gamma=1.0):
-        """Exact kernel matrix.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_inputs)
-        Y : array-like of shape (m, n_inputs), default=None
-            None means `X`.
-        gamma : float or array-like of shape (n_inputs,), default=1.0
-            In units of one over the input's.
-
-        Returns
-        -------
-        K : ndarray of shape (n, m), float64
-        """
-        X, Y, gamma = _pairs(X, Y, gamma)
-        K = np.ones((X.shape[0], Y.shape[0]))
-        for j, width in enumerate(gamma):
-            K *= self.profile(width * np.abs(X[:, j, None] - Y[:, j]))
-        return K
+__all__ = ["RBF", "Cauchy", "GammaPitch", "Hat", "Laplacian", "Matern", "Product", "Spectral"]
 
 
 @dataclass(frozen=True)
-class Laplacian(_ProductKernel):
-    """``exp(-sum_j gamma_j |x_j - y_j|)``; its pitch law is Gamma(2) with scale ``1 / gamma``."""
+class Laplacian(ProductKernel):
+    """``exp(-sum_j gamma_j |x_j - y_j|)``.
+
+    Its pitch law is Gamma(2) with scale ``1 / gamma``, its spectral law independent Cauchy variables of
+    scale `gamma`.
+    """
+
+    samplers = ("iid", "qmc")
 
     def profile(self, t):
         return np.exp(-t)
 
     def pitch_quantile(self, u):
-        # Newton on the convex t - log(1 + t) = -log(1 - u), from the upper bound y + sqrt(2 y) of its
-        # root (Chatzigeorgiou 2013): 12 times faster than scipy.special.gammaincinv(2, u).
-        y = -np.log1p(-np.asarray(u))
-        t = y + np.sqrt(2 * y)
-        for _ in range(6):
-            t -= (t - np.log1p(t) - y) * (1 + t) / t
-        return t
+        return gamma2_quantile(u)
+
+    def frequencies(self, u):
+        return cauchy_quantile(u)
 
 
 @dataclass(frozen=True)
-class Hat(_ProductKernel):
-    """``prod_j max(0, 1 - gamma_j |x_j - y_j|)``; every pitch is ``1 / gamma``."""
+class Hat(ProductKernel):
+    """``prod_j max(0, 1 - gamma_j |x_j - y_j|)``.
+
+    Every pitch is ``1 / gamma``. The spectral law is independent variables of density
+    ``(1 - cos(w / gamma)) gamma / (pi w^2)``, drawn to 2e-15 in probability.
+    """
+
+    samplers = ("iid", "qmc")
 
     def profile(self, t):
         return np.maximum(0.0, 1.0 - t)
@@ -95,9 +82,12 @@ class Hat(_ProductKernel):
     def pitch_quantile(self, u):
         return np.ones_like(u)
 
+    def frequencies(self, u):
+        return sinc_quantile(u)
+
 
 @dataclass(frozen=True)
-class GammaPitch(_ProductKernel):
+class GammaPitch(ProductKernel):
     """The kernel of Gamma-distributed pitches of mean ``2 / gamma``: smoother widths for a larger shape.
 
     With ``t = gamma |x - y| shape / 2`` and Q the regularised upper incomplete gamma function, its
@@ -140,7 +130,7 @@ _LOG_RANGE = 30.0 * np.log(2.0)  # pitches are looked for between 2^-30 and 2^30
 
 
 @dataclass(frozen=True)
-class Product(_ProductKernel):
+class Product(ProductKernel):
     """``prod_j profile(gamma_j |x_j - y_j|)`` for a convex profile that falls from 1 to 0.
 
     Parameters
@@ -202,32 +192,160 @@ class Product(_ProductKernel):
 
 
 @dataclass(frozen=True)
-class RBF:
-    """``exp(-sum_j gamma_j (x_j - y_j)^2)``: no pitch law, hence no random binning."""
+class Cauchy(ProductKernel):
+    """``prod_j 1 / (1 + (gamma_j (x_j - y_j))^2)``; its spectral law is independent Laplace variables."""
 
-    def __call__(self, X, Y=None, *, gamma=1.0):
-        """Exact kernel matrix.
+    samplers = ("iid", "qmc")
 
-        Parameters
-        ----------
-        X : array-like of shape (n, n_inputs)
-        Y : array-like of shape (m, n_inputs), default=None
-            None means `X`.
-        gamma : float or array-like of shape (n_inputs,), default=1.0
-            In units of one over the input's squared.
+    def profile(self, t):
+        return 1.0 / (1.0 + np.square(t))
 
-        Returns
-        -------
-        K : ndarray of shape (n, m), float64
+    def frequencies(self, u):
+        return laplace_quantile(u)
+
+
+@dataclass(frozen=True)
+class RBF(RadialKernel):
+    """``exp(-sum_j gamma_j (x_j - y_j)^2)``; its spectral law is independent normals of variance ``2 gamma``."""
+
+    def profile(self, s):
+        return np.exp(-s)
+
+    def frequencies(self, u):
+        return special.ndtri(u)
+
+    def radius(self, u, n_inputs):
+        return chi_quantile(u, n_inputs)
+
+
+@dataclass(frozen=True)
+class Matern(RadialKernel):
+    """``2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` with ``z = sqrt(2 nu) r``, ``r = sqrt(2 sum_j gamma_j (x_j - y_j)^2)``.
+
+    K_nu is the modified Bessel function. ``nu = 1/2`` is ``exp(-r)``, ``nu = inf`` the `RBF` of the same
+    gamma; a function drawn from the Gaussian process of this kernel has derivatives up to, not
+    including, order nu. In terms of `sklearn.gaussian_process.kernels.Matern`,
+    ``gamma = 1 / (2 length_scale^2)``. The spectral law is Student's t with ``2 nu`` degrees of freedom
+    in as many dimensions as there are inputs, of scale ``sqrt(2 gamma)``.
+
+    Parameters
+    ----------
+    nu : float
+        Smoothness, above 0; may be `numpy.inf`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `nu` is not a number above 0.
+
+    Examples
+    --------
+    >>> from binfeat.kernels import Matern
+    >>> Matern(0.5)([[0.0]], [[3.0]], gamma=0.5).round(6)  # exp(-3)
+    array([[0.049787]])
+    """
+
+    nu: float
+
+    def __post_init__(self):
+        if not isinstance(self.nu, numbers.Real):
+            raise TypeError(f"nu must be a number above 0 (numpy.inf is the RBF), got {self.nu!r}.")
+        if not self.nu > 0:
+            raise ValueError(f"nu must be a number above 0 (numpy.inf is the RBF), got {self.nu!r}.")
+
+    def profile(self, s):
+        return np.exp(-s) if np.isinf(self.nu) else matern_profile(s, self.nu)
+
+    def n_uniforms(self, n_inputs):
+        return n_inputs if np.isinf(self.nu) else n_inputs + 1
+
+    def frequencies(self, u):
+        if np.isinf(self.nu):
+            return special.ndtri(u)
+        # The scale takes the first uniform, where Sobol points are most even: it matters most.
+        return special.ndtri(u[:, 1:]) * student_scale(u[:, :1], self.nu)
+
+    def radius(self, u, n_inputs):
+        return chi_quantile(u, n_inputs) if np.isinf(self.nu) else student_radius(u, n_inputs, self.nu)
+
+
+@dataclass(frozen=True)
+class Spectral(Kernel):
+    """The kernel ``E[cos(sum_j gamma_j w_j (x_j - y_j))]`` of frequencies w that the caller draws.
+
+    With frequencies of any law at all, chosen for the task and not for a kernel, these are the random
+    kitchen sinks of Rahimi & Recht (2009).
+
+    Parameters
+    ----------
+    sampler : callable
+        ``sampler(n_frequencies, n_inputs, rng)`` with a `numpy.random.Generator` returns an array of
+        shape (n_frequencies, n_inputs), independent rows of finite numbers.
+
+    References
+    ----------
+    A. Rahimi and B. Recht, "Weighted Sums of Random Kitchen Sinks: Replacing minimization with
+    randomization in learning", NIPS 2009.
+
+    Examples
+    --------
+    >>> from binfeat.kernels import Spectral
+    >>> kernel = Spectral(lambda n_frequencies, n_inputs, rng: rng.uniform(-1, 1, (n_frequencies, n_inputs)))
+    """
+
+    sampler: Callable
+    power = 1
+    samplers = ("iid",)
+
+    def __post_init__(self):
+        if not callable(self.sampler):
+            raise TypeError(
+                f"sampler must be a callable sampler(n_frequencies, n_inputs, rng) that returns frequencies, "
+                f"got {self.sampler!r}."
+            )
+
+    def draw(self, n_frequencies, n_inputs, rng):
+        """Frequencies from the caller's law.
+
+        Raises
+        ------
+        ValueError
+            If they are not finite real numbers of shape (n_frequencies, n_inputs).
         """
-        X, Y, gamma = _pairs(X, Y, gamma)
-        distances = np.zeros((X.shape[0], Y.shape[0]))
-        for j, width in enumerate(gamma):
-            distances += width * (X[:, j, None] - Y[:, j]) ** 2
-        return np.exp(-distances)
+        drawn = np.asarray(self.sampler(n_frequencies, n_inputs, rng))
+        shape = n_frequencies, n_inputs
+        if drawn.shape != shape or drawn.dtype.kind not in "biuf" or not np.isfinite(drawn).all():
+            got = (
+                "values that are not finite"
+                if drawn.shape == shape and drawn.dtype.kind == "f"
+                else (f"shape {drawn.shape} of dtype {drawn.dtype}")
+            )
+            raise ValueError(
+                f"sampler must return an array of finite real numbers of shape (n_frequencies, n_inputs) = {shape}; "
+                f"got {got}."
+            )
+        return drawn.astype(np.float64)
+
+    def _exact(self, X, Y, gamma):
+        raise TypeError(
+            "kernels.Spectral has no exact value: of its law it knows the sampler alone. Estimate it with "
+            "Z = RandomFourier(kernel=..., n_components=many).fit_transform(X) as Z @ Z.T, or use another kernel."
+        )
 
 
-_BY_NAME: dict[str, Callable] = {"laplacian": Laplacian, "hat": Hat, "rbf": RBF}
+_BY_NAME: dict[str, Callable] = {"cauchy": Cauchy, "hat": Hat, "laplacian": Laplacian, "rbf": RBF}
+
+_CONCAVE = "its profile {} is concave near 0, so F(t) = 1 - k(t) + t k'(t) falls below 0 and no law of pitches has it"
+_NO_PITCH_LAW: dict[type, str] = {
+    RBF: _CONCAVE.format("exp(-t^2)"),
+    Cauchy: _CONCAVE.format("1 / (1 + t^2)"),
+    Matern: "it is no product over inputs of one profile",
+    Spectral: "of its law it has frequencies alone",
+}
+
+
+def _resolve(kernel):
+    return _BY_NAME[kernel]() if isinstance(kernel, str) and kernel in _BY_NAME else kernel
 
 
 def binning_kernel(kernel):
@@ -238,16 +356,36 @@ def binning_kernel(kernel):
     ValueError
         If the name is unknown or the kernel has no pitch law.
     """
-    if isinstance(kernel, str) and kernel in _BY_NAME:
-        kernel = _BY_NAME[kernel]()
-    if isinstance(kernel, RBF):
+    found = _resolve(kernel)
+    if type(found) in _NO_PITCH_LAW:
         raise ValueError(
-            "kernel='rbf' cannot be approximated by random binning: its profile exp(-t^2) is concave near 0, so "
-            "F(t) = 1 - k(t) + t k'(t) falls below 0 and no law of pitches has it. Use kernel='laplacian' or "
-            "kernels.GammaPitch(shape) here, or random Fourier features for the RBF."
+            f"kernel={kernel!r} cannot be approximated by random binning: {_NO_PITCH_LAW[type(found)]}. Use "
+            "kernel='laplacian' or kernels.GammaPitch(shape) here, or RandomFourier for this kernel."
         )
-    if not isinstance(kernel, _ProductKernel):
+    if not hasattr(found, "pitch_quantile") or not isinstance(found, ProductKernel):
         raise ValueError(
             f"kernel must be 'laplacian', 'hat', or one of kernels.Laplacian, Hat, GammaPitch, Product; got {kernel!r}."
         )
-    return kernel
+    return found
+
+
+def fourier_kernel(kernel):
+    """The kernel object that `kernel` names, if random Fourier features can approximate it.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown or the kernel has no spectral law.
+    """
+    found = _resolve(kernel)
+    if not isinstance(found, Kernel):
+        raise ValueError(
+            "kernel must be 'rbf', 'laplacian', 'cauchy', 'hat', or one of kernels.RBF, Laplacian, Cauchy, Hat, "
+            f"Matern, Spectral; got {kernel!r}."
+        )
+    if not found.samplers:
+        raise ValueError(
+            f"kernel={kernel!r} has no spectral law here, hence no random Fourier features. Use RandomBinning for it, "
+            "or kernel='laplacian' or 'hat', which have both laws."
+        )
+    return found

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
-from scipy import stats
+from scipy import integrate, stats
 
 BORDER = 2**51 - 1
 MASK = 2**64 - 1
@@ -14,6 +15,9 @@ QUANTILES = {
     "hat": lambda u: np.ones_like(u),
     "gamma_pitch_8": stats.gamma(8, scale=2 / 8).ppf,
 }
+
+
+SPECTRA = {"rbf": stats.norm.ppf, "laplacian": stats.cauchy.ppf, "cauchy": stats.laplace.ppf}
 
 
 def words(seed, grid, purpose, count):
@@ -122,3 +126,33 @@ def ridge(Z, Y, alpha, sample_weight=None, fit_intercept=True):
 def same_partition(a, b):
     """Whether two labellings of rows put the same rows together."""
     return len(set(zip(a, b, strict=True))) == len(set(a)) == len(set(b))
+
+
+def frequencies(law, seed, n_frequencies, n_inputs):
+    """Independent frequencies of a product law at scale 1, row by row from one stream of words."""
+    u = [((int(w) >> 11) + 0.5) / 2**53 for w in words(seed, 0, 3, n_frequencies * n_inputs)]
+    return SPECTRA[law](np.array(u)).reshape(n_frequencies, n_inputs)
+
+
+def matern(s, nu):
+    """The Matern kernel at scaled squared distance s, as a mixture of Gaussian kernels of Gamma(nu) precision."""
+    law = stats.gamma(nu, scale=1 / nu)
+    below = [law.ppf(10.0**-p) for p in (1, 3, 6, 9, 12)]
+    above = [law.isf(10.0**-p) for p in (1, 3, 6, 9, 12)]
+    edges = [0.0, *below[::-1], *above]
+    parts = [
+        integrate.quad(lambda g: math.exp(-s / g) * law.pdf(g) if g > 0 else 0.0, a, b, epsabs=1e-13, epsrel=1e-12)[0]
+        for a, b in pairwise(edges)
+        if a < b
+    ]
+    return sum(parts)
+
+
+def oscillating_integral(w):
+    """``integral from 0 to w of (1 - cos t) / (pi t^2)``, lobe by lobe."""
+    edges = [*np.arange(0, w, 2 * math.pi), w]
+    pieces = [
+        integrate.quad(lambda t: 2 * (math.sin(t / 2) / t) ** 2 / math.pi if t else 0.5 / math.pi, a, b)[0]
+        for a, b in pairwise(edges)
+    ]
+    return math.fsum(pieces)

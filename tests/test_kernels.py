@@ -1,8 +1,13 @@
-"""Exact values and pitch laws of the kernels."""
+"""Exact values, pitch laws and spectral laws of the kernels."""
 
+import pickle
+import re
+
+import naive
 import numpy as np
 import pytest
 from scipy import special, stats
+from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from binfeat import kernels
@@ -88,11 +93,198 @@ def test_shapes_are_checked():
         kernels.Laplacian()(np.ones((2, 3)), np.ones((2, 4)))
 
 
+@pytest.mark.parametrize("gamma", [0.3, [0.1, 0.0, 2.0]])
+def test_cauchy_pair_by_pair(rng, gamma):
+    X, Y = rng.normal(size=(5, 3)), rng.normal(size=(7, 3))
+    gamma_each = np.broadcast_to(gamma, 3)
+    expected = [[np.prod([1 / (1 + (g * (a - b)) ** 2) for g, a, b in zip(gamma_each, x, y)]) for y in Y] for x in X]
+    np.testing.assert_allclose(kernels.Cauchy()(X, Y, gamma=gamma), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("gamma", [0.3, [0.1, 0.0, 2.0]])
+@pytest.mark.parametrize("nu", [0.3, 0.5, 1, 1.5, 2.5, 7.2, np.inf])
+def test_matern_against_sklearn(rng, nu, gamma):
+    X, Y = rng.normal(size=(5, 3)), rng.normal(size=(7, 3))
+    root = np.sqrt(2 * np.broadcast_to(gamma, 3))
+    expected = Matern(length_scale=1.0, nu=nu)(X * root, Y * root)
+    np.testing.assert_allclose(kernels.Matern(nu)(X, Y, gamma=gamma), expected, rtol=1e-11)
+    if np.isscalar(gamma):  # the meaning of gamma: 1 / (2 length_scale^2)
+        expected = Matern(length_scale=1 / np.sqrt(2 * gamma), nu=nu)(X, Y)
+        np.testing.assert_allclose(kernels.Matern(nu)(X, Y, gamma=gamma), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("nu", [0.2, 2.0, 12.5, 29.99, 30.0, 45.0, 300.0, 1e5])
+def test_matern_against_its_mixture_of_gaussians(nu):
+    s = np.array([1e-3, 0.05, 0.7, 3.0, 12.0])
+    np.testing.assert_allclose(kernels.Matern(nu).profile(s), [naive.matern(each, nu) for each in s], rtol=1e-8)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("nu", [1e-8, 0.01, 0.5, 1, 5, 29.9, 30, 1e3, 1e8, 1e15, 1e300, np.inf])
+def test_matern_at_the_ends(nu):
+    """From 1 down to 0 through everything a distance can be, with neither NaN nor warning."""
+    s = np.concatenate([[0.0], np.logspace(-300, 300, 2401), [np.inf]])
+    value = kernels.Matern(nu).profile(s)
+    assert value[0] == 1
+    assert value[-1] == 0
+    assert (np.diff(value) <= 1e-12 * value[1:]).all()
+    assert ((value >= 0) & (value <= 1)).all()
+
+
+def test_matern_goes_to_the_rbf():
+    s = np.linspace(0, 20, 200)
+    for nu in (1e3, 1e6, 1e12):
+        np.testing.assert_allclose(kernels.Matern(nu).profile(s), np.exp(-s), atol=1 / nu + 1e-14)
+    np.testing.assert_array_equal(kernels.Matern(np.inf).profile(s), kernels.RBF().profile(s))
+    u = np.random.default_rng(0).uniform(size=(50, 3))
+    np.testing.assert_array_equal(kernels.Matern(np.inf).frequencies(u), kernels.RBF().frequencies(u))
+    np.testing.assert_array_equal(kernels.Matern(np.inf).radius(u[:, 0], 3), kernels.RBF().radius(u[:, 0], 3))
+    np.testing.assert_allclose(kernels.Matern(1e12).radius(u[:, 0], 3), kernels.RBF().radius(u[:, 0], 3), rtol=1e-9)
+
+
+def test_spectral_quantiles_against_scipy():
+    tails = [2.0**-53, 1e-15, 1e-9, 1 - 1e-9, 1 - 1e-12]
+    u = np.concatenate([tails, np.linspace(0.001, 0.999, 999)])
+    for kernel, law in [
+        (kernels.RBF(), stats.norm),
+        (kernels.Laplacian(), stats.cauchy),
+        (kernels.Cauchy(), stats.laplace),
+    ]:
+        np.testing.assert_allclose(kernel.frequencies(u[:, None])[:, 0], law.ppf(u), rtol=1e-9, atol=1e-15)
+    # SciPy's Cauchy loses its tail where ours keeps it: 1 / (pi u).
+    assert kernels.Laplacian().frequencies(np.array([1 - 2.0**-53]))[0] == pytest.approx(2.0**53 / np.pi, rel=1e-14)
+
+
+@pytest.mark.parametrize("n_inputs", [1, 2, 7, 100])
+def test_radii_against_scipy(n_inputs):
+    u = np.concatenate([[1e-12, 1e-6, 1 - 1e-6], np.linspace(0.001, 0.999, 99)])
+    np.testing.assert_allclose(kernels.RBF().radius(u, n_inputs), stats.chi(n_inputs).ppf(u), rtol=1e-9)
+    for nu in (0.5, 1.5, 8.0, 200.0):  # |w|^2 / n_inputs is a ratio of mean squares
+        expected = np.sqrt(n_inputs * stats.f(n_inputs, 2 * nu).ppf(u))
+        np.testing.assert_allclose(kernels.Matern(nu).radius(u, n_inputs), expected, rtol=1e-7)
+
+
+def test_matern_frequencies_are_students():
+    """In one dimension, by the midpoint rule over the scale, the law is Student's t with 2 nu degrees."""
+    scale = (np.arange(4000) + 0.5) / 4000
+    for nu in (0.5, 2.0, 20.0):
+        factor = kernels.Matern(nu).frequencies(np.column_stack([scale, np.full(4000, special.ndtr(1.0))]))[:, 0]
+        assert (np.diff(factor) >= 0).all()
+        for w in (0.3, 1.0, 4.0):
+            assert special.ndtr(w / factor).mean() == pytest.approx(stats.t(2 * nu).cdf(w), abs=1e-4)
+
+
+@pytest.mark.parametrize("nu", [1e-8, 1e-3, 0.05])
+@pytest.mark.filterwarnings("error")
+def test_heaviest_tails_stay_finite(nu):
+    u = np.concatenate([[2.0**-54, 0.5], 1 - 0.5 ** np.arange(1, 54)])
+    kernel = kernels.Matern(nu)
+    for w in (kernel.frequencies(np.column_stack([u, u])), kernel.radius(u, 5)):
+        assert np.isfinite(w.astype(np.float32)).all()
+
+
+def test_hats_spectral_quantile():
+    """It inverts the integral of the density, also beside the zeros of the density at multiples of 2 pi."""
+    w = np.concatenate([[1e-9, 0.1, 1.0, 5.0, 40.3, 200.1], 2 * np.pi * np.array([1, 2, 9]), [6.28, 6.2831853]])
+    u = 0.5 + np.array([naive.oscillating_integral(each) for each in w])
+    flat = 1 - np.cos(w) < 1e-4
+    got = kernels.Hat().frequencies(u[:, None])[:, 0]
+    np.testing.assert_allclose(got[~flat], w[~flat], rtol=1e-8, atol=1e-14)
+    np.testing.assert_allclose(got[flat], w[flat], rtol=2e-4)  # the cube root of the rounding of u
+
+    def distribution(w):
+        return 0.5 + (special.sici(w)[0] - 2 * np.sin(w / 2) ** 2 / w) / np.pi
+
+    u = np.concatenate([np.linspace(0.0005, 0.9995, 9998), 1 - np.logspace(-15, -3, 100), u])
+    np.testing.assert_allclose(distribution(kernels.Hat().frequencies(u)), u, rtol=0, atol=3e-15)
+    np.testing.assert_array_equal(kernels.Hat().frequencies(np.array([0.5])), 0)
+    np.testing.assert_array_equal(
+        kernels.Hat().frequencies(np.array([0.25])), -kernels.Hat().frequencies(np.array([0.75]))
+    )
+
+
+@pytest.mark.parametrize("kernel", [kernels.RBF(), kernels.Matern(0.7), kernels.Laplacian(), kernels.Cauchy()])
+def test_laws_are_finite_on_all_uniforms(kernel):
+    u = np.array([2.0**-54, 0.5, 1 - 2.0**-53])
+    assert np.isfinite(kernel.frequencies(np.column_stack([u] * kernel.n_uniforms(2)))).all()
+
+
+def test_frequency_scale():
+    gamma = np.array([0.5, 0.0, 2.0])
+    np.testing.assert_array_equal(kernels.Cauchy().frequency_scale(gamma), gamma)
+    np.testing.assert_array_equal(kernels.Matern(1.5).frequency_scale(gamma), [1, 0, 2])
+
+
+@pytest.mark.parametrize("nu", [0, -0.5, np.nan, -np.inf])
+def test_matern_refuses_values(nu):
+    with pytest.raises(ValueError, match="nu must be a number above 0"):
+        kernels.Matern(nu)
+
+
+@pytest.mark.parametrize("nu", ["1.5", None, [1.5]])
+def test_matern_refuses_types(nu):
+    with pytest.raises(TypeError, match="nu must be a number above 0"):
+        kernels.Matern(nu)
+
+
+def test_spectral_has_no_exact_value():
+    kernel = kernels.Spectral(sphere)
+    with pytest.raises(TypeError, match=r"no exact value.*Estimate it with Z = RandomFourier"):
+        kernel(np.ones((2, 3)))
+    with pytest.raises(TypeError, match="sampler must be a callable"):
+        kernels.Spectral("iid")
+
+
+def sphere(n_frequencies, n_inputs, rng):
+    w = rng.normal(size=(n_frequencies, n_inputs))
+    return w / np.linalg.norm(w, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("kernel", [kernels.Matern(1.5), kernels.Spectral(sphere), kernels.Cauchy()])
+def test_kernels_are_values(kernel):
+    assert pickle.loads(pickle.dumps(kernel)) == kernel
+    assert hash(kernel) == hash(pickle.loads(pickle.dumps(kernel)))
+    assert kernels.Matern(1.5) != kernels.Matern(2.5)
+
+
+def test_the_table_says_what_the_classes_say():
+    rule, _, _, *rows, _ = kernels.__doc__.strip().splitlines()[-12:]
+    columns = [(m.start(), m.end()) for m in re.finditer("=+", rule)]
+    table = {row[slice(*columns[0])].strip("` "): [row[a:b].strip() for a, b in columns[2:]] for row in rows}
+    assert sorted(table) == sorted(kernels.__all__)
+    for name, (binning, samplers) in table.items():
+        kernel = getattr(kernels, name)
+        assert (binning == "yes") == hasattr(kernel, "pitch_quantile")
+        assert samplers == (", ".join(kernel.samplers) or "no")
+
+
 def test_names_and_refusals():
     assert kernels.binning_kernel("hat") == kernels.Hat()
-    for rbf in ("rbf", kernels.RBF()):
-        with pytest.raises(ValueError, match=r"concave near 0.*Use kernel='laplacian'"):
+    for rbf in ("rbf", kernels.RBF(), "cauchy", kernels.Cauchy()):
+        with pytest.raises(ValueError, match=r"concave near 0.*Use kernel='laplacian'.*RandomFourier"):
             kernels.binning_kernel(rbf)
-    for wrong in ("gauss", 3, None):
+    with pytest.raises(ValueError, match=r"kernel=Matern\(nu=1.5\) cannot.*no product over inputs.*RandomFourier"):
+        kernels.binning_kernel(kernels.Matern(1.5))
+    with pytest.raises(ValueError, match=r"cannot be .* random binning: of its law.*Use kernel='laplacian'"):
+        kernels.binning_kernel(kernels.Spectral(sphere))
+    for wrong in ("gauss", 3, None, kernels.Laplacian):
         with pytest.raises(ValueError, match="kernel must be 'laplacian', 'hat'"):
             kernels.binning_kernel(wrong)
+
+
+def test_fourier_names_and_refusals():
+    for name, kernel in {
+        "rbf": kernels.RBF(),
+        "laplacian": kernels.Laplacian(),
+        "cauchy": kernels.Cauchy(),
+        "hat": kernels.Hat(),
+    }.items():
+        assert kernels.fourier_kernel(name) == kernel
+    spectral = kernels.Spectral(sphere)
+    assert kernels.fourier_kernel(spectral) is spectral
+    for kernel in (kernels.GammaPitch(8), kernels.Product(lambda t: np.exp(-t))):
+        with pytest.raises(ValueError, match=r"has no spectral law.*Use RandomBinning.*'laplacian' or 'hat'"):
+            kernels.fourier_kernel(kernel)
+    for wrong in ("gauss", 3, None, kernels.RBF):
+        with pytest.raises(ValueError, match=r"kernel must be 'rbf', 'laplacian', 'cauchy', 'hat', .* Spectral"):
+            kernels.fourier_kernel(wrong)

@@ -1,0 +1,100 @@
+"""What the kernels of `binfeat.kernels` share."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+
+def _pairs(X, Y, gamma):
+    """Check two sets of points and give them with one gamma per input."""
+    X = np.asarray(X, dtype=np.float64)
+    Y = X if Y is None else np.asarray(Y, dtype=np.float64)
+    if X.ndim != 2 or Y.ndim != 2 or X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X and Y must be 2-d with the same number of inputs; got shapes {X.shape} and {Y.shape}.")
+    return X, Y, np.broadcast_to(np.asarray(gamma, dtype=np.float64), X.shape[1:])
+
+
+class Kernel:
+    """What kernels share, and the protocol of their laws.
+
+    A kernel that random binning can approximate has `pitch_quantile`. One that random Fourier features
+    can approximate has `samplers`, and for those that draw by quantiles `frequencies`; those that are
+    `isotropic` also have `radius`. All of them are for a frequency scale of 1.
+    """
+
+    power: ClassVar[int]  # of the distance that gamma multiplies: 1 or 2
+    isotropic: ClassVar[bool] = False  # whether the spectral law depends on the norm of a frequency alone
+    samplers: ClassVar[tuple[str, ...]] = ()  # that can draw from the spectral law
+
+    def n_uniforms(self, n_inputs):
+        """Uniform numbers that one frequency takes."""
+        return n_inputs
+
+    def frequencies(self, u):
+        """Frequencies of shape (n, n_inputs) from uniforms in (0, 1) of shape (n, n_uniforms)."""
+        raise NotImplementedError
+
+    def radius(self, u, n_inputs):
+        """Norm of a frequency whose distribution function is `u`; an array like `u` in (0, 1)."""
+        raise NotImplementedError
+
+    def frequency_scale(self, gamma):
+        """Factor of each input's frequencies."""
+        return gamma if self.power == 1 else np.sqrt(2.0 * gamma)
+
+    def __call__(self, X, Y=None, *, gamma=1.0):
+        """Exact kernel matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_inputs)
+        Y : array-like of shape (m, n_inputs), default=None
+            None means `X`.
+        gamma : float or array-like of shape (n_inputs,), default=1.0
+            In units of one over the input's, or over their square for `RBF` and `Matern`.
+
+        Returns
+        -------
+        K : ndarray of shape (n, m), float64
+        """
+        return self._exact(*_pairs(X, Y, gamma))
+
+    def _exact(self, X, Y, gamma):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ProductKernel(Kernel):
+    """A product over inputs of one profile of ``gamma_j |x_j - y_j|``."""
+
+    power = 1
+
+    def profile(self, t):
+        """Value at scaled distance `t = gamma |x - y|` along one input; an array of the shape of `t`."""
+        raise NotImplementedError
+
+    def _exact(self, X, Y, gamma):
+        K = np.ones((X.shape[0], Y.shape[0]))
+        for j, width in enumerate(gamma):
+            K *= self.profile(width * np.abs(X[:, j, None] - Y[:, j]))
+        return K
+
+
+@dataclass(frozen=True)
+class RadialKernel(Kernel):
+    """A function of ``s = sum_j gamma_j (x_j - y_j)^2``."""
+
+    power = 2
+    isotropic = True
+    samplers = ("iid", "orthogonal", "qmc", "fastfood")
+
+    def profile(self, s):
+        """Value at scaled squared distance `s`; an array of the shape of `s`."""
+        raise NotImplementedError
+
+    def _exact(self, X, Y, gamma):
+        s = np.zeros((X.shape[0], Y.shape[0]))
+        for j, width in enumerate(gamma):
+            s += width * (X[:, j, None] - Y[:, j]) ** 2
+        return self.profile(s)

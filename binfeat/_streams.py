@@ -1,0 +1,16 @@
+"""Random streams: raw 64-bit words by seed, index and purpose, the same on every machine."""
+
+import numpy as np
+
+# The purposes. Two draws with the same seed and index share no word unless they share a purpose.
+PITCH, SHIFT, KEYS, FREQUENCIES, RADII, SOBOL, CALLER = range(7)
+
+
+def stream(seed, index, purpose):
+    """Bit generator of one purpose; `index` numbers the grids or blocks of a seed."""
+    return np.random.PCG64(np.random.SeedSequence([seed, index, purpose]))
+
+
+def uniforms(words):
+    """Uniform numbers inside (0, 1), both ends excluded, from 64-bit words."""
+    return np.minimum(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53, 1.0 - 2.0**-53)
