@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from binfeat._bin_matrix import BinMatrix as BinMatrix
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.binning import transform as transform
+    from binfeat.fourier import RandomFourier as RandomFourier
     from binfeat.ridge import CGRidge as CGRidge
     from binfeat.ridge import CGRidgeClassifier as CGRidgeClassifier
 
@@ -19,6 +20,7 @@ _HOMES = {
     "CGRidge": "ridge",
     "CGRidgeClassifier": "ridge",
     "RandomBinning": "binning",
+    "RandomFourier": "fourier",
     "kernels": "",
     "transform": "binning",
 }

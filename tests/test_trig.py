@@ -100,13 +100,12 @@ def test_not_a_number(dtype):
 
 
 @DTYPES
-def test_a_far_argument_leaves_other_rows_as_they_were(dtype, rng):
+def test_a_far_argument_leaves_the_others_as_they_were(dtype, rng):
     x = rng.normal(size=(3, 20)).astype(dtype)
     before = pairs(x)
     x[1, 7] = 1e30
-    after = pairs(x)
-    np.testing.assert_array_equal(after[[0, 2]], before[[0, 2]])
-    np.testing.assert_allclose(np.delete(after[1], [7, 27]), np.delete(before[1], [7, 27]), rtol=0, atol=2e-7)
+    changed = np.argwhere(pairs(x) != before)
+    np.testing.assert_array_equal(changed, [[1, 7], [1, 27]])
 
 
 @DTYPES

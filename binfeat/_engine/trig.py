@@ -3,20 +3,21 @@
 An argument is reduced by the nearest multiple of pi/2, which is held in parts so short that their products
 with the multiple are exact (Cody & Waite 1980, "Software Manual for the Elementary Functions", chapter 8).
 What is left, at most pi/4, goes into minimax polynomials in its square: Remez's exchange in 60 digits, for the
-absolute error, with the constant term held at 1. No branch depends on an argument, so the loops vectorise; a
-row with an argument beyond reach is done again by the C library.
+absolute error, with the constant term held at 1. No branch depends on an argument, so the loops vectorise;
+arguments beyond reach, of which heavy-tailed frequencies make some in every row, are done again by the C library.
 """
 
 import numpy as np
 
 from binfeat._engine.policy import jit
 
-_SIGN32 = np.int32(-(2**31))
-_SIGN64 = np.int64(-(2**63))
+_SIGN32, _MAGNITUDE32 = np.int32(-(2**31)), np.int32(2**31 - 1)  # the sign bit of a float, and the other bits, whose
+_SIGN64, _MAGNITUDE64 = np.int64(-(2**63)), np.int64(2**63 - 1)  # order as integers is that of magnitudes, NaN last
 
 _ROUND32 = np.float32(1.5 * 2**23)  # added to a smaller number, it leaves the nearest integer in the low bits
 _TURNS32 = np.float32(2 / np.pi)
 _REACH32 = np.float32(12_000)  # up to 2^13 quarter turns, 11 bits of pi/2 times their number are exact
+_REACH_BITS32 = _REACH32.view(np.int32)
 _HIGH32, _MIDDLE32, _LOW32 = np.float32(1.5703125), np.float32(4.8375129699707e-4), np.float32(7.5497901264e-8)
 # Errors of the polynomials: 3.2e-8 and 1.8e-9.
 _C2, _C4, _C6 = np.float32(-0.49999894166), np.float32(0.041656254267), np.float32(-1.3597259795e-3)
@@ -24,7 +25,8 @@ _S3, _S5, _S7 = np.float32(-0.16666650576), np.float32(8.3319733932e-3), np.floa
 
 _ROUND64 = 1.5 * 2.0**52
 _TURNS64 = 2 / np.pi
-_REACH64 = 3e6  # up to 2^21 quarter turns, 32 bits of pi/2 times their number are exact
+_REACH64 = np.float64(3e6)  # up to 2^21 quarter turns, 32 bits of pi/2 times their number are exact
+_REACH_BITS64 = _REACH64.view(np.int64)
 _HIGH64, _LOW64 = 1.5707963267341256, 6.077100506506192e-11
 # Errors of the polynomials: 5.2e-17 and 1.6e-18.
 _D2, _D4, _D6 = -0.499999999999994755, 0.0416666666665016157, -1.38888888715934387e-3
@@ -35,7 +37,7 @@ _T9, _T11, _T13 = 2.75573125056425089e-6, -2.50505943587336916e-8, 1.58882545317
 
 @jit
 def _cos_sin32(x, scale):
-    """`scale` times cosine and sine of a float32 within reach; NaN gives NaN."""
+    """`scale` times cosine and sine of a float32 within reach."""
     rounded = x * _TURNS32 + _ROUND32
     turns = rounded - _ROUND32
     r = ((x - turns * _HIGH32) - turns * _MIDDLE32) - turns * _LOW32
@@ -44,17 +46,14 @@ def _cos_sin32(x, scale):
     sin = r + r * z * (_S3 + z * (_S5 + z * _S7))
     quadrant = np.float32(rounded).view(np.int32)
     odd = (quadrant & np.int32(1)) != 0
-    flip_cos = np.int32(np.int32((quadrant + np.int32(1)) << np.int32(30)) & _SIGN32)
-    flip_sin = np.int32(np.int32(quadrant << np.int32(30)) & _SIGN32)
-    bits = np.float32(scale).view(np.int32)
-    scale_cos = np.int32(bits ^ flip_cos).view(np.float32)
-    scale_sin = np.int32(bits ^ flip_sin).view(np.float32)
-    return scale_cos * (sin if odd else cos), scale_sin * (cos if odd else sin)
+    flip = np.int32(np.int32(quadrant << np.int32(30)) & _SIGN32)
+    signed = np.int32(np.float32(scale).view(np.int32) ^ flip).view(np.float32)
+    return signed * (-sin if odd else cos), signed * (cos if odd else sin)
 
 
 @jit
 def _cos_sin64(x, scale):
-    """`scale` times cosine and sine of a float64 within reach; NaN gives NaN."""
+    """`scale` times cosine and sine of a float64 within reach."""
     rounded = x * _TURNS64 + _ROUND64
     turns = rounded - _ROUND64
     r = (x - turns * _HIGH64) - turns * _LOW64
@@ -63,50 +62,70 @@ def _cos_sin64(x, scale):
     sin = r + r * z * (_T3 + z * (_T5 + z * (_T7 + z * (_T9 + z * (_T11 + z * _T13)))))
     quadrant = np.float64(rounded).view(np.int64)
     odd = (quadrant & np.int64(1)) != 0
-    flip_cos = ((quadrant + np.int64(1)) << np.int64(62)) & _SIGN64
-    flip_sin = (quadrant << np.int64(62)) & _SIGN64
-    bits = np.float64(scale).view(np.int64)
-    scale_cos = np.int64(bits ^ flip_cos).view(np.float64)
-    scale_sin = np.int64(bits ^ flip_sin).view(np.float64)
-    return scale_cos * (sin if odd else cos), scale_sin * (cos if odd else sin)
+    flip = (quadrant << np.int64(62)) & _SIGN64
+    signed = np.int64(np.float64(scale).view(np.int64) ^ flip).view(np.float64)
+    return signed * (-sin if odd else cos), signed * (cos if odd else sin)
 
 
 @jit
 def _pair_row32(x, scale, cos, sin):
-    far = np.int32(0)
+    largest = np.int32(0)
     for j in range(x.shape[0]):
         cos[j], sin[j] = _cos_sin32(x[j], scale)
-        far = np.int32(far + np.int32(np.abs(x[j]) > _REACH32))
-    return far
+        largest = max(largest, np.int32(np.float32(x[j]).view(np.int32) & _MAGNITUDE32))
+    return largest > _REACH_BITS32
 
 
 @jit
 def _shifted_row32(x, shift, scale, cos):
-    far = np.int32(0)
+    largest = np.int32(0)
     for j in range(x.shape[0]):
         shifted = x[j] + shift[j]
         cos[j] = _cos_sin32(shifted, scale)[0]
-        far = np.int32(far + np.int32(np.abs(shifted) > _REACH32))
-    return far
+        largest = max(largest, np.int32(np.float32(shifted).view(np.int32) & _MAGNITUDE32))
+    return largest > _REACH_BITS32
 
 
 @jit
 def _pair_row64(x, scale, cos, sin):
-    far = np.int32(0)
+    largest = np.int64(0)
     for j in range(x.shape[0]):
         cos[j], sin[j] = _cos_sin64(x[j], scale)
-        far = np.int32(far + np.int32(np.abs(x[j]) > _REACH64))
-    return far
+        largest = max(largest, np.int64(np.float64(x[j]).view(np.int64) & _MAGNITUDE64))
+    return largest > _REACH_BITS64
 
 
 @jit
 def _shifted_row64(x, shift, scale, cos):
-    far = np.int32(0)
+    largest = np.int64(0)
     for j in range(x.shape[0]):
         shifted = x[j] + shift[j]
         cos[j] = _cos_sin64(shifted, scale)[0]
-        far = np.int32(far + np.int32(np.abs(shifted) > _REACH64))
-    return far
+        largest = max(largest, np.int64(np.float64(shifted).view(np.int64) & _MAGNITUDE64))
+    return largest > _REACH_BITS64
+
+
+@jit
+def _pair_far(x, scale, cos, sin):
+    reach = _REACH32 if x.itemsize == 4 else _REACH64
+    lost = 0
+    for j in range(x.shape[0]):
+        if not np.abs(x[j]) <= reach:
+            cos[j], sin[j] = scale * np.cos(x[j]), scale * np.sin(x[j])
+            lost += not np.isfinite(x[j])
+    return lost
+
+
+@jit
+def _shifted_far(x, shift, scale, cos):
+    reach = _REACH32 if x.itemsize == 4 else _REACH64
+    lost = 0
+    for j in range(x.shape[0]):
+        shifted = x[j] + shift[j]
+        if not np.abs(shifted) <= reach:
+            cos[j] = scale * np.cos(shifted)
+            lost += not np.isfinite(shifted)
+    return lost
 
 
 @jit
@@ -120,14 +139,20 @@ def write_pairs(projection, scale, out):
     projection : (n_rows, n) float32 or float64; NaN and infinity give NaN
     scale : float of the same type
     out : (n_rows, 2 * n) of the same type, written
+
+    Returns
+    -------
+    lost : int
+        How many arguments are not finite.
     """
     n = projection.shape[1]
+    lost = 0
     for i in range(projection.shape[0]):
         x, cos, sin = projection[i], out[i, :n], out[i, n:]
         far = _pair_row32(x, scale, cos, sin) if x.itemsize == 4 else _pair_row64(x, scale, cos, sin)
         if far:
-            for j in range(n):
-                cos[j], sin[j] = scale * np.cos(x[j]), scale * np.sin(x[j])
+            lost += _pair_far(x, scale, cos, sin)
+    return lost
 
 
 @jit
@@ -140,10 +165,15 @@ def write_shifted(projection, shift, scale, out):
     shift : (n,) of the same type
     scale : float of the same type
     out : (n_rows, n) of the same type, written
+
+    Returns
+    -------
+    lost : int, as of `write_pairs`
     """
+    lost = 0
     for i in range(projection.shape[0]):
         x, cos = projection[i], out[i]
         far = _shifted_row32(x, shift, scale, cos) if x.itemsize == 4 else _shifted_row64(x, shift, scale, cos)
         if far:
-            for j in range(x.shape[0]):
-                cos[j] = scale * np.cos(x[j] + shift[j])
+            lost += _shifted_far(x, shift, scale, cos)
+    return lost
