@@ -20,7 +20,7 @@ __all__ = ["RandomFourier"]
 
 _ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _SCRATCH_BYTES = 2**20  # the projection of a block of rows, to stay in the second-level cache
-_FEWEST_ROWS = 256  # of a block: with fewer, the frequencies would pass through the cache too often
+_FEWEST_ROWS = 256  # of a block that is multiplied by a matrix, which passes through the cache once for each
 _OVERFLOW = (
     "X holds values so large that their products with the frequencies overflow {}. Scale X or lower gamma; "
     "float64 holds more than float32."
@@ -198,7 +198,8 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_rows, n_components = X.shape[0], self._n_features_out
         offset = getattr(self, "random_offset_", None)
         n_frequencies = n_components // 2 if offset is None else n_components
-        most = max(_FEWEST_ROWS, _SCRATCH_BYTES // (n_frequencies * X.dtype.itemsize))
+        fewest = 1 if self.sampler_ == "fastfood" else _FEWEST_ROWS
+        most = max(fewest, _SCRATCH_BYTES // (n_frequencies * X.dtype.itemsize))
         step = -(-n_rows // -(-n_rows // most))
         require_memory(
             (n_rows * n_components + thread_count(self.n_jobs) * step * n_frequencies) * X.dtype.itemsize,

@@ -7,6 +7,7 @@ import threading
 import types
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numba
 from threadpoolctl import ThreadpoolController
@@ -128,11 +129,9 @@ def _blas():
 
 
 def _taken_from(queue):
-    while queue:
-        try:
+    with suppress(IndexError):  # none is left
+        while True:
             yield queue.popleft()
-        except IndexError:  # another thread took the last
-            return
 
 
 def share_blocks(work, blocks, size, n_jobs=None):
