@@ -1,4 +1,22 @@
-"""Samplers: how the frequencies of random Fourier features are drawn from a kernel's spectral law."""
+"""Samplers: how the frequencies of random Fourier features are drawn from a kernel's spectral law.
+
+RMS error of the kernel estimate as a share of iid's, over random pairs with values between .15 and .9,
+400 seeds, by number of inputs d and of frequencies:
+
+=======================  ===========  ===========  ===========  ===========  ===========
+64, 256, 1,024           d = 2        d = 5        d = 10       d = 20       d = 54
+=======================  ===========  ===========  ===========  ===========  ===========
+RBF, orthogonal          .79 .78 .78  .63 .63 .63  .58 .55 .55  .61 .58 .57  .65 .59 .56
+RBF, qmc                 .21 .09 .05  .45 .28 .16  .62 .44 .30  .79 .65 .59  1.0 .76 .62
+Matern(1.5), orthogonal  .87 .86 .87  .85 .82 .81  .82 .81 .78  .82 .83 .81  .85 .80 .79
+Matern(1.5), qmc         .48 .37 .28  .69 .54 .46  .71 .62 .56  .80 .74 .67  .94 .78 .71
+Laplacian, qmc           .53 .39 .30  .72 .61 .50  .78 .71 .61  .85 .77 .72  .92 .84 .78
+Cauchy, qmc              .32 .19 .11  .55 .40 .27  .67 .52 .39  .82 .69 .59  .99 .80 .66
+=======================  ===========  ===========  ===========  ===========  ===========
+
+At values near 0 no sampler gains on iid but qmc with few inputs. Drawing 8,192 frequencies of 1,000
+inputs takes 0.3 s iid, 0.2 s qmc, 0.8 s orthogonal.
+"""
 
 import numpy as np
 
@@ -54,9 +72,7 @@ def _reason(sampler, kernel):
     if sampler == "qmc":
         return "it needs the quantile function of the spectral law, and the caller's has none"
     law = "a product over inputs" if isinstance(kernel, ProductKernel) else "the caller's"
-    return (
-        f"it draws directions evenly from the sphere, and this spectral law is {law}, so the estimate would be biased"
-    )
+    return f"it draws directions evenly from the sphere, and this spectral law is {law}, so estimates would be biased"
 
 
 def _check_sobol(kernel, n_inputs):

@@ -253,20 +253,24 @@ class Matern(RadialKernel):
         if not self.nu > 0:
             raise ValueError(f"nu must be a number above 0 (numpy.inf is the RBF), got {self.nu!r}.")
 
+    @property
+    def _is_rbf(self):
+        return self.nu > 1e12  # from there on the two differ by less than 1e-12
+
     def profile(self, s):
-        return np.exp(-s) if np.isinf(self.nu) else matern_profile(s, self.nu)
+        return np.exp(-s) if self._is_rbf else matern_profile(s, self.nu)
 
     def n_uniforms(self, n_inputs):
-        return n_inputs if np.isinf(self.nu) else n_inputs + 1
+        return n_inputs if self._is_rbf else n_inputs + 1
 
     def frequencies(self, u):
-        if np.isinf(self.nu):
+        if self._is_rbf:
             return special.ndtri(u)
         # The scale takes the first uniform, where Sobol points are most even: it matters most.
         return special.ndtri(u[:, 1:]) * student_scale(u[:, :1], self.nu)
 
     def radius(self, u, n_inputs):
-        return chi_quantile(u, n_inputs) if np.isinf(self.nu) else student_radius(u, n_inputs, self.nu)
+        return chi_quantile(u, n_inputs) if self._is_rbf else student_radius(u, n_inputs, self.nu)
 
 
 @dataclass(frozen=True)
@@ -300,7 +304,7 @@ class Spectral(Kernel):
     def __post_init__(self):
         if not callable(self.sampler):
             raise TypeError(
-                f"sampler must be a callable sampler(n_frequencies, n_inputs, rng) that returns frequencies, "
+                "sampler must be a callable sampler(n_frequencies, n_inputs, rng) that returns frequencies, "
                 f"got {self.sampler!r}."
             )
 
@@ -312,18 +316,12 @@ class Spectral(Kernel):
         ValueError
             If they are not finite real numbers of shape (n_frequencies, n_inputs).
         """
-        drawn = np.asarray(self.sampler(n_frequencies, n_inputs, rng))
-        shape = n_frequencies, n_inputs
-        if drawn.shape != shape or drawn.dtype.kind not in "biuf" or not np.isfinite(drawn).all():
-            got = (
-                "values that are not finite"
-                if drawn.shape == shape and drawn.dtype.kind == "f"
-                else (f"shape {drawn.shape} of dtype {drawn.dtype}")
-            )
-            raise ValueError(
-                f"sampler must return an array of finite real numbers of shape (n_frequencies, n_inputs) = {shape}; "
-                f"got {got}."
-            )
+        drawn, shape = np.asarray(self.sampler(n_frequencies, n_inputs, rng)), (n_frequencies, n_inputs)
+        wanted = f"sampler must return finite real numbers of shape (n_frequencies, n_inputs) = {shape}"
+        if drawn.shape != shape or drawn.dtype.kind not in "iuf":
+            raise ValueError(f"{wanted}; got shape {drawn.shape} of dtype {drawn.dtype}.")
+        if not np.isfinite(drawn).all():
+            raise ValueError(f"{wanted}; got values that are not finite.")
         return drawn.astype(np.float64)
 
     def _exact(self, X, Y, gamma):
