@@ -3,7 +3,7 @@
 import numpy as np
 
 # The purposes. Two draws with the same seed and index share no word unless they share a purpose.
-PITCH, SHIFT, KEYS, FREQUENCIES, RADII, SOBOL, CALLER = range(7)
+PITCH, SHIFT, KEYS, FREQUENCIES, RADII, SOBOL, CALLER, PHASES, SIGNS, ORDER, NORMALS = range(11)
 
 
 def stream(seed, index, purpose):

@@ -7,7 +7,6 @@ import numpy as np
 
 from binfeat._grids import Grids
 from binfeat._growth import Growth
-
 from binfeat._scaling import Quantiles
 from binfeat._validation import check_gamma
 from binfeat.kernels import GammaPitch, Laplacian, binning_kernel
@@ -140,7 +139,9 @@ class Training:
         self.decisions.note("kernel", kernel, search.best.error)
 
     def _search(self, X, kernel, rounds, n_rows=None, start=None):
-        search = WidthSearch(self._sample(X, kernel, n_rows or _SAMPLE_ROWS, self._seed), self._seed, start, self._scaled)
+        search = WidthSearch(
+            self._sample(X, kernel, n_rows or _SAMPLE_ROWS, self._seed), self._seed, start, self._scaled
+        )
         return search.run(rounds, self._may_search)
 
     def _may_search(self):

@@ -123,6 +123,18 @@ def ridge(Z, Y, alpha, sample_weight=None, fit_intercept=True):
     return np.array(coefs), np.array(intercepts)
 
 
+def fastfood_frequencies(signs, order, normals, norms):
+    """Rows of ``S H G P H B``, from the matrices themselves; shape (n_frequencies, n_inputs)."""
+    n_blocks, length = order.shape
+    H = np.array([[(-1) ** (i & j).bit_count() for j in range(length)] for i in range(length)])
+    rows = []
+    for b in range(n_blocks):
+        B = np.vstack([np.diag(signs[b]), np.zeros((length - len(signs[b]), len(signs[b])))])
+        P = np.array([[float(order[b, i] == j) for j in range(length)] for i in range(length)])
+        rows.append(H @ np.diag(normals[b]) @ P @ H @ B)
+    return norms[:, None] * np.vstack(rows)[: len(norms)]
+
+
 def same_partition(a, b):
     """Whether two labellings of rows put the same rows together."""
     return len(set(zip(a, b, strict=True))) == len(set(a)) == len(set(b))

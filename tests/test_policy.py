@@ -96,6 +96,60 @@ def test_after_fork_only_if_threads_were_used():
     assert not pool.enter()
 
 
+PAIR = min(2, numba.config.NUMBA_NUM_THREADS)
+
+
+def shared(n_blocks, n_jobs, size=10**9, parties=1, fail_at=None):
+    """Each block with the thread that did it and BLAS's threads meanwhile; `parties` threads must take part."""
+    done, begun = [], threading.Barrier(parties)
+
+    def work(blocks):
+        for i, block in enumerate(blocks):
+            if i == 0:
+                begun.wait(timeout=60)
+            if block == fail_at:
+                raise RuntimeError(f"block {block}")
+            done.append((block, threading.get_ident(), [blas["num_threads"] for blas in policy._blas().info()]))
+
+    policy.share_blocks(work, range(n_blocks), size, n_jobs)
+    return done
+
+
+def test_blocks_are_shared_and_blas_has_one_thread_in_each():
+    before = policy._blas().info()
+    done = shared(50, 2, parties=PAIR)
+    assert sorted(block for block, _, _ in done) == list(range(50))
+    assert len({thread for _, thread, _ in done}) == PAIR
+    if PAIR > 1:
+        assert all(n == 1 for _, _, blas in done for n in blas)
+    assert policy._blas().info() == before
+
+
+@pytest.mark.parametrize("fail_at", range(4))
+def test_an_error_in_any_block_is_raised(fail_at):
+    before = policy._blas().info()
+    with pytest.raises(RuntimeError, match=f"block {fail_at}"):
+        shared(4, 2, parties=PAIR, fail_at=fail_at)
+    assert policy._blas().info() == before
+    assert policy._pool.enter()
+    policy._pool.leave()
+
+
+@pytest.mark.parametrize(("n_blocks", "n_jobs", "size"), [(3, 2, 1000), (3, 1, 10**9), (0, 2, 10**9), (1, 2, 10**9)])
+def test_few_blocks_are_done_by_the_caller(n_blocks, n_jobs, size):
+    before = [blas["num_threads"] for blas in policy._blas().info()]
+    expected = [(block, threading.get_ident(), before) for block in range(n_blocks)]
+    assert shared(n_blocks, n_jobs, size) == expected
+
+
+def test_blocks_are_done_by_the_caller_while_the_lock_is_taken():
+    assert policy._pool.enter()
+    try:
+        assert [block for block, _, _ in shared(5, 2)] == list(range(5))
+    finally:
+        policy._pool.leave()
+
+
 def test_compiles_without_cache_where_there_is_none(monkeypatch):
     def njit(**options):
         if options.pop("cache", False):

@@ -5,8 +5,12 @@ import inspect
 import os
 import threading
 import types
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import numba
+from threadpoolctl import ThreadpoolController
 
 _OPTIONS = {
     "nogil": True,  # Dask, joblib and plain threads run serial kernels side by side
@@ -117,3 +121,48 @@ def driver(work):
         return run
 
     return decorate
+
+
+@functools.cache
+def _blas():
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _taken_from(queue):
+    with suppress(IndexError):  # none is left
+        while True:
+            yield queue.popleft()
+
+
+def share_blocks(work, blocks, size, n_jobs=None):
+    """Work on blocks in Python threads, where each block takes matrix products and serial kernels in turn.
+
+    BLAS is held to one thread meanwhile. A driver after each product would not do: the threads of Numba
+    and of BLAS spin for a while after their work, on the cores that the others then need. The calling
+    thread works too, so signals are seen between blocks.
+
+    Parameters
+    ----------
+    work : callable
+        Called once in each thread, with an iterator of the blocks that fall to it.
+    blocks : iterable
+    size : int
+        Elements written, which says whether threads are worth it.
+    n_jobs : int, default=None
+    """
+    queue = deque(blocks)
+    threads = min(thread_count(n_jobs), len(queue))
+    if threads <= 1 or size < _WORTH_THREADS or not _pool.enter():
+        work(_taken_from(queue))
+        return
+    try:
+        with _blas().limit(limits=1), ThreadPoolExecutor(threads - 1) as others:
+            running = [others.submit(work, _taken_from(queue)) for _ in range(threads - 1)]
+            try:
+                work(_taken_from(queue))
+            finally:
+                queue.clear()  # after an error the others stop at their next block
+            for each in running:
+                each.result()
+    finally:
+        _pool.leave()

@@ -1,0 +1,62 @@
+"""Projections of blocks of rows on frequencies, by whichever kernel suits the rows."""
+
+import numpy as np
+from scipy import sparse
+
+from binfeat._engine.projections import project_fastfood, project_sparse
+
+_SPARSE = 0.25  # the density below which the kernel for CSR is faster than a matrix product of dense rows
+
+
+def read_only(array, dtype=None):
+    """In C order and never writable, so that one compiled signature serves."""
+    view = np.ascontiguousarray(array, dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def _dense(X, rows):
+    return X[rows].toarray() if sparse.issparse(X) else np.ascontiguousarray(X[rows])
+
+
+def by_weights(X, weights):
+    """Projection on a matrix of frequencies.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_inputs)
+    weights : ndarray of shape (n_inputs, n_frequencies)
+
+    Returns
+    -------
+    project : callable
+        ``project(rows, out)`` writes the projection of the slice `rows` of X to `out`.
+    """
+    weights = read_only(weights, X.dtype)
+    if not sparse.issparse(X) or X.nnz > _SPARSE * X.shape[0] * X.shape[1]:
+        return lambda rows, out: np.matmul(_dense(X, rows), weights, out=out)
+    values, inputs, starts = (read_only(array) for array in (X.data, X.indices, X.indptr))
+    return lambda rows, out: project_sparse(values, inputs, starts[rows.start : rows.stop + 1], weights, out)
+
+
+def by_fastfood(X, frequencies):
+    """Projection by fastfood.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_inputs)
+    frequencies : Fastfood
+
+    Returns
+    -------
+    project : callable
+        As of `by_weights`.
+    """
+    signs, order, normals, norms = frequencies.arrays
+    arrays = read_only(signs, X.dtype), read_only(order), read_only(normals, X.dtype), read_only(norms, X.dtype)
+
+    def project(rows, out):
+        first, second = np.empty((2, order.shape[1]), X.dtype)
+        project_fastfood(read_only(_dense(X, rows)), *arrays, first, second, out)
+
+    return project

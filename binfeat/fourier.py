@@ -1,0 +1,283 @@
+"""Random Fourier features: `RandomFourier`."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from binfeat._engine.policy import share_blocks, thread_count
+from binfeat._engine.trig import write_pairs, write_shifted
+from binfeat._fastfood import Fastfood
+from binfeat._frequencies import draw_frequencies, resolve_sampler
+from binfeat._memory import require_memory
+from binfeat._projection import by_fastfood, by_weights, read_only
+from binfeat._scale import gamma_by_scale
+from binfeat._streams import PHASES, stream, uniforms
+from binfeat._table import canonical
+from binfeat._validation import check_gamma, check_integer, seed_of
+from binfeat.kernels import fourier_kernel
+
+__all__ = ["RandomFourier"]
+
+_ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+_SCRATCH_BYTES = 2**20  # the projection of a block of rows, to stay in the second-level cache
+_FEWEST_ROWS = 256  # of a block that is multiplied by a matrix, which passes through the cache once for each
+_OVERFLOW = (
+    "X holds values so large that their products with the frequencies overflow {}. Scale X or lower gamma; "
+    "float64 holds more than float32."
+)
+_FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfood_norms_")
+
+
+class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Random Fourier features, whose inner products approximate a kernel.
+
+    A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over the frequencies w of its
+    spectral law (Bochner's theorem). With frequencies ``w_1, ..., w_D`` drawn from it, the map is
+
+    - ``phase="pair"``: ``sqrt(1/D) [cos(w_1 @ x), ..., cos(w_D @ x), sin(w_1 @ x), ..., sin(w_D @ x)]`` with
+      ``D = n_components / 2`` (Algorithm 1 of the paper, section 3);
+    - ``phase="offset"``: ``sqrt(2/D) [cos(w_1 @ x + b_1), ..., cos(w_D @ x + b_D)]`` with
+      ``D = n_components`` and b uniform on ``[0, 2 pi)``; the map of scikit-learn's `RBFSampler`.
+
+    With either, ``z(x) @ z(y)`` is an unbiased estimate of ``k(x - y)``.
+
+    Parameters
+    ----------
+    kernel : str or object of `binfeat.kernels`, default="rbf"
+        A kernel that has a spectral law: "rbf", "laplacian", "cauchy", "hat", or one of `kernels.RBF`,
+        `Laplacian`, `Cauchy`, `Hat`, `Matern`, `Spectral`.
+    gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
+        As the kernel has it: in units of one over the input's, or over their square for `RBF` and `Matern`;
+        0 ignores an input. "scale" is one over the number of inputs times the standard deviation of
+        all values of X, or times their variance.
+    n_components : int, default=512
+        Number of features; even for pairs.
+    sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}, default="auto"
+        How frequencies are drawn; see Notes.
+    phase : {"pair", "offset"}, default="pair"
+        The map.
+    n_jobs : int, default=None
+        Threads; None is Numba's current setting, which starts as all of them.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies.
+
+    Attributes
+    ----------
+    gamma_ : ndarray of shape (n_inputs,)
+        Gamma of each input.
+    sampler_ : str
+        What `sampler` stands for.
+    random_weights_ : ndarray of shape (n_inputs, n_frequencies), of the type of X
+        The frequencies, one a column. Not with fastfood.
+    random_offset_ : ndarray of shape (n_components,), of the type of X
+        The phases b. Only for ``phase="offset"``.
+    fastfood_signs_, fastfood_order_, fastfood_normals_, fastfood_norms_ : ndarrays
+        Random signs times the factor of each input (n_blocks, n_inputs), permutations and normals
+        (n_blocks, length), and norms (n_frequencies,). Only with fastfood.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
+
+    See Also
+    --------
+    binfeat.RandomBinning : Sparse features of kernels that are products over inputs.
+    binfeat.CGRidge : A linear machine to train on the features.
+
+    Notes
+    -----
+    Samplers: "iid" draws frequencies independently and serves every kernel. For kernels of the Euclidean
+    distance, `RBF` and `Matern`, "orthogonal" draws blocks of orthogonal directions (Yu et al. 2016) and
+    "fastfood" makes them of Hadamard matrices (Le et al. 2013), which takes time ``n_components log(n_inputs)``
+    a row and no matrix of frequencies: for hundreds of inputs. "qmc" takes quasi-random points (Avron et al.
+    2016). "auto" is orthogonal where it is valid, else iid.
+
+    float32 X gives float32 features, anything else float64. CSR input is not densified, but for a block
+    of rows at a time with fastfood or where more than a quarter of it is stored. A row's features may
+    differ in the last digits with the rows around it, as products of BLAS do.
+
+    References
+    ----------
+    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007, section 3
+    and Algorithm 1.
+
+    F. X. Yu, A. T. Suresh, K. Choromanski, D. Holtmann-Rice and S. Kumar, "Orthogonal Random Features",
+    NIPS 2016.
+
+    Q. Le, T. Sarlos and A. Smola, "Fastfood: Approximating Kernel Expansions in Loglinear Time", ICML 2013.
+
+    H. Avron, V. Sindhwani, J. Yang and M. W. Mahoney, "Quasi-Monte Carlo Feature Maps for Shift-Invariant
+    Kernels", JMLR 17, 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import RandomFourier
+    >>> from sklearn.metrics.pairwise import rbf_kernel
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> Z = RandomFourier(gamma=0.5, n_components=1000, random_state=0).fit_transform(X)
+    >>> bool(np.abs(Z @ Z.T - rbf_kernel(X, gamma=0.5)).mean() < 0.03)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel="rbf",
+        gamma="scale",
+        n_components=512,
+        sampler="auto",
+        phase="pair",
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_components = n_components
+        self.sampler = sampler
+        self.phase = phase
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Draw the frequencies.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Its values matter for ``gamma="scale"`` only.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RandomFourier
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is out of range, the kernel has no spectral law, the sampler cannot draw from it,
+            or `X` is not a finite numeric table.
+        MemoryError
+            If the frequencies would need more memory than the machine has.
+        """
+        kernel = fourier_kernel(self.kernel)
+        n_frequencies = self._check_parameters()
+        X = validate_data(self, X, **_ARRAY_CHECKS)
+        n_inputs = X.shape[1]
+        sampler = resolve_sampler(self.sampler, kernel, n_inputs)
+        _require_frequencies_memory(sampler, n_frequencies, n_inputs)
+        if isinstance(self.gamma, str) and self.gamma == "scale":
+            self.gamma_ = gamma_by_scale(canonical(X), np.zeros(n_inputs, dtype=bool), power=kernel.power)
+        else:
+            self.gamma_ = check_gamma(self.gamma, n_inputs)
+        self._draw(kernel, sampler, n_frequencies, X.dtype)
+        return self
+
+    def transform(self, X):
+        """Map rows to their features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        Z : ndarray of shape (n_rows, n_components)
+            float32 for float32 `X`, else float64.
+
+        Raises
+        ------
+        ValueError
+            If `X` is not a finite numeric table, or so large that its projection overflows.
+        MemoryError
+            If the result would need more memory than the machine has.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, **_ARRAY_CHECKS)
+        n_rows, n_components = X.shape[0], self._n_features_out
+        offset = getattr(self, "random_offset_", None)
+        n_frequencies = n_components // 2 if offset is None else n_components
+        fewest = 1 if self.sampler_ == "fastfood" else _FEWEST_ROWS
+        most = max(fewest, _SCRATCH_BYTES // (n_frequencies * X.dtype.itemsize))
+        step = -(-n_rows // -(-n_rows // most))
+        require_memory(
+            (n_rows * n_components + thread_count(self.n_jobs) * step * n_frequencies) * X.dtype.itemsize,
+            f"making {n_components} features of {n_rows} rows",
+            "Use fewer components, or fewer rows at a time.",
+        )
+        Z = np.empty((n_rows, n_components), X.dtype)
+        project, write = self._projection(X), _writer(offset, n_components, X.dtype)
+
+        def work(blocks):
+            scratch = np.empty((step, n_frequencies), X.dtype)
+            for rows in blocks:
+                projection = scratch[: rows.stop - rows.start]
+                with np.errstate(over="ignore", invalid="ignore"):  # refused in words instead
+                    project(rows, projection)
+                if write(projection, Z[rows]):
+                    raise ValueError(_OVERFLOW.format(X.dtype))
+
+        blocks = (slice(start, min(n_rows, start + step)) for start in range(0, n_rows, step))
+        share_blocks(work, blocks, Z.size, self.n_jobs)
+        return Z
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _check_parameters(self):
+        """The number of frequencies."""
+        if self.phase not in ("pair", "offset"):
+            raise ValueError(f"phase must be 'pair' or 'offset', got {self.phase!r}.")
+        thread_count(self.n_jobs)
+        n_components = check_integer(self.n_components, "n_components", 1)
+        if self.phase == "offset":
+            return n_components
+        if n_components % 2:
+            raise ValueError(
+                f"n_components must be even with phase='pair', a cosine and a sine for each frequency; "
+                f"got {n_components}. Use {n_components + 1}, or phase='offset'."
+            )
+        return n_components // 2
+
+    def _draw(self, kernel, sampler, n_frequencies, dtype):
+        for name in ("random_weights_", "random_offset_", *_FASTFOOD):
+            vars(self).pop(name, None)  # of an earlier fit
+        seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
+        if sampler == "fastfood":
+            drawn = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
+            vars(self).update(zip(_FASTFOOD, drawn.arrays, strict=True))
+        else:
+            frequencies = draw_frequencies(kernel, sampler, n_frequencies, scale.size, seed)
+            self.random_weights_ = np.ascontiguousarray((frequencies * scale).T, dtype)
+        if self.phase == "offset":
+            phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
+            self.random_offset_ = phases.astype(dtype)
+        self.sampler_ = sampler
+        self._n_features_out = self.n_components
+
+    def _projection(self, X):
+        if self.sampler_ == "fastfood":
+            return by_fastfood(X, Fastfood(*(getattr(self, name) for name in _FASTFOOD)))
+        return by_weights(X, self.random_weights_)
+
+
+def _writer(offset, n_components, dtype):
+    """A function of a projection and of where its features go; it returns how many arguments are not finite."""
+    scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs too: two components a frequency
+    if offset is None:
+        return lambda projection, out: write_pairs(projection, scale, out)
+    shift = read_only(offset, dtype)
+    return lambda projection, out: write_shifted(projection, shift, scale, out)
+
+
+def _require_frequencies_memory(sampler, n_frequencies, n_inputs):
+    width = 4 if sampler == "fastfood" else n_inputs
+    require_memory(
+        4 * 8 * n_frequencies * width,  # random words, numbers, and two copies
+        f"drawing {n_frequencies} frequencies of {n_inputs} inputs",
+        "Use fewer components, or sampler='fastfood' if the kernel takes it.",
+    )

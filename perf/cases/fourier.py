@@ -1,0 +1,91 @@
+"""RandomFourier: against RBFSampler and the floor of product and writing; fastfood against iid; CSR against dense."""
+
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+from sklearn.kernel_approximation import RBFSampler
+
+from binfeat import RandomFourier
+from binfeat._engine.policy import share_blocks
+from perf.measure import interleave, stopwatch
+from perf.record import Row
+
+N_ROWS, QUICK_ROWS = 100_000, 10_000
+N_COMPONENTS = 1_000
+BLOCK = 512
+
+
+def run(quick):
+    n_rows = QUICK_ROWS if quick else N_ROWS
+    return [
+        *_against_rbf_sampler(n_rows, np.float32, 4.5, quick),
+        *_against_rbf_sampler(n_rows, np.float64, 3, quick),
+        _fastfood(n_rows // 50, quick),
+        _sparse_input(n_rows, quick),
+    ]
+
+
+def _against_rbf_sampler(n_rows, dtype, reach, quick):
+    X = np.random.default_rng(0).normal(size=(n_rows, 54)).astype(dtype)
+    pairs = RandomFourier(n_components=N_COMPONENTS, random_state=0).fit(X)
+    offset = RandomFourier(n_components=N_COMPONENTS, phase="offset", random_state=0).fit(X)
+    theirs = RBFSampler(n_components=N_COMPONENTS, random_state=0).fit(X)
+    _require_same_features(offset, theirs, X[:1_000])
+    projection = np.empty((n_rows, pairs.random_weights_.shape[1]), dtype)
+    calls = {
+        "pairs": partial(pairs.transform, X),
+        "offset": partial(offset.transform, X),
+        "RBFSampler": partial(theirs.transform, X),
+        "product": partial(np.matmul, X, pairs.random_weights_, out=projection),
+        "writing": partial(_write, n_rows, dtype),
+    }
+    repeats = dict.fromkeys(calls, 3 if quick else 15) | {"RBFSampler": 3 if quick or dtype == np.float64 else 15}
+    times = interleave({name: stopwatch(call) for name, call in calls.items()}, repeats)
+    floor = times["product"].best + times["writing"].best
+    name = np.dtype(dtype).name
+    yield Row(f"{name}, transform / RBFSampler.transform", times["pairs"], times["RBFSampler"], (">=", reach))
+    bound = ("<=", 1.05) if dtype == np.float32 else None
+    yield Row(f"{name}, transform / product alone + writing alone", times["pairs"], floor, bound)
+    yield Row(f"{name}, product alone", times["product"])
+    yield Row(f"{name}, writing alone", times["writing"])
+    yield Row(f"{name}, phase='offset' / RBFSampler.transform", times["offset"], times["RBFSampler"])
+
+
+def _require_same_features(ours, theirs, X):
+    copy = RandomFourier(**ours.get_params()).fit(X)
+    copy.random_weights_, copy.random_offset_ = theirs.random_weights_, theirs.random_offset_
+    if not np.allclose(copy.transform(X), theirs.transform(X), rtol=0, atol=1e-4 / np.sqrt(N_COMPONENTS)):
+        raise RuntimeError("RBFSampler makes other features than RandomFourier: nothing to compare.")
+
+
+def _write(n_rows, dtype):
+    """A new array like the features, filled by as many threads."""
+    Z = np.empty((n_rows, N_COMPONENTS), dtype)
+
+    def work(blocks):
+        for rows in blocks:
+            Z[rows].fill(1)
+
+    share_blocks(work, [slice(start, start + BLOCK) for start in range(0, n_rows, BLOCK)], Z.size)
+    return Z
+
+
+def _fastfood(n_rows, quick):
+    X = np.random.default_rng(0).normal(size=(n_rows, 1024)).astype(np.float32)
+    calls = {
+        sampler: partial(RandomFourier(n_components=16_384, sampler=sampler, random_state=0).fit(X).transform, X)
+        for sampler in ("fastfood", "iid")
+    }
+    times = interleave({name: stopwatch(call) for name, call in calls.items()}, 3 if quick else 7)
+    return Row("1,024 inputs -> 16,384, fastfood / iid", times["fastfood"], times["iid"], (">=", 5))
+
+
+def _sparse_input(n_rows, quick):
+    """Binary inputs like those of Adult (a9a)."""
+    rows = sparse.random(n_rows, 123, density=0.11, format="csr", dtype=np.float32, random_state=0, data_rvs=np.ones)
+    dense = rows.toarray()
+    ours = RandomFourier(n_components=N_COMPONENTS, random_state=0).fit(rows)
+    calls = {"CSR": partial(ours.transform, rows), "dense": partial(ours.transform, dense)}
+    times = interleave({name: stopwatch(call) for name, call in calls.items()}, 3 if quick else 15)
+    return Row("CSR at 11 % density / dense", times["CSR"], times["dense"], (">=", 1))
