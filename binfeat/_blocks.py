@@ -119,37 +119,36 @@ class FeatureBlocks(_RowMatrix):
 
 
 class FeatureRows(_RowMatrix):
-    """Dense features of a fitted map, computed again a block of rows at a time whenever they are needed.
+    """Dense features, computed again a block of rows at a time whenever they are needed.
 
     Parameters
     ----------
-    transformer : fitted transformer
-    X : array or CSR of shape (n_rows, n_inputs), as its `transform` takes it
-    dtype : numpy.dtype
-        Of the features.
+    compute : callable
+        From some rows of X to their features, an array of X's type.
+    X : array or CSR of shape (n_rows, n_inputs), float32 or float64
     n_columns : int
     """
 
     dense = True
 
-    def __init__(self, transformer, X, dtype, n_columns):
-        self.transformer, self.X = transformer, X
-        super().__init__(dtype, (X.shape[0], n_columns))
+    def __init__(self, compute, X, n_columns):
+        self._compute, self._X = compute, X
+        super().__init__(X.dtype, (X.shape[0], n_columns))
 
     def row_blocks(self):
         """Pairs of rows, as a slice, and their features."""
         step = max(1, _BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
         for start in range(0, self.shape[0], step):
             rows = slice(start, start + step)
-            yield rows, self.transformer.transform(self.X[rows])
+            yield rows, self._compute(self._X[rows])
 
     def take(self, rows):
         """Rows by number."""
-        return FeatureRows(self.transformer, self.X[rows], self.dtype, self.shape[1])
+        return FeatureRows(self._compute, self._X[rows], self.shape[1])
 
     def toarray(self):
         """All features at once."""
-        return self.transformer.transform(self.X)
+        return self._compute(self._X)
 
     def gram_diagonal(self, sample_weight=None):
         """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""

@@ -6,20 +6,20 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import svds
 from sklearn.base import clone
-from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion
+from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier
 from binfeat._blocks import FeatureBlocks, FeatureRows
 
 WEIGHTS = [0.5, 2.0, 1.0]
 
 
 def parts(output="csr"):
+    """Two binning maps and one of Fourier features."""
     binning = RandomBinning(gamma=0.3, n_grids=9, output=output, random_state=1)
     other = RandomBinning(kernel="hat", gamma=0.2, n_grids=5, n_features=40, output=output, random_state=2)
-    return [("bins", binning), ("waves", RBFSampler(n_components=30, random_state=3)), ("hashed", other)]
+    return [("bins", binning), ("waves", RandomFourier(n_components=30, random_state=3)), ("hashed", other)]
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_inner_products_approximate_the_sum_of_kernels(rng):
     estimates = []
     for seed in range(60):
         binning = RandomBinning(gamma=0.5, n_grids=20, random_state=seed)
-        waves = RBFSampler(gamma=0.3, n_components=20, random_state=seed)
+        waves = RandomFourier(gamma=0.3, n_components=20, random_state=seed)
         Z = RandomFeatureUnion([("b", binning), ("w", waves)], weights=[2.0, 0.5]).fit_transform(X)
         estimates.append((Z @ Z.T).toarray())
     difference = X[:, None] - X
@@ -94,10 +94,11 @@ def test_blocks(table, rng, make):
 
 def test_features_computed_when_needed(table, rng, monkeypatch):
     X = table[0]
-    waves = RBFSampler(n_components=30, random_state=0).fit(X)
+    waves = RandomFourier(n_components=30, random_state=0).fit(X)
     expected = waves.transform(X)
     monkeypatch.setattr("binfeat._blocks._BLOCK_BYTES", 30 * 8 * 64)
-    Z = FeatureRows(waves, X, np.dtype(float), 30)
+    Z = waves.encode(X)
+    assert isinstance(Z, FeatureRows)
     assert [features.shape for _, features in Z.row_blocks()] == [(64, 30)] * 3 + [(8, 30)]
     W, V, weights = rng.normal(size=(30, 2)), rng.normal(size=(200, 2)), rng.random(200)
     np.testing.assert_allclose(Z @ W, expected @ W, atol=1e-12)
@@ -142,7 +143,7 @@ def test_names_parameters_and_search(table):
     names = fitted.get_feature_names_out()
     assert names.size == fitted.transform(frame).shape[1]
     assert names[0] == "bins__randombinning_0_0"
-    assert "waves__rbfsampler29" in names
+    assert "waves__randomfourier29" in names
     assert list(fitted.set_output(transform="pandas").transform(frame).columns) == list(names)
     with pytest.raises(ValueError, match="feature names"):
         fitted.transform(frame[["b", "a", "c"]])
