@@ -4,7 +4,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from binfeat._engine.quantiles import interpolate_columns
+from binfeat._engine.policy import thread_count
+from binfeat._engine.quantiles import ROWS, interpolate_columns
 
 _ROWS = 2**17  # evenly spaced rows that are ranked: what they miss is below the distance of two knots
 
@@ -19,9 +20,9 @@ class Quantiles:
 
     Attributes
     ----------
-    columns : ndarray of uint64 of shape (n_mapped,)
+    columns : ndarray of int64 of shape (n_mapped,)
         The columns that are mapped.
-    starts : ndarray of uint64 of shape (n_mapped + 1,)
+    starts : ndarray of int64 of shape (n_mapped + 1,)
         Where the knots of each begin.
     knots, ranks : ndarray of float64
         Values and their ranks.
@@ -59,8 +60,8 @@ class Quantiles:
             columns.append(j)
             knots.append(own_knots)
             ranks.append(counts / (2 * values.size))
-        starts = np.cumsum([0, *(own.size for own in knots[1:])]).astype(np.uint64)
-        return cls(np.array(columns, dtype=np.uint64), starts, np.concatenate(knots), np.concatenate(ranks))
+        starts = np.cumsum([0, *(own.size for own in knots[1:])], dtype=np.int64)
+        return cls(np.array(columns, dtype=np.int64), starts, np.concatenate(knots), np.concatenate(ranks))
 
     def transform(self, X, n_jobs=None):
         """Scaled columns.
@@ -77,8 +78,11 @@ class Quantiles:
         """
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # read-only or not, one compiled signature serves
+        tasks = max(1, min(thread_count(n_jobs), -(-X.shape[0] // ROWS)))
+        scratch = np.empty((tasks, ROWS)), np.empty((tasks, ROWS), np.uint64)
         out = np.empty(X.shape)
-        interpolate_columns(X, self.columns, self.starts, self.knots, self.ranks, out, n_jobs=n_jobs)
+        learned = self.columns, self.starts, self.knots, self.ranks
+        interpolate_columns(X, *learned, *scratch, out, n_jobs=n_jobs)
         return out
 
     def arrays(self):
