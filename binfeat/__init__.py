@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from binfeat._bin_matrix import BinMatrix as BinMatrix
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.binning import transform as transform
+    from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
+    from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
+    from binfeat.display import RelevanceDisplay as RelevanceDisplay
     from binfeat.fourier import RandomFourier as RandomFourier
     from binfeat.machine import KernelMachineClassifier as KernelMachineClassifier
     from binfeat.machine import KernelMachineRegressor as KernelMachineRegressor
@@ -23,11 +26,14 @@ _HOMES = {
     "BinMatrix": "_bin_matrix",
     "CGRidge": "ridge",
     "CGRidgeClassifier": "ridge",
+    "KernelErrorDisplay": "display",
     "KernelMachineClassifier": "machine",
     "KernelMachineRegressor": "machine",
+    "LearningCurveDisplay": "display",
     "RandomBinning": "binning",
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",
+    "RelevanceDisplay": "display",
     "kernels": "",
     "learn_gamma": "relevance",
     "transform": "binning",

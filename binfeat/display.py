@@ -1,0 +1,419 @@
+"""Pictures of fitted machines and maps, in scikit-learn's Display convention."""
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._validation import check_integer, check_real, seed_of
+from binfeat.binning import RandomBinning
+from binfeat.fourier import RandomFourier
+from binfeat.kernels import binning_kernel, fourier_kernel
+from binfeat.union import RandomFeatureUnion
+
+__all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
+
+_ROWS = 600  # whose pairs are looked at: 180,000 of them
+_BANDS = 20  # stretches of the exact value that have errors' quantiles of their own
+_DECADE = 8.0  # ratio of the largest to the smallest x from which an axis is logarithmic
+
+
+class RelevanceDisplay:
+    """Bars of how much each input counts.
+
+    Parameters
+    ----------
+    relevances : array-like of shape (n_inputs,)
+        Non-negative.
+    feature_names : array-like of str of shape (n_inputs,), default=None
+        None numbers them: x0, x1, ...
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    bars_ : matplotlib BarContainer
+
+    See Also
+    --------
+    learn_gamma : Finds relevances for `RandomBinning`.
+
+    Examples
+    --------
+    >>> from binfeat import RelevanceDisplay
+    >>> from matplotlib.figure import Figure
+    >>> display = RelevanceDisplay([0.1, 0.7, 0.2], feature_names=["age", "height", "weight"])
+    >>> [label.get_text() for label in display.plot(Figure().subplots()).ax_.get_yticklabels()]
+    ['height', 'weight', 'age']
+    """
+
+    def __init__(self, relevances, feature_names=None):
+        self.relevances = relevances
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_estimator(cls, machine, *, feature_names=None, max_features=20, ax=None):
+        """Draw the relevances of a fitted kernel machine.
+
+        Parameters
+        ----------
+        machine : KernelMachineRegressor or KernelMachineClassifier
+        feature_names : array-like of str of shape (n_inputs,), default=None
+            None takes the column names seen in `fit`, if there were any.
+        max_features : int, default=20
+            Most bars; the inputs behind them share one more.
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        display : RelevanceDisplay
+        """
+        check_is_fitted(machine, "feature_relevances_")
+        names = getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
+        return cls(machine.feature_relevances_, names).plot(ax, max_features=max_features)
+
+    def plot(self, ax=None, *, max_features=20, **bar_kwargs):
+        """Draw the bars, the largest on top.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+        max_features : int, default=20
+            Most bars; the inputs behind them share one more.
+        **bar_kwargs : dict
+            For `Axes.barh`.
+
+        Returns
+        -------
+        display : RelevanceDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are not as many names as relevances, or `max_features` is below 1.
+        """
+        relevances = np.asarray(self.relevances, dtype=np.float64)
+        if self.feature_names is None:
+            names = [f"x{j}" for j in range(relevances.size)]
+        else:
+            names = [str(name) for name in self.feature_names]
+        if relevances.shape != (len(names),):
+            raise ValueError(
+                f"feature_names must have one name per relevance; got {len(names)} for shape {relevances.shape}."
+            )
+        order = np.argsort(-relevances, kind="stable")
+        shown, others = np.split(order, [check_integer(max_features, "max_features", 1)])
+        values, names = relevances[shown], [names[j] for j in shown]
+        if others.size:
+            values, names = np.append(values, relevances[others].sum()), [*names, f"{others.size} others"]
+        self.figure_, self.ax_ = _canvas(self, ax, figsize=(6.4, 1.0 + 0.28 * max(4, len(names))))
+        self.bars_ = self.ax_.barh(np.arange(len(names)), values, **{"height": 0.72, **bar_kwargs})
+        if others.size:
+            self.bars_[-1].set_color("0.75")
+        self.ax_.bar_label(self.bars_, [_share(value) for value in values], padding=4, color="0.35", fontsize="small")
+        self.ax_.set_yticks(np.arange(len(names)), names)
+        self.ax_.tick_params(axis="y", length=0)
+        self.ax_.set(ylim=(len(names) - 0.4, -0.6), xlabel="Relevance")
+        self.ax_.margins(x=0.12)
+        return self
+
+
+class LearningCurveDisplay:
+    """Held-out error against grids, rows or iterations.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_points,)
+    error : array-like of shape (n_points,) or (n_points, n_folds)
+        Folds are drawn as their mean between one standard error above and below.
+    x_name : str, default="Grids"
+    error_name : str, default="Held-out error"
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+    band_ : matplotlib collection or None
+        Between one standard error above and below.
+
+    Examples
+    --------
+    >>> from binfeat import LearningCurveDisplay
+    >>> from matplotlib.figure import Figure
+    >>> display = LearningCurveDisplay([1000, 4000, 16000], [0.21, 0.12, 0.08], x_name="Rows")
+    >>> display.plot(Figure().subplots()).ax_.get_xscale()
+    'log'
+    """
+
+    def __init__(self, x, error, *, x_name="Grids", error_name="Held-out error"):
+        self.x = x
+        self.error = error
+        self.x_name = x_name
+        self.error_name = error_name
+
+    @classmethod
+    def from_estimator(cls, machine, *, ax=None, **line_kwargs):
+        """Draw the held-out error of a fitted kernel machine as its grids grew in number.
+
+        Parameters
+        ----------
+        machine : KernelMachineRegressor or KernelMachineClassifier
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+        **line_kwargs : dict
+            For `Axes.plot`.
+
+        Returns
+        -------
+        display : LearningCurveDisplay
+        """
+        check_is_fitted(machine, "learning_curve_")
+        return cls(*np.asarray(machine.learning_curve_).T).plot(ax, **line_kwargs)
+
+    def plot(self, ax=None, **line_kwargs):
+        """Draw the curve; x is logarithmic where it spans a factor of 8 or more.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+        **line_kwargs : dict
+            For `Axes.plot`.
+
+        Returns
+        -------
+        display : LearningCurveDisplay
+
+        Raises
+        ------
+        ValueError
+            If `x` and `error` differ in length.
+        """
+        x, error = np.asarray(self.x, dtype=np.float64), np.asarray(self.error, dtype=np.float64)
+        if x.ndim != 1 or error.ndim not in (1, 2) or len(x) != len(error):
+            raise ValueError(f"x and error must have one row per point; got shapes {x.shape} and {error.shape}.")
+        self.figure_, self.ax_ = _canvas(self, ax, figsize=(6.0, 4.0))
+        style = {"marker": "o", "markersize": 6, "markeredgecolor": "white", "linewidth": 2, **line_kwargs}
+        mean = error.reshape(len(x), -1).mean(axis=1)
+        (self.line_,) = self.ax_.plot(x, mean, **style)
+        self.band_ = None
+        if error.ndim == 2 and error.shape[1] > 1:
+            spread = error.std(axis=1, ddof=1) / np.sqrt(error.shape[1])
+            colour = self.line_.get_color()
+            self.band_ = self.ax_.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
+        if len(x) and x.min() > 0 and x.max() >= _DECADE * x.min():
+            self._logarithmic(x)
+        self.ax_.grid(axis="y", color="0.92")
+        self.ax_.set_axisbelow(True)
+        self.ax_.set(xlabel=self.x_name, ylabel=self.error_name)
+        return self
+
+    def _logarithmic(self, x):
+        """Ticks are the points themselves where they are few, else powers of ten."""
+        self.ax_.set_xscale("log")
+        if len(x) <= 8:
+            self.ax_.set_xticks(x, [f"{value:,g}" for value in x])
+            self.ax_.set_xticks([], minor=True)
+
+
+class KernelErrorDisplay:
+    """How far inner products of random features are from the kernel, over the kernel's values.
+
+    A dot is a pair of rows. The shaded band holds 90 % of the pairs near each exact value, the line in it is
+    their mean error. The pairs share one map, so that the mean strays from zero by chance too.
+
+    Parameters
+    ----------
+    exact, approximate : array-like of shape (n_pairs,)
+
+    Attributes
+    ----------
+    rms_error_ : float
+        Root of the mean squared error.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    points_ : matplotlib PathCollection
+    band_ : matplotlib collection
+    line_ : matplotlib Line2D
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import KernelErrorDisplay, RandomBinning
+    >>> from matplotlib.figure import Figure
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> binning = RandomBinning(gamma=0.3, n_grids=100, random_state=0).fit(X)
+    >>> display = KernelErrorDisplay.from_estimator(binning, X, random_state=0, ax=Figure().subplots())
+    >>> display.rms_error_ < 0.05
+    True
+    """
+
+    def __init__(self, exact, approximate):
+        self.exact = exact
+        self.approximate = approximate
+
+    @classmethod
+    def from_estimator(cls, estimator, X, *, kernel=None, gamma=None, n_pairs=2000, random_state=None, ax=None):
+        """Draw the errors of a fitted map, for pairs of different rows whose exact values are spread out.
+
+        Parameters
+        ----------
+        estimator : RandomBinning, RandomFourier, RandomFeatureUnion or another transformer
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Rows to take pairs from, 600 of them at most. For binning they should be among the rows of `fit`: bins
+            unseen there have no column.
+        kernel : callable, default=None
+            ``kernel(X, gamma=gamma)`` gives exact values, as objects of `binfeat.kernels` do. None takes the
+            map's own, for a union the weighted sum.
+        gamma : float or array-like of shape (n_inputs,), default=None
+            Of `kernel`; None takes the map's own.
+        n_pairs : int, default=2000
+            Most pairs.
+        random_state : int, RandomState instance or None, default=None
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+
+        Returns
+        -------
+        display : KernelErrorDisplay
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the kernel of the map is not known and `kernel` is None, `gamma` comes without `kernel` or is
+            missing, `X` has fewer than 2 rows, or holds NaN.
+        """
+        check_is_fitted(estimator)
+        check_integer(n_pairs, "n_pairs", 1)
+        X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+        if X.shape[0] < 2:
+            raise ValueError(f"X must have at least 2 rows, to make pairs of; got {X.shape[0]}.")
+        rng = np.random.default_rng(seed_of(random_state))
+        X = X[rng.permutation(X.shape[0])[:_ROWS]]
+        dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        if np.isnan(dense).any():
+            raise ValueError("X holds NaN, for which kernels have no exact value; leave those rows out.")
+        first, second = np.triu_indices(len(dense), k=1)
+        exact = _exact(estimator, dense, kernel, gamma)[first, second]
+        chosen = _spread_out(exact, n_pairs, rng)
+        Z = estimator.transform(X)
+        Z = Z.tocsr() if hasattr(Z, "tocsr") else sparse.csr_array(Z)
+        products = Z[first[chosen]].multiply(Z[second[chosen]]).sum(axis=1)
+        return cls(exact[chosen], np.asarray(products, dtype=np.float64).ravel()).plot(ax)
+
+    def plot(self, ax=None, **scatter_kwargs):
+        """Draw the errors against the exact values.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a figure.
+        **scatter_kwargs : dict
+            For `Axes.scatter`.
+
+        Returns
+        -------
+        display : KernelErrorDisplay
+
+        Raises
+        ------
+        ValueError
+            If `exact` and `approximate` differ in length or are empty.
+        """
+        exact, approximate = (np.asarray(a, dtype=np.float64) for a in (self.exact, self.approximate))
+        if exact.ndim != 1 or exact.shape != approximate.shape or not exact.size:
+            raise ValueError(
+                f"exact and approximate must have one value per pair; got shapes {exact.shape} and {approximate.shape}."
+            )
+        error = approximate - exact
+        self.rms_error_ = float(np.sqrt(np.mean(error**2)))
+        self.figure_, self.ax_ = _canvas(self, ax, figsize=(6.4, 4.4))
+        style = {"s": 9, "alpha": 0.35, "linewidths": 0, "rasterized": exact.size > 5000, **scatter_kwargs}
+        self.points_ = self.ax_.scatter(exact, error, **style)
+        colour = self.points_.get_facecolor()[0, :3]
+        centres, low, mean, high = _quantile_bands(exact, error)
+        self.band_ = self.ax_.fill_between(
+            centres, low, high, color=colour, alpha=0.16, linewidth=0, zorder=0.5, label="90 % of pairs"
+        )
+        (self.line_,) = self.ax_.plot(centres, mean, color=colour * 0.6, linewidth=2, label="mean error")
+        self.ax_.axhline(0.0, color="0.25", linewidth=0.8, zorder=0.6)
+        widest = 1.1 * np.abs(error).max()
+        self.ax_.set(
+            xlabel="Exact kernel value",
+            ylabel="Approximate minus exact",
+            ylim=(-widest, widest) if widest > 0 else (-1e-3, 1e-3),
+        )
+        self.ax_.set_title(f"Root mean squared error {self.rms_error_:.2g}", loc="left", fontsize="medium")
+        self.ax_.legend(loc="upper right", frameon=False, ncols=2, bbox_to_anchor=(1.0, 1.1))
+        return self
+
+
+def _canvas(display, ax, figsize):
+    """The figure and the axes to draw on, without the frame's upper and right lines."""
+    if ax is None:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            name = type(display).__name__
+            raise ImportError(f"{name}.plot needs Matplotlib. Install it: pip install 'binfeat[plot]'.") from error
+        _, ax = plt.subplots(figsize=figsize, layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax.figure, ax
+
+
+def _share(value):
+    return f"{value:.3f}" if value >= 5e-4 or value == 0 else "<0.001"
+
+
+def _exact(estimator, X, kernel, gamma):
+    """The kernel matrix that a map approximates."""
+    if kernel is not None:
+        if gamma is None and not hasattr(estimator, "gamma_"):
+            raise ValueError("gamma must be given with kernel, for a map that has none of its own.")
+        return kernel(X, gamma=estimator.gamma_ if gamma is None else gamma)
+    if gamma is not None:
+        raise ValueError("gamma goes with kernel; give both, or neither for the map's own.")
+    if isinstance(estimator, RandomFeatureUnion):
+        parts = [_exact(part, X, None, None) for _, part in estimator.transformers_]
+        weights = np.ones(len(parts)) if estimator.weights is None else estimator.weights
+        return sum(check_real(w, "weights", 0.0) * part for w, part in zip(weights, parts, strict=True))
+    if isinstance(estimator, RandomFourier):
+        return fourier_kernel(estimator.kernel)(X, gamma=estimator.gamma_)
+    if isinstance(estimator, RandomBinning):
+        return _exact_binning(estimator, X)
+    raise TypeError(f"kernel must be given for {type(estimator).__name__}, whose own is not known.")
+
+
+def _exact_binning(binning, X):
+    """The kernel of the numbers, times that of the categories."""
+    own = binning._categorical
+    K = binning_kernel(binning.kernel)(X[:, ~own], gamma=binning.gamma_[~own])
+    for j in np.flatnonzero(own):
+        K *= np.exp(-binning.gamma_[j] * (X[:, j, None] != X[:, j]))
+    return K
+
+
+def _spread_out(exact, n_pairs, rng):
+    """Pairs whose exact values are as even as can be: the same number from each stretch, as far as it has them."""
+    if exact.size <= n_pairs:
+        return np.arange(exact.size)
+    order = rng.permutation(exact.size)
+    stretch = np.digitize(exact[order], np.linspace(exact.min(), exact.max(), _BANDS + 1)[1:-1])
+    by_stretch = np.argsort(stretch, kind="stable")
+    sizes = np.bincount(stretch, minlength=_BANDS)
+    place = np.empty(exact.size, np.intp)  # each pair's within its stretch
+    place[by_stretch] = np.arange(exact.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return order[np.argsort(place, kind="stable")[:n_pairs]]
+
+
+def _quantile_bands(exact, error):
+    """Mean exact value, 5 % quantile, mean and 95 % quantile of the errors, in stretches of equally many pairs."""
+    parts = np.array_split(np.argsort(exact, kind="stable"), max(1, min(_BANDS, exact.size // 25)))
+    return np.array([[exact[own].mean(), *_summary(error[own])] for own in parts]).T
+
+
+def _summary(error):
+    low, high = np.quantile(error, (0.05, 0.95))
+    return low, error.mean(), high
