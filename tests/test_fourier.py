@@ -1,6 +1,9 @@
 """RandomFourier: estimates, promises, errors, and life inside scikit-learn."""
 
+import multiprocessing
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import naive
 import numpy as np
@@ -280,6 +283,34 @@ def test_same_features_for_any_number_of_threads(rng, threads, sampler, containe
     for n_jobs in (None, 2, -1):
         Z = features(X, n_jobs=n_jobs, **parameters)
         np.testing.assert_allclose(Z, expected, rtol=0, atol=30 * np.finfo(dtype).eps if by_blas else 0)
+
+
+def test_many_python_threads(rng, threads):
+    X = rng.normal(size=(3000, 9))
+    fourier = RandomFourier(n_components=400, random_state=0).fit(X)
+    expected = fourier.transform(X)
+    with ThreadPoolExecutor(8) as pool:
+        for Z in pool.map(fourier.transform, [X] * 40):
+            np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-14)
+
+
+def transform_in_child(fourier, X, queue):
+    queue.put(fourier.transform(X))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_forked_child(rng, threads):
+    X = rng.normal(size=(2000, 9))
+    fourier = RandomFourier(n_components=400, random_state=0).fit(X)
+    expected = fourier.transform(X)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=transform_in_child, args=(fourier, X, queue))
+    child.start()
+    np.testing.assert_allclose(queue.get(timeout=120), expected, rtol=0, atol=1e-14)
+    child.join(timeout=60)
+    assert child.exitcode == 0
 
 
 @pytest.mark.engine
