@@ -60,12 +60,12 @@ def _require_same_features(ours, theirs, X):
 
 
 def _write(n_rows, dtype):
-    """A new array like the features, filled by as many threads."""
-    Z = np.empty((n_rows, N_COMPONENTS), dtype)
+    """A new array like the features, written by as many threads from a block that stays in the cache."""
+    Z, block = np.empty((n_rows, N_COMPONENTS), dtype), np.ones((BLOCK, N_COMPONENTS), dtype)
 
     def work(blocks):
         for rows in blocks:
-            Z[rows].fill(1)
+            Z[rows] = block[: len(Z[rows])]
 
     share_blocks(work, [slice(start, start + BLOCK) for start in range(0, n_rows, BLOCK)], Z.size)
     return Z
