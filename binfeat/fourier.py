@@ -147,6 +147,14 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @classmethod
+    def _of_frequencies(cls, frequencies):
+        """The pair map of known frequencies, (n_inputs, n_frequencies)."""
+        waves = cls(n_components=2 * frequencies.shape[1], sampler="iid")
+        waves.random_weights_, waves.sampler_ = frequencies, "iid"
+        waves.n_features_in_, waves._n_features_out = frequencies.shape[0], waves.n_components
+        return waves
+
     def fit(self, X, y=None):
         """Draw the frequencies.
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._columns import Columns
 from binfeat._grids import Grids
-from binfeat._growth import BinFunction
+from binfeat._growth import BinFunction, WaveFunction
 from binfeat._held_out import Loss, SquaredErrors, calibrate, probabilities, splits
 from binfeat._scaling import Quantiles
 from binfeat._training import Training
@@ -30,6 +30,7 @@ class _KernelMachine(CallbackSupportMixin, BaseEstimator):
     def __init__(
         self,
         *,
+        features="auto",
         kernel="auto",
         gamma="learn",
         alpha="auto",
@@ -46,6 +47,7 @@ class _KernelMachine(CallbackSupportMixin, BaseEstimator):
         n_jobs=None,
         random_state=None,
     ):
+        self.features = features
         self.kernel = kernel
         self.gamma = gamma
         self.alpha = alpha
@@ -107,6 +109,8 @@ class _KernelMachine(CallbackSupportMixin, BaseEstimator):
             if isinstance(value, str) and value not in words:
                 known = " or ".join(repr(word) for word in words)
                 raise ValueError(f"{name} must be {known}, or a number, got {value!r}.")
+        if self.features not in ("auto", "binning", "fourier", "hybrid"):
+            raise ValueError(f"features must be 'auto', 'binning', 'fourier' or 'hybrid', got {self.features!r}.")
         if self.scaling not in ("auto", "standard", "quantile", None):
             raise ValueError(f"scaling must be 'auto', 'standard', 'quantile' or None, got {self.scaling!r}.")
         if self.kernel != "auto":
@@ -130,14 +134,16 @@ class _KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def _keep(self, training, columns):
         """Set the attributes, which are arrays, numbers and strings."""
-        function = training.growth.function()
+        function, waves, self.intercept_ = training.growth.learned()
         self._columns = columns.arrays()
         self._quantiles = {} if training.quantiles is None else training.quantiles.arrays()
         self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
         self._bin_keys, self._bin_starts = function.keys, function.starts
-        self.coef_, self.intercept_ = function.coef, function.intercept
+        self.coef_ = np.hstack([function.coef, waves])
+        self._frequencies = np.empty((0, 0)) if training.waves is None else training.waves.random_weights_
         self.gamma_, self.alpha_, self.n_grids_ = training.gamma, training.alpha, len(function.grids)
         self.kernel_ = repr(training.kernel)
+        self.features_ = training.features
         self.scaling_ = "quantile" if self._quantiles else "standard"
         self.feature_relevances_ = np.bincount(columns.source, training.relevances, minlength=self.n_features_in_)
         self.width_errors_, self.width_gammas_ = training.width_errors, training.width_gammas
@@ -152,12 +158,17 @@ class _KernelMachine(CallbackSupportMixin, BaseEstimator):
         if parts is None:
             check_is_fitted(self)
             grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
-            function = BinFunction(grids, self._bin_keys, self._bin_starts, self.coef_, self.intercept_)
+            n_bins = self._bin_keys.size
+            bins = BinFunction(grids, self._bin_keys, self._bin_starts, np.ascontiguousarray(self.coef_[:, :n_bins]))
+            waves = WaveFunction(self._frequencies, self.coef_[:, n_bins:].T) if self._frequencies.size else None
             quantiles = Quantiles.from_arrays(self._quantiles) if self._quantiles else None
-            parts = _functions[self] = Columns.from_arrays(self._columns), quantiles, function
-        columns, quantiles, function = parts
+            parts = _functions[self] = Columns.from_arrays(self._columns), quantiles, bins, waves
+        columns, quantiles, bins, waves = parts
         table = columns.transform(self, X)
-        return function(table if quantiles is None else quantiles.transform(table), self.n_jobs)
+        if quantiles is not None:
+            table = quantiles.transform(table)
+        scores = self.intercept_ + (bins(table, self.n_jobs) if len(self._scale) else 0.0)
+        return scores if waves is None else scores + waves(table)
 
     def summary(self):
         """What was decided in `fit`, in order.
@@ -250,6 +261,7 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):
     def __init__(
         self,
         *,
+        features="auto",
         kernel="auto",
         gamma="learn",
         alpha="auto",
@@ -268,6 +280,7 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):
         random_state=None,
     ):
         super().__init__(
+            features=features,
             kernel=kernel,
             gamma=gamma,
             alpha=alpha,
