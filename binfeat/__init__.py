@@ -9,8 +9,12 @@ if TYPE_CHECKING:
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.binning import transform as transform
     from binfeat.fourier import RandomFourier as RandomFourier
+    from binfeat.machine import KernelMachineClassifier as KernelMachineClassifier
+    from binfeat.machine import KernelMachineRegressor as KernelMachineRegressor
+    from binfeat.relevance import learn_gamma as learn_gamma
     from binfeat.ridge import CGRidge as CGRidge
     from binfeat.ridge import CGRidgeClassifier as CGRidgeClassifier
+    from binfeat.union import RandomFeatureUnion as RandomFeatureUnion
 
 __version__: str
 
@@ -19,9 +23,13 @@ _HOMES = {
     "BinMatrix": "_bin_matrix",
     "CGRidge": "ridge",
     "CGRidgeClassifier": "ridge",
+    "KernelMachineClassifier": "machine",
+    "KernelMachineRegressor": "machine",
     "RandomBinning": "binning",
+    "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",
     "kernels": "",
+    "learn_gamma": "relevance",
     "transform": "binning",
 }
 

@@ -173,40 +173,57 @@ class BinMatrix(LinearOperator):
         -------
         diagonal : ndarray of shape (n_columns,), float64
         """
-        if sample_weight is not None:
-            weights = np.asarray(sample_weight, dtype=np.float64).reshape(-1, 1)
-            return self._backward(weights / self.codes.shape[0]).ravel()
-        rows = np.empty(self.shape[1], np.int64)
-        count(*self._parts, rows, n_jobs=self.n_jobs)
-        return rows / self.codes.shape[0]
+        if sample_weight is None:
+            rows = np.empty(self.shape[1], np.int64)
+            count(*self._parts, rows, n_jobs=self.n_jobs)
+            return rows / self.codes.shape[0]
+        weights, sums = np.asarray(sample_weight, dtype=np.float64).reshape(1, -1), np.empty((1, self.shape[1]))
+        self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums)
+        return sums[0]
 
-    def _forward(self, W):
-        """``W`` summed over each row's bins."""
-        if W.dtype.kind == "c":
-            return self._forward(W.real) + 1j * self._forward(W.imag)
-        out = np.empty((self.shape[0], W.shape[1]), W.dtype)
-        multiply(*self._parts, np.ascontiguousarray(W), thread_count(self.n_jobs), out, n_jobs=self.n_jobs)
-        return out
+    def _multiply(self, weights, out):
+        """Write ``weights @ Z.T`` for weights of shape (n_targets, n_columns)."""
+        workers, dtype = thread_count(self.n_jobs), weights.dtype
+        n_pairs = (weights.shape[0] + 1) // 2
+        n_blocks = 1 if n_pairs % workers == 0 else workers
+        pairs = np.empty((workers, np.diff(self.offsets).max(), 2), dtype)
+        multiply(*self._parts, weights, dtype.type(self._value), n_blocks, pairs, out, n_jobs=self.n_jobs)
 
-    def _backward(self, V):
-        """``V`` summed over each bin's rows."""
-        if V.dtype.kind == "c":
-            return self._backward(V.real) + 1j * self._backward(V.imag)
-        out = np.empty((self.shape[1], V.shape[1]), V.dtype)
-        copies = np.empty((self.codes.shape[0], COPIES, FEW_BINS), V.dtype)
-        multiply_transposed(*self._parts, np.ascontiguousarray(V), copies, out, n_jobs=self.n_jobs)
-        return out
+    def _multiply_transposed(self, values, value, out):
+        """Write ``values @ Z`` times a value over Z's own, for values of shape (n_targets, n_rows)."""
+        workers, dtype = thread_count(self.n_jobs), values.dtype
+        copies = np.empty((workers, COPIES, FEW_BINS), dtype)
+        pairs = np.empty((workers, np.diff(self.offsets).max(), 2), dtype)
+        multiply_transposed(*self._parts, values, dtype.type(value), copies, pairs, out, n_jobs=self.n_jobs)
 
-    def _typed(self, operand):
-        return np.asarray(operand, dtype=np.result_type(self.dtype, np.asarray(operand).dtype))
+    def _matmat_into(self, W, out):
+        """Write ``Z @ W``; both are in Fortran order and of one type."""
+        self._multiply(W.T, out.T)
+
+    def _rmatmat_into(self, V, out):
+        """Write ``Z.T @ V``, likewise."""
+        self._multiply_transposed(V.T, self._value, out.T)
+
+    def _parts_of(self, operand):
+        """Operand in a type that products run in, split where it is complex."""
+        operand = np.asarray(operand)
+        operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
+        return (operand.real, operand.imag) if operand.dtype.kind == "c" else (operand,)
 
     def _matmat(self, W):
-        out = self._forward(self._typed(W))
-        out *= self._value
-        return out
+        parts = []
+        for part in self._parts_of(W):
+            contiguous = part.flags.c_contiguous or part.flags.f_contiguous
+            parts.append(np.empty((self.shape[0], part.shape[1]), part.dtype, order="F"))
+            self._multiply(part.T if contiguous else np.ascontiguousarray(part.T), parts[-1].T)
+        return parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
 
     def _rmatmat(self, V):
-        return self._backward(self._typed(V) * self._value)
+        parts = []
+        for part in self._parts_of(V):
+            parts.append(np.empty((self.shape[1], part.shape[1]), part.dtype, order="F"))
+            self._rmatmat_into(np.asfortranarray(part), parts[-1])
+        return parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
 
     def _matvec(self, w):
         return self._matmat(np.reshape(w, (-1, 1)))

@@ -173,3 +173,8 @@ class BinTables:
         own = slice(part.start, part.stop + 1)
         tables = self._slots, self._slot_starts[own], self.keys, self._starts[own]
         find(hashes, first_row, *tables, np.uint32(none), codes[part], n_jobs=n_jobs)
+
+    @property
+    def arrays(self):
+        """Slots, where each grid's begin, keys, and where each grid's begin."""
+        return self._slots, self._slot_starts, self.keys, self._starts

@@ -4,7 +4,24 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from binfeat._engine.vectors import centre
 from binfeat._solver.pcg import column_dots
+
+
+def product(Z, W, out):
+    """Write ``Z @ W``; W and out are in Fortran order."""
+    if hasattr(Z, "_matmat_into"):
+        Z._matmat_into(W, out)
+    else:
+        out[:] = Z @ W
+
+
+def transposed_product(Z, V, out):
+    """Write ``Z.T @ V``; V and out are in Fortran order."""
+    if hasattr(Z, "_rmatmat_into"):
+        Z._rmatmat_into(V, out)
+    else:
+        out[:] = Z.T @ V
 
 
 def gram_diagonal(Z, weights):
@@ -49,34 +66,46 @@ class RidgeSystem:
         self.dtype = np.dtype(np.float32 if Z.dtype == np.float32 else np.float64)
         self.weights = weights
         self.fit_intercept = fit_intercept
-        self._rows = np.ones((Z.shape[0], 1)) if weights is None else weights
-        self._totals = self._rows.sum(axis=0)
+        self._rows = np.ones((Z.shape[0], 1)) if weights is None else np.asfortranarray(weights)
+        self._typed_rows = self._rows.astype(self.dtype, copy=False)
+        self._totals = np.maximum(self._rows.sum(axis=0), np.finfo(float).tiny)
+        self._values = None
 
-    def _of(self, columns):
-        """Weights of the rows and their totals for some of the targets."""
-        if self._rows.shape[1] == 1:
-            return self._rows, self._totals
-        return self._rows[:, columns], self._totals[columns]
+    def mean(self, values):
+        """Weighted mean of each target's column, float64; 0 without intercept."""
+        return self._means(values, self._rows, self._totals)
 
-    def mean(self, values, columns=slice(None)):
-        """Weighted mean of each column, float64; 0 without intercept."""
+    def _means(self, values, rows, totals):
         if not self.fit_intercept:
             return np.zeros(values.shape[1])
-        weights, totals = self._of(columns)
-        return column_dots(values, np.broadcast_to(weights, values.shape)) / np.maximum(totals, np.finfo(float).tiny)
+        return column_dots(values, rows) / totals
 
     def _centred(self, values, columns):
-        weights, _ = self._of(columns)
-        values = values - self.mean(values, columns)
-        return (values if self.weights is None else values * weights).astype(self.dtype, copy=False)
+        """Weighted deviations from the mean, made in place; values are in Fortran order."""
+        rows, totals = self._typed_rows, self._totals
+        if rows.shape[1] > 1 and len(columns) < rows.shape[1]:
+            rows, totals = np.asfortranarray(rows[:, columns]), totals[columns]
+        if self.fit_intercept or self.weights is not None:
+            centre(self._means(values, rows, totals), rows.T, values.T)
+        return values
 
     def right_side(self, Y):
         """``b`` for each target; Y is (n_rows, n_targets) float64."""
-        return np.asarray(self.Z.T @ self._centred(Y, slice(None)))
+        out = np.empty((self.Z.shape[1], Y.shape[1]), self.dtype, order="F")
+        transposed_product(self.Z, self._centred(np.array(Y, self.dtype, order="F"), range(Y.shape[1])), out)
+        return out
 
-    def apply(self, W, columns):
-        """``A @ W``, where column k of W belongs to target ``columns[k]``."""
-        return np.asarray(self.Z.T @ self._centred(np.asarray(self.Z @ W), columns))
+    def _buffer(self, n_columns):
+        """Space for a value of each row and column, the same at each call."""
+        if self._values is None or self._values.shape[1] < n_columns:
+            self._values = np.empty((self.Z.shape[0], n_columns), self.dtype, order="F")
+        return self._values[:, :n_columns]
+
+    def apply(self, W, columns, out):
+        """Write ``A @ W``, where column k of W belongs to target ``columns[k]``; all in Fortran order."""
+        values = self._buffer(W.shape[1])
+        product(self.Z, W, values)
+        transposed_product(self.Z, self._centred(values, columns), out)
 
     def diagonal(self):
         """Diagonal of A, (n_columns, 1) or (n_columns, n_targets); ones where Z cannot tell."""
@@ -84,6 +113,7 @@ class RidgeSystem:
         if diagonal is None:
             return np.ones((self.Z.shape[1], 1))
         if self.fit_intercept:
-            sums = np.asarray(self.Z.T @ self._rows.astype(self.dtype, copy=False), dtype=np.float64)
-            diagonal = np.maximum(diagonal - sums**2 / np.maximum(self._totals, np.finfo(float).tiny), 0.0)
+            sums = np.empty(diagonal.shape, self.dtype, order="F")
+            transposed_product(self.Z, self._typed_rows, sums)
+            diagonal = np.maximum(diagonal - sums.astype(np.float64) ** 2 / self._totals, 0.0)
         return diagonal

@@ -10,8 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from binfeat._held_out import splits
 from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
+from binfeat._solver.gram import gram_pays, gram_system
 from binfeat._solver.path import solve_path
 from binfeat._validation import callers_level, check_integer, check_real
 
@@ -123,10 +125,14 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
                 f"warm_start=True needs the features and targets of the earlier fit, {coef.shape}; "
                 f"got {(Z.shape[1], Y.shape[1])}."
             )
-        return np.ascontiguousarray(coef), np.atleast_1d(self.intercept_).astype(np.float64)
+        return coef, np.atleast_1d(self.intercept_).astype(np.float64)
 
     def _solve(self, Z, Y, weights, alpha, monitor, start):
         """One solve of the ridge system: its result, and the intercepts."""
+        if not self.early_stopping and gram_pays(Z, Y.shape[1], 1, self._tol):
+            self.solver_ = "gram"
+            return next(self._solve_by_gram(Z, Y, weights, [alpha]))
+        self.solver_ = "cg"
         system = RidgeSystem(Z, weights, self.fit_intercept)
         result = pcg.solve(
             system.apply,
@@ -142,9 +148,17 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
 
     def _solve_path(self, Z, Y, weights, alphas, monitor):
         """Results and intercepts for falling penalties."""
+        if gram_pays(Z, Y.shape[1], len(alphas), self._tol):
+            yield from self._solve_by_gram(Z, Y, weights, [np.full(Y.shape[1], alpha) for alpha in alphas])
+            return
         system = RidgeSystem(Z, weights, self.fit_intercept)
         for result in solve_path(system, Y, alphas, tol=self._tol, max_iter=self._max_iter, monitor=monitor):
             yield result, system.mean(Y - np.asarray(Z @ result.solution))
+
+    def _solve_by_gram(self, Z, Y, weights, alphas):
+        system = gram_system(Z, Y, weights, self.fit_intercept)
+        for result in system.solve(alphas):
+            yield result, system.intercept(result.solution)
 
     def _choose_alpha(self, Z, y, Y, weights, groups, watch):
         """The penalty with the best mean score on held-out rows."""
@@ -172,27 +186,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
                 "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
                 "give a BinMatrix, CSR or an array, or set a single alpha."
             )
-        from sklearn.model_selection import check_cv  # late: slow to import, and needed to hold out rows only
-
-        splitter = self.cv
-        if splitter is None:
-            splitter = self._random_part(y, groups)
-        splitter = check_cv(splitter, y, classifier=is_classifier(self))
-        return splitter.split(np.zeros((Z.shape[0], 1)), y, groups)
-
-    def _random_part(self, y, groups):
-        """Splitter that holds out one random part, of at least two rows or one of each class."""
-        from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
-
-        share = check_real(self.validation_fraction, "validation_fraction", minimum=0.0)
-        if not 0 < share < 1:
-            raise ValueError(f"validation_fraction must be between 0 and 1, got {share}.")
-        if groups is not None:
-            return GroupShuffleSplit(n_splits=1, test_size=share, random_state=self.random_state)
-        least = max(2, np.unique(y).size) if is_classifier(self) else 2
-        size = min(max(least, round(share * len(y))), len(y) - 1)
-        kind = StratifiedShuffleSplit if is_classifier(self) else ShuffleSplit
-        return kind(n_splits=1, test_size=size, random_state=self.random_state)
+        return splits(self, Z.shape[0], y, groups)
 
     def _warn_unless_done(self, result):
         if result.advice:
@@ -279,7 +273,7 @@ class _Watch:
         score = self._scorer(coef, intercept)
         self._since += 1
         if score > self._best_score:
-            self._best_score, self._best, self._since = score, (coef, intercept), 0
+            self._best_score, self._best, self._since = score, (coef.copy(), intercept), 0
 
     def best(self, coef, intercept):
         """The best iterate on held-out rows, or the given one where none were held out."""

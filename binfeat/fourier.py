@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from binfeat._blocks import FeatureRows
 from binfeat._engine.policy import share_blocks, thread_count
 from binfeat._engine.trig import write_pairs, write_shifted
 from binfeat._fastfood import Fastfood
@@ -201,7 +202,28 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             If the result would need more memory than the machine has.
         """
         check_is_fitted(self)
+        return self._features(validate_data(self, X, reset=False, **_ARRAY_CHECKS))
+
+    def encode(self, X):
+        """The features of X as an operator that computes them, a block of rows at a time, whenever it needs them.
+
+        The ridge machines take it where the features would not fit in memory.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Kept, not copied.
+
+        Returns
+        -------
+        Z : LinearOperator of shape (n_rows, n_components)
+            With `take`, row indexing, `gram_diagonal` and `toarray`.
+        """
+        check_is_fitted(self)
         X = validate_data(self, X, reset=False, **_ARRAY_CHECKS)
+        return FeatureRows(self._features, X, self._n_features_out)
+
+    def _features(self, X):
         n_rows, n_components = X.shape[0], self._n_features_out
         offset = getattr(self, "random_offset_", None)
         n_frequencies = n_components // 2 if offset is None else n_components

@@ -65,6 +65,9 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Held-out score of each in each split; only with `alphas`.
     n_iter_ : int
         Iterations made by the last solve, at least 1.
+    solver_ : {"cg", "gram"}
+        What solved the system: conjugate gradients, or the Gram matrix of dense features where their number is
+        modest and that is expected to cost less. It gives the exact solution in one iteration.
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
         Why the solver stopped; "stopped" is a callback's wish.
     n_features_in_ : int
@@ -202,6 +205,10 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         Held-out score of each in each split; only with `alphas`.
     n_iter_ : int
         Iterations made by the last solve, at least 1.
+    solver_ : {"cg", "gram", "newton-cg"}
+        What solved the system: conjugate gradients, or the Gram matrix of dense features where their number is
+        modest and that is expected to cost less, which gives the exact solution in one iteration; Newton's method
+        with conjugate gradients for the squared hinge.
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
         Why the solver stopped; "stopped" is a callback's wish.
     n_features_in_ : int
@@ -309,6 +316,7 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
     def _solve(self, Z, Y, weights, alpha, monitor, start):
         if self.loss == "squared_error":
             return super()._solve(Z, Y, weights, alpha, monitor, start)
+        self.solver_ = "newton-cg"
         return self._solve_hinge(Z, Y, weights, alpha, monitor, start)
 
     def _solve_path(self, Z, Y, weights, alphas, monitor):

@@ -168,3 +168,21 @@ def oscillating_integral(w):
         for a, b in pairwise(edges)
     ]
     return math.fsum(pieces)
+
+
+def ranks(training, n_quantiles):
+    """The map of one column to ranks: mid-ranks at some training values, straight lines between them."""
+    values = sorted(float(x) for x in training)
+    n = len(values)
+    picked = sorted({values[round(k * (n - 1) / (n_quantiles - 1))] for k in range(n_quantiles)})
+    points = [(v, (sum(x < v for x in values) + sum(x <= v for x in values)) / (2 * n)) for v in picked]
+
+    def mapping(x):
+        if x <= points[0][0]:
+            return points[0][1]
+        for (a, low), (b, high) in pairwise(points):
+            if a <= x <= b:
+                return low + (high - low) * (x - a) / (b - a)
+        return points[-1][1]
+
+    return mapping

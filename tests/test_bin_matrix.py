@@ -63,14 +63,22 @@ def test_products(rng, code_type, dtype, operand, n_columns):
     np.testing.assert_allclose(Z @ np.asfortranarray(W), csr @ W, rtol=rtol, atol=rtol)
 
 
-def test_products_over_many_blocks_of_rows_and_threads(rng, threads):
-    Z = matrix(rng, n_rows=20_000)
-    W, V = rng.normal(size=(Z.shape[1], 2)), rng.normal(size=(Z.shape[0], 2))
+@pytest.mark.parametrize("n_columns", [1, 2, 5, 8])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("code_type", [np.uint16, np.uint32])
+def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_columns):
+    """The same bits, in row blocks and in pairs of targets."""
+    Z = matrix(rng, code_type, n_rows=2000, dtype=dtype)
+    W = rng.normal(size=(Z.shape[1], n_columns)).astype(dtype)
+    V = rng.normal(size=(Z.shape[0], n_columns)).astype(dtype)
     forward, backward = Z @ W, Z.T @ V
-    np.testing.assert_allclose(forward, Z.tocsr() @ W, rtol=1e-12)
+    tolerance = {"rtol": 1e-4, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-12, "atol": 1e-12}
+    np.testing.assert_allclose(forward, Z.tocsr() @ W, **tolerance)
+    np.testing.assert_allclose(backward, Z.tocsr().T @ V, **tolerance)
     threads(1)
-    np.testing.assert_array_equal(Z @ W, forward)
-    np.testing.assert_array_equal(Z.T @ V, backward)
+    for order in ("C", "F"):
+        np.testing.assert_array_equal(Z @ np.array(W, order=order), forward)
+        np.testing.assert_array_equal(Z.T @ np.array(V, order=order), backward)
     assert numba.get_num_threads() == 1
 
 

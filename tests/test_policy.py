@@ -32,7 +32,7 @@ def test_thread_count(threads):
 
 def test_little_work_is_done_by_one_thread(monkeypatch):
     monkeypatch.setattr(policy._pool, "enter", lambda: pytest.fail("threads for little work"))
-    a = np.ones((100, 1))
+    a = np.ones((1, 100))
     partial_dots(a, a, np.empty((1, 1)))
 
 

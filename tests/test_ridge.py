@@ -139,7 +139,7 @@ def test_unfinished_solve_warns_and_keeps_its_iterate(rng):
     with pytest.warns(
         ConvergenceWarning, match=r"after 2 iterations with status 'max_iter' .*relative residual.*Raise"
     ):
-        machine.fit(Z, Y)
+        machine.fit(sparse.csr_array(Z), Y)
     assert (machine.n_iter_, machine.status_) == (2, "max_iter")
     assert machine.score(Z, Y) > 0.5
 

@@ -14,10 +14,17 @@ def spd(rng, n=40, condition=1e3):
     return Q * np.geomspace(1, condition, n) @ Q.T
 
 
+def apply_of(A):
+    def apply(X, columns, out):
+        out[:] = A @ X
+
+    return apply
+
+
 def solve(A, B, **options):
     options = {"tol": 1e-10, "max_iter": 500} | options
     diagonal = options.pop("diagonal", np.diag(A)[:, None].copy())
-    return pcg.solve(lambda X, columns: A @ X, B, diagonal, np.zeros(B.shape[1]), **options)
+    return pcg.solve(apply_of(A), B, diagonal, np.zeros(B.shape[1]), **options)
 
 
 def test_solution_and_history(rng):
@@ -48,10 +55,10 @@ def test_finished_columns_are_frozen(rng):
     B = np.stack([np.zeros(40), easy, rng.normal(size=40)], axis=1)
     widths = []
 
-    def apply(X, columns):
+    def apply(X, columns, out):
         widths.append(X.shape[1])
         np.testing.assert_array_equal(columns, np.arange(3)[-X.shape[1] :])
-        return A @ X
+        out[:] = A @ X
 
     result = pcg.solve(apply, B, np.diag(A)[:, None].copy(), np.zeros(3), tol=1e-8, max_iter=500)
     assert widths[0] == 2
@@ -62,7 +69,7 @@ def test_finished_columns_are_frozen(rng):
 def test_columns_with_their_own_systems(rng):
     A, B = spd(rng), rng.normal(size=(40, 2))
     shifts = np.array([0.5, 50.0])
-    result = pcg.solve(lambda X, c: A @ X, B, np.diag(A)[:, None].copy(), shifts, tol=1e-10, max_iter=300)
+    result = pcg.solve(apply_of(A), B, np.diag(A)[:, None].copy(), shifts, tol=1e-10, max_iter=300)
     for k, shift in enumerate(shifts):
         np.testing.assert_allclose(result.solution[:, k], np.linalg.solve(A + shift * np.eye(40), B[:, k]), rtol=1e-6)
 
@@ -94,22 +101,41 @@ def test_zero_of_the_diagonal_leaves_its_unknown(rng):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_vector_kernels(rng, dtype):
-    n = 2 * vectors.BLOCK + 100
-    a, b, x, r = (rng.normal(size=(n, 2)).astype(dtype) for _ in range(4))
+    n = 2 * vectors.BLOCK + 101
+    a, b, x, r = (rng.normal(size=(2, n)).astype(dtype) for _ in range(4))
     rtol = 1e-10
-    np.testing.assert_allclose(pcg.column_dots(a, b), (a.astype(float) * b).sum(axis=0), rtol=rtol, atol=1e-9)
-    for inverse in (rng.random((n, 1)).astype(dtype), rng.random((n, 2)).astype(dtype)):
-        step, partial = np.array([0.5, -0.25]), np.empty((3, 2))
+    targets, partial = np.arange(2), np.empty((2, 3))
+    np.testing.assert_allclose(pcg.column_dots(a.T, b.T), (a.astype(float) * b).sum(axis=1), rtol=rtol, atol=1e-9)
+    for inverse in (rng.random((1, n)).astype(dtype), rng.random((2, n)).astype(dtype)):
+        step, shift = np.array([0.5, -0.25]), np.array([0.5, 2.0])
         solution, residual, direction = x.copy(), r.copy(), a.copy()
-        shift = np.array([0.5, 2.0])
         vectors.curvature(a, b, shift, partial)
-        expected = (a.astype(float) * (b + shift * a)).sum(axis=0)
-        np.testing.assert_allclose(partial.sum(axis=0), expected, rtol=1e-6, atol=1e-6)
-        vectors.advance(step, shift, direction, b, inverse, solution, residual, partial)
+        expected = (a.astype(float) * (b + shift[:, None] * a)).sum(axis=1)
+        np.testing.assert_allclose(partial.sum(axis=1), expected, rtol=1e-6, atol=1e-6)
+        vectors.advance(step, shift, targets, direction, b, inverse, solution, residual, partial)
         tolerance = {"rtol": 1e-5, "atol": 1e-5} if dtype == np.float32 else {"rtol": rtol, "atol": 1e-12}
+        step, shift = step[:, None], shift[:, None]
         np.testing.assert_allclose(solution, x + step * a, **tolerance)
         np.testing.assert_allclose(residual, r - step * (b + shift * a), **tolerance)
-        expected = (residual.astype(float) ** 2 * inverse).sum(axis=0)
-        np.testing.assert_allclose(partial.sum(axis=0), expected, rtol=1e-6)
-        vectors.redirect(step, residual, inverse, direction)
+        expected = (residual.astype(float) ** 2 * inverse).sum(axis=1)
+        np.testing.assert_allclose(partial.sum(axis=1), expected, rtol=1e-6)
+        vectors.partial_squares(residual, inverse, partial)
+        np.testing.assert_allclose(partial.sum(axis=1), expected, rtol=1e-6)
+        vectors.redirect(step[:, 0], targets, residual, inverse, direction)
         np.testing.assert_allclose(direction, inverse * residual + step * a, **tolerance)
+        vectors.centre(np.array([1.0, 2.0]), inverse, direction)
+        np.testing.assert_allclose(direction, (inverse * residual + step * a - [[1], [2]]) * inverse, **tolerance)
+
+
+def test_vectors_of_some_targets(rng):
+    """The active target's vectors are the only ones that change."""
+    n = 50
+    a, b, x, r = (rng.normal(size=(3, n)) for _ in range(4))
+    inverse, targets, step, partial = rng.random((3, n)), np.array([2]), np.array([0.5]), np.empty((1, 1))
+    solution, residual, direction = x.copy(), r.copy(), a[:1].copy()
+    vectors.advance(step, np.zeros(1), targets, direction, b[:1], inverse, solution, residual, partial)
+    np.testing.assert_array_equal(solution[:2], x[:2])
+    np.testing.assert_allclose(solution[2], x[2] + 0.5 * a[0])
+    np.testing.assert_allclose(partial[0, 0], (residual[2] ** 2 * inverse[2]).sum())
+    vectors.redirect(step, targets, residual, inverse, direction)
+    np.testing.assert_allclose(direction[0], inverse[2] * residual[2] + 0.5 * a[0])

@@ -1,89 +1,168 @@
-"""Vector work of an iterative solver, many columns at once, with a fixed order of summation.
+"""Vector work of an iterative solver, many targets at once, with a fixed order of summation.
 
-Sums run over blocks of BLOCK rows, in float64 whatever the vectors' type; the caller adds the blocks'
-partial sums in order, so that no result depends on the number of threads.
+Each target's numbers lie in a row. Sums run over blocks of BLOCK numbers, in float64 whatever the vectors'
+type; the caller adds the blocks' partial sums in order, so that no result depends on the number of threads.
 """
 
 import numpy as np
 from numba import prange
 
-from binfeat._engine.policy import driver
+from binfeat._engine.policy import driver, jit
 
 BLOCK = 4096
 
 
+@jit
+def _block(task, n_blocks, n):
+    """Target and range of a task."""
+    start = task % n_blocks * BLOCK
+    return task // n_blocks, slice(start, min(n, start + BLOCK))
+
+
+@jit
+def _dot(a, b):
+    """Four interleaved sums, because each addition to a single one would wait for the last."""
+    n = a.shape[0]
+    sum_0 = sum_1 = sum_2 = sum_3 = np.float64(0.0)
+    for i in range(0, n - 3, 4):
+        sum_0 += np.float64(a[i]) * np.float64(b[i])
+        sum_1 += np.float64(a[i + 1]) * np.float64(b[i + 1])
+        sum_2 += np.float64(a[i + 2]) * np.float64(b[i + 2])
+        sum_3 += np.float64(a[i + 3]) * np.float64(b[i + 3])
+    for i in range(n - n % 4, n):
+        sum_0 += np.float64(a[i]) * np.float64(b[i])
+    return (sum_0 + sum_1) + (sum_2 + sum_3)
+
+
+@jit
+def _weighted_square(a, weights):
+    n = a.shape[0]
+    sum_0 = sum_1 = sum_2 = sum_3 = np.float64(0.0)
+    for i in range(0, n - 3, 4):
+        sum_0 += np.float64(a[i]) ** 2 * np.float64(weights[i])
+        sum_1 += np.float64(a[i + 1]) ** 2 * np.float64(weights[i + 1])
+        sum_2 += np.float64(a[i + 2]) ** 2 * np.float64(weights[i + 2])
+        sum_3 += np.float64(a[i + 3]) ** 2 * np.float64(weights[i + 3])
+    for i in range(n - n % 4, n):
+        sum_0 += np.float64(a[i]) ** 2 * np.float64(weights[i])
+    return (sum_0 + sum_1) + (sum_2 + sum_3)
+
+
 @driver(work="a")
 def partial_dots(a, b, out):
-    """Partial sums of ``a * b`` over rows, block by block.
+    """Partial sums of ``a * b``, block by block.
 
     Parameters
     ----------
-    a, b : (n, n_columns) float32 or float64
-    out : (n_blocks, n_columns) float64, written
+    a : (n_targets, n) float32 or float64
+    b : (n_targets, n) or (1, n)
+    out : (n_targets, n_blocks) float64, written
     """
-    n = a.shape[0]
-    for block in prange(out.shape[0]):
-        out[block] = 0.0
-        for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
-            for k in range(a.shape[1]):
-                out[block, k] += np.float64(a[i, k]) * np.float64(b[i, k])
+    for task in prange(out.size):
+        k, own = _block(task, out.shape[1], a.shape[1])
+        out[k, task % out.shape[1]] = _dot(a[k, own], b[min(k, b.shape[0] - 1), own])
+
+
+@driver(work="a")
+def partial_squares(a, weights, out):
+    """Partial sums of ``a**2 * weights``, block by block.
+
+    Parameters
+    ----------
+    a, weights, out : as a, b and out of `partial_dots`
+    """
+    for task in prange(out.size):
+        k, own = _block(task, out.shape[1], a.shape[1])
+        out[k, task % out.shape[1]] = _weighted_square(a[k, own], weights[min(k, weights.shape[0] - 1), own])
+
+
+@driver(work="values")
+def centre(means, weights, values):
+    """Subtract from each target its mean and multiply by the weights.
+
+    Parameters
+    ----------
+    means : (n_targets,) float64
+    weights : (n_targets, n) or (1, n)
+    values : (n_targets, n) float32 or float64, updated
+    """
+    n_blocks = (values.shape[1] + BLOCK - 1) // BLOCK
+    for task in prange(values.shape[0] * n_blocks):
+        k, own = _block(task, n_blocks, values.shape[1])
+        _centre(means[k], weights[min(k, weights.shape[0] - 1), own], values[k, own])
+
+
+@jit
+def _centre(mean, weights, values):
+    for i in range(values.shape[0]):
+        values[i] = (values[i] - mean) * weights[i]
 
 
 @driver(work="direction")
 def curvature(direction, image, shift, out):
-    """Partial sums of ``direction * (image + shift * direction)`` over rows, block by block.
+    """Partial sums of ``direction * (image + shift * direction)``, block by block.
 
     Parameters
     ----------
-    direction, image : (n, n_columns); the search direction and what the system makes of it
-    shift : (n_columns,) float64; what the system has on its diagonal beside
-    out : (n_blocks, n_columns) float64, written
+    direction, image : (n_active, n); the search directions and what the system makes of them
+    shift : (n_active,) float64; what the system has on its diagonal beside
+    out : (n_active, n_blocks) float64, written
     """
-    n = direction.shape[0]
-    for block in prange(out.shape[0]):
-        out[block] = 0.0
-        for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
-            for k in range(direction.shape[1]):
-                d = np.float64(direction[i, k])
-                out[block, k] += d * (np.float64(image[i, k]) + shift[k] * d)
+    for task in prange(out.size):
+        k, own = _block(task, out.shape[1], direction.shape[1])
+        d = direction[k, own]
+        out[k, task % out.shape[1]] = _dot(d, image[k, own]) + shift[k] * _dot(d, d)
+
+
+@jit
+def _advance(step, shift, direction, image, solution, residual):
+    for i in range(direction.shape[0]):
+        d = np.float64(direction[i])
+        solution[i] += step * d
+        residual[i] -= step * (image[i] + shift * d)
 
 
 @driver(work="direction")
-def advance(step, shift, direction, image, inverse, solution, residual, out):
+def advance(step, shift, targets, direction, image, inverse, solution, residual, out):
     """Take a step of conjugate gradients: solution, residual, and the residual's preconditioned square.
 
     Parameters
     ----------
-    step, shift : (n_columns,) float64
+    step, shift : (n_active,) float64
+    targets : (n_active,) int64; whose each direction is
     direction, image : as in `curvature`
-    inverse : (n, 1) or (n, n_columns); the inverse of the preconditioner's diagonal
-    solution, residual : (n, n_columns), updated
-    out : (n_blocks, n_columns) float64, written: partial sums of ``residual**2 * inverse``
+    inverse : (1, n) or (n_targets, n); the inverse of the preconditioner's diagonal
+    solution, residual : (n_targets, n), updated where a target is active
+    out : (n_active, n_blocks) float64, written: partial sums of ``residual**2 * inverse``
     """
-    n, last = direction.shape[0], inverse.shape[1] - 1
-    for block in prange(out.shape[0]):
-        out[block] = 0.0
-        for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
-            for k in range(direction.shape[1]):
-                d = np.float64(direction[i, k])
-                solution[i, k] += step[k] * d
-                residual[i, k] -= step[k] * (image[i, k] + shift[k] * d)
-                out[block, k] += np.float64(residual[i, k]) ** 2 * np.float64(inverse[i, min(k, last)])
+    for task in prange(out.size):
+        k, own = _block(task, out.shape[1], direction.shape[1])
+        t = targets[k]
+        _advance(step[k], shift[k], direction[k, own], image[k, own], solution[t, own], residual[t, own])
+        out[k, task % out.shape[1]] = _weighted_square(residual[t, own], inverse[min(t, inverse.shape[0] - 1), own])
+
+
+@jit
+def _redirect(ratio, residual, inverse, direction):
+    for i in range(direction.shape[0]):
+        direction[i] = inverse[i] * residual[i] + ratio * direction[i]
 
 
 @driver(work="direction")
-def redirect(ratio, residual, inverse, direction):
-    """Next search direction: ``inverse * residual + ratio * direction``.
+def redirect(ratio, targets, residual, inverse, direction):
+    """Next search directions: ``inverse * residual + ratio * direction``.
 
     Parameters
     ----------
-    ratio : (n_columns,) float64
-    residual : (n, n_columns)
-    inverse : (n, 1) or (n, n_columns)
-    direction : (n, n_columns), updated
+    ratio : (n_active,) float64
+    targets : (n_active,) int64
+    residual : (n_targets, n)
+    inverse : (1, n) or (n_targets, n)
+    direction : (n_active, n), updated
     """
-    n, last = direction.shape[0], inverse.shape[1] - 1
-    for block in prange((n + BLOCK - 1) // BLOCK):
-        for i in range(block * BLOCK, min(n, block * BLOCK + BLOCK)):
-            for k in range(direction.shape[1]):
-                direction[i, k] = inverse[i, min(k, last)] * residual[i, k] + ratio[k] * direction[i, k]
+    n = direction.shape[1]
+    n_blocks = (n + BLOCK - 1) // BLOCK
+    for task in prange(direction.shape[0] * n_blocks):
+        k, own = _block(task, n_blocks, n)
+        t = targets[k]
+        _redirect(ratio[k], residual[t, own], inverse[min(t, inverse.shape[0] - 1), own], direction[k, own])

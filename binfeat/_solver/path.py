@@ -4,7 +4,8 @@ import numpy as np
 
 from binfeat._solver import pcg
 
-_MEMORY = 3  # earlier solutions whose best combination starts the next solve
+_MOST_KEPT = 3  # earlier solutions whose best combination starts the next solve
+_KEPT_BYTES = 2**31  # for them and their images; the last one is kept in any case
 
 
 def solve_path(system, Y, alphas, *, tol, max_iter, monitor=None):
@@ -12,7 +13,8 @@ def solve_path(system, Y, alphas, *, tol, max_iter, monitor=None):
 
     The Jacobi preconditioner ties the Krylov space to the penalty, so that nothing of it serves another one
     (on binning features the objective is then off by its own size). Solutions do: the next solve starts from
-    the combination of the last three that minimises the new objective, which costs one product.
+    the combination of the last three that minimises the new objective, which costs one product; of fewer where
+    they would take more than 2 GB.
 
     Parameters
     ----------
@@ -28,13 +30,16 @@ def solve_path(system, Y, alphas, *, tol, max_iter, monitor=None):
         One for each penalty, in order.
     """
     rhs, diagonal = system.right_side(Y), system.diagonal()
+    kept = int(np.clip(_KEPT_BYTES // (2 * rhs.nbytes), 1, _MOST_KEPT))
     every = np.arange(rhs.shape[1])
     solutions: list[np.ndarray] = []
     images: list[np.ndarray] = []
     for alpha in alphas:
         start = start_image = None
         if solutions:
-            images = [*images, system.apply(solutions[-1], every)][-_MEMORY:]
+            image = np.empty_like(rhs)
+            system.apply(solutions[-1], every, image)
+            images = [*images, image][-kept:]
             start, start_image = _best_combination(rhs, solutions, images, alpha)
         result = pcg.solve(
             system.apply,
@@ -50,7 +55,7 @@ def solve_path(system, Y, alphas, *, tol, max_iter, monitor=None):
         yield result
         if result.status in ("interrupted", "stopped"):
             return
-        solutions = [*solutions, result.solution][-_MEMORY:]
+        solutions = [*solutions, result.solution][-kept:]
 
 
 def _best_combination(rhs, solutions, images, alpha):

@@ -2,37 +2,44 @@
 
 import numpy as np
 
-from binfeat._engine.vectors import BLOCK, advance, curvature, partial_dots, redirect
+from binfeat._engine.vectors import BLOCK, advance, curvature, partial_dots, partial_squares, redirect
 from binfeat._solver.result import Result
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
 
 
+def _sums(kernel, a, b):
+    """Sum over the blocks of `kernel`'s partial sums, for each column of `a`."""
+    a, b = np.asfortranarray(a).T, np.asfortranarray(b).T
+    partial = np.empty((a.shape[0], -(-a.shape[1] // BLOCK)))
+    kernel(a, b, partial)
+    return partial.sum(axis=1)
+
+
 def column_dots(a, b):
     """Dot product of each column of `a` with that of `b`, in float64 and a fixed order of summation."""
-    partial = _partial(a)
-    partial_dots(a, b, partial)
-    return partial.sum(axis=0)
-
-
-def _partial(a):
-    return np.empty((-(-a.shape[0] // BLOCK), a.shape[1]))
+    return _sums(partial_dots, a, b)
 
 
 def _inverse(diagonal, shift, dtype):
     """Inverse of the preconditioner, with one column where all shifts are equal; 0 where it has none."""
     sums = diagonal + (shift[:1] if (shift == shift[0]).all() else shift)
-    return np.divide(1.0, sums, out=np.zeros_like(sums), where=sums > 0).astype(dtype)
+    inverse = np.zeros(sums.shape, dtype, order="F")
+    return np.divide(1.0, sums, out=inverse, where=sums > 0, casting="same_kind")
 
 
 class State:
     """A solve under way: the columns still active, and what is known of all of them.
+
+    All arrays are in Fortran order: each column's numbers lie side by side.
 
     Attributes
     ----------
     n_iter : int
     active : ndarray of int
         Columns that are not done.
+    solution : ndarray of shape (n, n_columns)
+        Current iterate, updated in place.
     residuals : list of ndarray of shape (n_columns,)
         Relative residual norms, one array for each iteration and one before the first.
     broken : bool
@@ -41,50 +48,54 @@ class State:
 
     def __init__(self, apply, rhs, diagonal, shift, tol, reduction, start, start_image):
         self._apply = apply
-        self._rhs, self._shift = rhs, shift
+        self._rhs, self._shift = np.asfortranarray(rhs), shift
         self._inverse = _inverse(diagonal, shift, rhs.dtype)
-        self._norms = np.sqrt(column_dots(rhs, rhs * self._inverse))
-        self._done = np.zeros_like(rhs)
+        self._norms = np.sqrt(_sums(partial_squares, self._rhs, self._inverse))
+        self._image, self._direction = np.empty_like(self._rhs), np.zeros_like(self._rhs)
         self.n_iter, self.active, self.residuals, self.broken = 0, np.arange(rhs.shape[1]), [], False
         if start is None:
-            self._solution, self._residual = np.zeros_like(rhs), rhs.copy()
+            self.solution, self._residual = np.zeros_like(self._rhs), self._rhs.copy(order="F")
         else:  # the answer to a right-hand side of 0 is 0
-            self._solution = np.where(self._norms > 0, start, 0.0).astype(rhs.dtype)
-            self._residual = self._true_residual(start_image)
-        self._direction = self._residual * self._inverse
-        self._square = column_dots(self._residual, self._direction)
+            self.solution = np.asfortranarray(np.where(self._norms > 0, start, 0.0), dtype=rhs.dtype)
+            self._residual = np.empty_like(self._rhs)
+            self._set_true_residual(start_image)
+        self._square = _sums(partial_squares, self._residual, self._inverse)
         self._enough = np.maximum(tol * self._norms, reduction * np.sqrt(self._square))
+        self._redirect(np.zeros(rhs.shape[1]))
         self._settle(np.zeros(rhs.shape[1], dtype=bool))
 
-    @property
-    def solution(self):
-        """Current iterate of every column."""
-        out = self._done.copy()
-        out[:, self.active] = self._solution
-        return out
+    def _set_true_residual(self, images=None):
+        if images is None:
+            images = self._image[:, : self.active.size]
+            self._apply(np.asfortranarray(self.solution[:, self.active]), self.active, images)
+        for k, column in enumerate(self.active):
+            own = self._residual[:, column]
+            np.multiply(self.solution[:, column], -self._shift[k].astype(own.dtype), out=own)
+            own += self._rhs[:, column]
+            own -= images[:, k]
 
-    def _true_residual(self, images=None):
-        images = self._apply(self._solution, self.active) if images is None else images
-        return self._rhs - images - self._solution * self._shift.astype(self._rhs.dtype)
+    def _redirect(self, ratio):
+        direction = self._direction[:, : self.active.size].T
+        redirect(ratio, self.active, self._residual.T, self._inverse.T, direction)
 
     def step(self):
         """One iteration of every active column."""
-        image = self._apply(self._direction, self.active)
-        partial = _partial(image)
-        curvature(self._direction, image, self._shift, partial)
-        curved = partial.sum(axis=0)
+        direction, image = self._direction[:, : self.active.size], self._image[:, : self.active.size]
+        self._apply(direction, self.active, image)
+        partial = np.empty((self.active.size, -(-direction.shape[0] // BLOCK)))
+        curvature(direction.T, image.T, self._shift, partial)
+        curved = partial.sum(axis=1)
         step = np.divide(self._square, curved, out=np.zeros_like(curved), where=curved > 0)
         stuck = ~(curved > 0) & (self._square > 0)
-        vectors = self._direction, image, self._inverse, self._solution, self._residual
-        advance(step, self._shift, *vectors, partial)
-        square = partial.sum(axis=0)
-        ratio = np.divide(square, self._square, out=np.zeros_like(square), where=self._square > 0)
-        redirect(ratio, self._residual, self._inverse, self._direction)
+        vectors = direction.T, image.T, self._inverse.T, self.solution.T, self._residual.T
+        advance(step, self._shift, self.active, *vectors, partial)
+        square = partial.sum(axis=1)
+        self._redirect(np.divide(square, self._square, out=np.zeros_like(square), where=self._square > 0))
         self._square = square
         self.n_iter += 1
         if self.n_iter % _REFRESH == 0:
-            self._residual = self._true_residual()
-            self._square = column_dots(self._residual, self._residual * self._inverse)
+            self._set_true_residual()
+            self._square = _sums(partial_squares, self._residual, self._inverse)[self.active]
         self._settle(stuck | ~np.isfinite(square))
 
     def _settle(self, broken):
@@ -94,16 +105,11 @@ class State:
         self.residuals.append(self.residuals[-1].copy() if self.residuals else np.empty(norms.size))
         self.residuals[-1][self.active] = relative
         self.broken |= bool(broken.any())
-        done = (residuals <= self._enough[self.active]) | (norms == 0) | broken
-        if not done.any():
-            return
-        self._done[:, self.active[done]] = self._solution[:, done]
-        self.active = self.active[~done]
-        self._square, self._shift = self._square[~done], self._shift[~done]
-        for name in ("_solution", "_rhs", "_residual", "_direction"):
-            setattr(self, name, np.ascontiguousarray(getattr(self, name)[:, ~done]))
-        if self._inverse.shape[1] > 1:
-            self._inverse = np.ascontiguousarray(self._inverse[:, ~done])
+        going = ~((residuals <= self._enough[self.active]) | (norms == 0) | broken)
+        for place, earlier in enumerate(np.flatnonzero(going)):
+            if place != earlier:
+                self._direction[:, place] = self._direction[:, earlier]
+        self.active, self._square, self._shift = self.active[going], self._square[going], self._shift[going]
 
 
 def solve(apply, rhs, diagonal, shift, *, tol, max_iter, reduction=0.0, start=None, start_image=None, monitor=None):
@@ -112,7 +118,8 @@ def solve(apply, rhs, diagonal, shift, *, tol, max_iter, reduction=0.0, start=No
     Parameters
     ----------
     apply : callable
-        ``apply(X, columns)`` gives ``A @ X``; `columns` says which columns of `rhs` these belong to.
+        ``apply(X, columns, out)`` writes ``A @ X`` for X in Fortran order; `columns` says which columns of
+        `rhs` these belong to.
     rhs : ndarray of shape (n, n_columns), float32 or float64
     diagonal : ndarray of shape (n, 1) or (n, n_columns)
         Diagonal of A, or what stands for it; the preconditioner is ``diagonal + shift``. Where that is 0
@@ -126,6 +133,8 @@ def solve(apply, rhs, diagonal, shift, *, tol, max_iter, reduction=0.0, start=No
         A column is also done when its residual is at most this share of its first one.
     start : ndarray of shape (n, n_columns), default=None
         First guess; None is 0.
+    start_image : ndarray of shape (n, n_columns), default=None
+        ``A @ start``, where it is known.
     monitor : callable, default=None
         ``monitor(state)`` is called after each iteration and stops the solve when it gives True.
 

@@ -1,0 +1,73 @@
+"""What a linear function of binning features gains when one input of a row is replaced by another value."""
+
+import numpy as np
+from numba import prange
+
+from binfeat._engine.bins import add_term, finish
+from binfeat._engine.columns import EMPTY, _probe
+from binfeat._engine.policy import driver, jit
+
+
+@jit
+def _code(total, slots, keys):
+    return slots[_probe(finish(total), slots, keys)]
+
+
+@jit
+def _add_weights(code, sign, weights, first, out):
+    if code != EMPTY:
+        for k in range(out.shape[0]):
+            out[k] += sign * weights[k, first + code]
+
+
+@jit
+def _row_in_grid(x, low, high, scale, shift, keys, nan_keys, slots, bin_keys, weights, first, out):
+    """One row in one grid. An input whose cell stays as it is changes nothing, and is not looked up."""
+    total = np.uint64(0)
+    for j in range(x.shape[0]):
+        if scale[j] > 0.0:
+            total += add_term(x[j], scale[j], shift[j], keys[j], nan_keys[j])
+    base, known = EMPTY, False
+    for j in range(x.shape[0]):
+        if scale[j] == 0.0:
+            continue
+        own = add_term(x[j], scale[j], shift[j], keys[j], nan_keys[j])
+        lower = add_term(low[j], scale[j], shift[j], keys[j], nan_keys[j])
+        upper = add_term(high[j], scale[j], shift[j], keys[j], nan_keys[j])
+        if lower == upper:
+            continue
+        if not known and (lower == own or upper == own):
+            base, known = _code(total, slots, bin_keys), True
+        code = base if upper == own else _code(total - own + upper, slots, bin_keys)
+        _add_weights(code, 1.0, weights, first, out[j])
+        code = base if lower == own else _code(total - own + lower, slots, bin_keys)
+        _add_weights(code, -1.0, weights, first, out[j])
+
+
+@driver(work="out")
+def differences(
+    X, low, high, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, n_blocks, out
+):
+    """``out[i, j] = sqrt(n_grids) * (f(X[i] with high[i, j] at j) - f(X[i] with low[i, j] at j))``.
+
+    The hash is a sum of terms, so that one input's change is one addition; the row is not hashed again.
+
+    Parameters
+    ----------
+    X, low, high : (n_rows, n_inputs) float64
+    scale, shift, keys, nan_keys : (n_grids, n_inputs); as in `hash_dense`
+    slots, slot_starts, bin_keys, starts : tables, as `index` builds them
+    weights : (n_targets, n_bins) float32 or float64; coefficients of f
+    n_blocks : int; blocks of rows
+    out : (n_rows, n_inputs, n_targets) float64, written
+    """
+    n_rows = X.shape[0]
+    for block in prange(n_blocks):
+        rows = slice(block * n_rows // n_blocks, (block + 1) * n_rows // n_blocks)
+        out[rows] = 0.0
+        for p in range(scale.shape[0]):
+            table = slots[slot_starts[p] : slot_starts[p + 1]]
+            own = bin_keys[starts[p] : starts[p + 1]]
+            grid = scale[p], shift[p], keys[p], nan_keys[p]
+            for i in range(rows.start, rows.stop):
+                _row_in_grid(X[i], low[i], high[i], *grid, table, own, weights, starts[p], out[i])

@@ -1,0 +1,33 @@
+"""The value of a linear function of binning features, row by row: for a few rows, without memory for codes."""
+
+import numpy as np
+
+from binfeat._engine.bins import add_term, finish
+from binfeat._engine.columns import EMPTY, _probe
+from binfeat._engine.policy import jit
+
+
+@jit
+def evaluate(X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, out):
+    """``out[i, k]``: sum over grids of the weights of row i's bins.
+
+    Parameters
+    ----------
+    X : (n_rows, n_inputs) float64
+    scale, shift, keys, nan_keys : (n_grids, n_inputs); as in `hash_dense`
+    slots, slot_starts, bin_keys, starts : tables, as `index` builds them
+    weights : (n_targets, n_bins) float32 or float64
+    out : (n_rows, n_targets) float64, written
+    """
+    for i in range(X.shape[0]):
+        out[i] = 0.0
+        for p in range(scale.shape[0]):
+            total = np.uint64(0)
+            for j in range(X.shape[1]):
+                if scale[p, j] > 0.0:
+                    total += add_term(X[i, j], scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j])
+            table = slots[slot_starts[p] : slot_starts[p + 1]]
+            code = table[_probe(finish(total), table, bin_keys[starts[p] : starts[p + 1]])]
+            if code != EMPTY:
+                for k in range(out.shape[1]):
+                    out[i, k] += weights[k, starts[p] + code]

@@ -1,0 +1,68 @@
+"""Piecewise linear maps of columns."""
+
+import numpy as np
+from numba import prange
+
+from binfeat._engine.policy import driver, jit
+
+ROWS = 512  # done together: they and one column's knots stay in the first-level cache
+
+_ONE = np.uint64(1)
+
+
+@jit
+def _between(x, a, b, value_a, value_b):
+    """The value at x on the line between two knots, and the nearer one's value outside."""
+    share = (x - a) / (b - a)
+    share = share if share < 1.0 else 1.0  # not above by rounding, nor NaN where both differences overflow
+    share = 1.0 if x >= b else share
+    share = 0.0 if x <= a else share
+    value = value_a + share * (value_b - value_a)
+    return value if value < value_b else value_b
+
+
+@jit
+def _interpolate(x, places, knots, values):
+    """Replace each x by its value, one step of all their binary searches at a time, which vectorises."""
+    for i in range(x.shape[0]):
+        places[i] = np.uint64(0)
+    size = np.uint64(knots.shape[0]) - _ONE
+    while size > _ONE:
+        half = size >> _ONE
+        for i in range(x.shape[0]):
+            places[i] += half * np.uint64(knots[places[i] + half] <= x[i])
+        size -= half
+    for i in range(x.shape[0]):
+        low, high = places[i], places[i] + _ONE
+        x[i] = _between(x[i], knots[low], knots[high], values[low], values[high])
+
+
+@driver(work="X")
+def interpolate_columns(X, columns, starts, knots, values, column, places, out):
+    """Map some columns by linear interpolation between knots, constant beyond the outermost, and copy the others.
+
+    Parameters
+    ----------
+    X : (n_rows, n_inputs) float64, no NaN
+    columns : (n_mapped,) int64
+    starts : (n_mapped + 1,) int64; where each of those columns' knots begin, at least two of them
+    knots : (n_knots,) float64, strictly rising within a column
+    values : (n_knots,) float64; at the knots, not falling
+    column : (n_tasks, ROWS) float64, scratch
+    places : (n_tasks, ROWS) uint64, scratch
+    out : (n_rows, n_inputs) float64, written
+    """
+    n_rows, n_tasks = X.shape[0], column.shape[0]
+    n_blocks = (n_rows + ROWS - 1) // ROWS
+    for task in prange(n_tasks):
+        for block in range(task, n_blocks, n_tasks):
+            start = block * ROWS
+            x = column[task, : min(ROWS, n_rows - start)]
+            out[start : start + x.shape[0]] = X[start : start + x.shape[0]]
+            for k in range(columns.shape[0]):
+                j, own = columns[k], slice(starts[k], starts[k + 1])
+                for i in range(x.shape[0]):
+                    x[i] = X[start + i, j]
+                _interpolate(x, places[task], knots[own], values[own])
+                for i in range(x.shape[0]):
+                    out[start + i, j] = x[i]

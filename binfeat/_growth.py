@@ -1,0 +1,146 @@
+"""A ridge machine on binning features whose grids grow in number, and the function that is left of it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from binfeat._bin_matrix import BinMatrix, no_bin
+from binfeat._bins import Bins, BinTables, count_bins
+from binfeat._engine.evaluate import evaluate
+from binfeat._grids import Grids
+from binfeat._operators import RidgeSystem
+from binfeat._solver import pcg
+
+_FEW_ROWS = 64  # evaluated one by one
+_BLOCK_BYTES = 2**26  # of hashes at a time
+
+
+@dataclass
+class BinFunction:
+    """A linear function of binning features.
+
+    Attributes
+    ----------
+    grids : Grids
+    keys : ndarray of shape (n_bins,), uint64
+    starts : ndarray of shape (n_grids + 1,), int64
+    coef : ndarray of shape (n_targets, n_bins)
+        Of entries that are ``1 / sqrt(n_grids)``.
+    intercept : ndarray of shape (n_targets,)
+    """
+
+    grids: Grids
+    keys: np.ndarray
+    starts: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+    _tables: BinTables | None = field(default=None, repr=False)
+
+    def __call__(self, X, n_jobs=None):
+        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64 in C order."""
+        if self._tables is None:
+            self._tables = BinTables(self.keys, self.starts, n_jobs)
+        out = np.empty((X.shape[0], self.coef.shape[0]))
+        if X.shape[0] <= _FEW_ROWS:
+            evaluate(X, *self.grids.arrays, *self._tables.arrays, self.coef, out)
+            out *= 1 / np.sqrt(len(self.grids))
+        else:
+            step = max(_FEW_ROWS, _BLOCK_BYTES // (8 * len(self.grids)))
+            for start in range(0, X.shape[0], step):
+                codes = find_codes(self._tables, self.grids, X[start : start + step], n_jobs)
+                Z = BinMatrix._trusted(codes, self.starts, np.dtype(np.float64), n_jobs)
+                out[start : start + step] = Z @ self.coef.T
+        return out + self.intercept
+
+
+def find_codes(tables, grids, X, n_jobs):
+    """Codes of rows in grids whose bins are known."""
+    hashes = grids.hash(X, n_jobs)
+    codes = np.empty(hashes.shape, np.uint32)
+    tables.find(slice(0, len(grids)), hashes, no_bin(codes.dtype), codes, 0, n_jobs)
+    return codes
+
+
+class Growth:
+    """A ridge machine on rows in grids; more of either can be added, and each solve starts from the last.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_inputs), float64
+    Y : ndarray of shape (n_rows, n_targets)
+    weights : ndarray of shape (n_rows, 1) or None
+    X_out : ndarray of shape (n_out, n_inputs)
+        Rows held out, whose codes are kept too.
+    draw : callable
+        ``draw(n_grids)`` gives that many grids; the first ones are always the same.
+    """
+
+    def __init__(self, X, Y, weights, X_out, draw, n_jobs=None):
+        self._X, self._Y, self._weights, self._X_out = X, Y, weights, X_out
+        self._draw, self._n_jobs = draw, n_jobs
+        self._codes = np.empty((0, len(X)), np.uint32)
+        self._codes_out = np.empty((0, len(X_out)), np.uint32)
+        self.grids, self._bins = None, Bins.none(0)
+        self._coef = np.empty((0, Y.shape[1]))
+        self._intercept = np.zeros(Y.shape[1])
+
+    @property
+    def n_grids(self):
+        return len(self._codes)
+
+    def grow(self, n_grids):
+        """Add grids until there are so many. The function so far is spread over all of them."""
+        before, self.grids = self.n_grids, self._draw(n_grids)
+        fresh = self.grids[before:]
+        codes = np.empty((n_grids - before, len(self._X)), np.uint32)
+        bins = count_bins(fresh, self._X, Bins.none(len(fresh)), codes, self._n_jobs)
+        found = find_codes(BinTables(bins.keys, bins.starts, self._n_jobs), fresh, self._X_out, self._n_jobs)
+        self._codes, self._codes_out = np.concatenate([self._codes, codes]), np.concatenate([self._codes_out, found])
+        self._bins = Bins.join([self._bins, bins])
+        old = self._coef * np.sqrt(before / n_grids)
+        self._coef = np.concatenate([old, np.zeros((bins.keys.size, old.shape[1]))])
+
+    def add_held_out_rows(self, Y, weights):
+        """Take the held-out rows in: their new bins follow those known in each grid."""
+        codes = np.empty((self.n_grids, len(self._X_out)), np.uint32)
+        bins = count_bins(self.grids, self._X_out, self._bins, codes, self._n_jobs)
+        coef = np.zeros((bins.keys.size, self._Y.shape[1]))
+        moved = np.repeat(bins.starts[:-1] - self._bins.starts[:-1], self._bins.sizes)
+        coef[np.arange(moved.size) + moved] = self._coef
+        self._bins, self._coef = bins, coef
+        self._codes = np.concatenate([self._codes, codes], axis=1)
+        self._Y = np.concatenate([self._Y, Y])
+        if weights is not None:
+            self._weights = np.concatenate([self._weights, weights])
+        self._X, self._X_out, self._codes_out = None, None, None
+
+    def solve(self, alpha, tol, max_iter, monitor=None):
+        """Solve the ridge system for one penalty; the `Result`."""
+        Z = self._matrix(self._codes)
+        system = RidgeSystem(Z, self._weights, fit_intercept=True)
+        shift = np.full(self._Y.shape[1], float(alpha))
+        options = {"tol": tol, "max_iter": max_iter, "start": self._coef, "monitor": monitor}
+        result = pcg.solve(system.apply, system.right_side(self._Y), system.diagonal(), shift, **options)
+        self._coef, self._intercept = result.solution, system.mean(self._Y - Z @ result.solution)
+        return result
+
+    @property
+    def coefficients(self):
+        """What the last solve found, to be set back to."""
+        return self._coef, self._intercept
+
+    @coefficients.setter
+    def coefficients(self, kept):
+        self._coef, self._intercept = kept
+
+    def held_out(self):
+        """Predictions for the held-out rows, of shape (n_out, n_targets)."""
+        return self._matrix(self._codes_out) @ self._coef + self._intercept
+
+    def function(self):
+        """What the machine has learned so far."""
+        coef = np.ascontiguousarray(self._coef.T)
+        return BinFunction(self.grids, self._bins.keys, self._bins.starts, coef, self._intercept)
+
+    def _matrix(self, codes):
+        return BinMatrix._trusted(codes, self._bins.starts, np.dtype(np.float64), self._n_jobs)

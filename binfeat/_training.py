@@ -1,0 +1,306 @@
+"""How a kernel machine sets itself up: each decision in turn, on held-out rows."""
+
+import logging
+import time
+
+import numpy as np
+
+from binfeat._grids import Grids
+from binfeat._growth import Growth
+from binfeat._scaling import Quantiles
+from binfeat._validation import check_gamma
+from binfeat.kernels import GammaPitch, Laplacian, binning_kernel
+from binfeat.relevance import Sample, WidthSearch, mean_distances, surely_less
+
+_log = logging.getLogger("binfeat")
+_clock = time.monotonic
+
+_SAMPLE_ROWS = 40_000  # rows that widths are learned from
+_LATE_ROWS = 100_000  # rows of the last rounds
+_SAMPLE_OUT = 10_000
+_ROW_GRIDS = 2_000_000  # of a sample: few rows need many grids to tell two widths apart
+_SAMPLE_GRIDS = (50, 400)
+_ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
+_FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
+_FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
+_ALPHAS = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
+_ENOUGH = 0.005  # a doubling of the grids that gains less than this share of the error is the last
+_TOL, _MAX_ITER = 1e-2, 200
+_LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
+_SEARCH_SHARE = 1 / 3  # of the time, for the widths
+
+
+class Budget:
+    """Seconds that are left; None is as many as it takes."""
+
+    def __init__(self, seconds):
+        self._start, self._seconds = _clock(), np.inf if seconds is None else seconds
+
+    @property
+    def used(self):
+        return _clock() - self._start
+
+    def allows(self, seconds, share=1.0):
+        """Whether so many seconds more stay within a share of the budget."""
+        return self.used + seconds <= share * self._seconds
+
+
+class Decisions:
+    """What was decided, with the held-out error that followed and the seconds since the start."""
+
+    def __init__(self, budget):
+        self._budget, self.rows = budget, []
+
+    def note(self, what, choice, error):
+        self.rows.append((what, str(choice), float(error), self._budget.used))
+        _log.info("%s: %s, held-out error %.4g after %.1f s", what, choice, error, self._budget.used)
+
+    def table(self):
+        """Structured array with fields what, choice, error and seconds."""
+        kinds = [("what", "U24"), ("choice", "U48"), ("error", np.float64), ("seconds", np.float64)]
+        return np.array(self.rows, dtype=kinds)
+
+
+class Training:
+    """One fit of a kernel machine.
+
+    Parameters
+    ----------
+    machine : KernelMachineRegressor or KernelMachineClassifier
+        Read for its parameters only.
+    X, Y, weights : ndarray of shape (n_rows, n_inputs), (n_rows, n_targets), and (n_rows, 1) or None
+    train, held_out : ndarray of int
+    judge : callable
+        From predictions for the held-out rows to their errors; `judge_of` makes one for some of them.
+    columns : Columns
+        Which inputs are categorical, and which column of the table each comes from.
+    seed : int
+    monitor : callable
+        Called between steps; False ends the fit.
+    """
+
+    def __init__(self, machine, X, Y, weights, train, held_out, judge_of, columns, seed, monitor):
+        self._machine, self._judge_of, self._columns = machine, judge_of, columns
+        self._categorical = columns.categorical
+        self._rng = np.random.default_rng(seed)
+        self._seed, self._monitor, self._n_jobs = seed, monitor, machine.n_jobs
+        self._train, self._held_out = train, held_out
+        self._X, self._Y, self._weights = X, Y, weights
+        self.budget = Budget(machine.max_seconds)
+        self.decisions = Decisions(self.budget)
+        self.quantiles = self.growth = self.held_out_predictions = None
+        self.width_errors, self.width_gammas = np.empty(0), np.empty((0, X.shape[1]))
+        self.status = "converged"
+        self.curve = []
+        self._penalty_factors = (np.sqrt(10), 1 / np.sqrt(10)) if machine.alpha == "auto" else ()
+
+    def run(self):
+        """All decisions in turn."""
+        self._choose_widths()
+        if self.width_errors.size and len(self._train) > 2 * _SAMPLE_ROWS:
+            self._choose_factor()
+        self._grow()
+        self.decisions.note("grids", self.growth.n_grids, self.curve[-1][1])
+        self.decisions.note("penalty", f"{self.alpha:.3g}", self.curve[-1][1])
+        self.held_out_predictions = self.growth.held_out()
+        if self._machine.refit and self.status != "stopped":
+            self._refit()
+
+    # Widths, pitch law and scaling, on a sample of the rows.
+
+    def _sample(self, X, kernel, n_rows, seed):
+        n_rows = min(n_rows, len(self._train))
+        train = self._train[:n_rows]
+        out = self._held_out[:_SAMPLE_OUT]
+        weights = None if self._weights is None else self._weights[train]
+        n_grids = int(np.clip(_ROW_GRIDS // n_rows, *_SAMPLE_GRIDS))
+        options = {"categorical": self._categorical, "kernel": kernel, "n_grids": n_grids, "seed": seed}
+        judge = self._judge_of(out)
+        return Sample(X[train], self._Y[train], weights, X[out], judge, **options, n_jobs=self._n_jobs)
+
+    def _choose_widths(self):
+        machine = self._machine
+        kernel = GammaPitch(8.0) if machine.kernel == "auto" else binning_kernel(machine.kernel)
+        if machine.scaling == "quantile":
+            self._take_quantiles()
+        if not (isinstance(machine.gamma, str) and machine.gamma == "learn"):
+            self._set_widths(self._given_widths(), 1.0, kernel)
+            return
+        search = self._search(self._X, kernel, _ROUNDS)
+        if machine.scaling == "auto":
+            search = self._try_quantiles(search, kernel)
+        search = self._late_rounds(search, kernel)
+        if machine.kernel == "auto":
+            kernel = self._try_laplacian(search, kernel)
+        learned = search.learned()
+        self.width_errors, self.width_gammas = learned.errors, learned.gammas
+        self._set_widths(search.best.gamma, search.best.alpha, kernel)
+        self.decisions.note("widths", f"{len(search.fits) - 1} rounds", search.best.error)
+        self.decisions.note("kernel", kernel, search.best.error)
+
+    def _search(self, X, kernel, rounds, n_rows=None, start=None):
+        search = WidthSearch(
+            self._sample(X, kernel, n_rows or _SAMPLE_ROWS, self._seed), self._seed, start, self._scaled
+        )
+        return search.run(rounds, self._may_search)
+
+    def _may_search(self):
+        return self._monitor() and self.budget.allows(0.0, _SEARCH_SHARE)
+
+    @property
+    def _scaled(self):
+        return self._machine.scaling is not None
+
+    @property
+    def relevances(self):
+        """Share of each input in the kernel's mean exponent."""
+        shares = self.gamma * mean_distances(self._X[self._train[:_SAMPLE_ROWS]], self._categorical, self._rng)
+        return shares / max(shares.sum(), np.finfo(float).tiny)
+
+    def _take_quantiles(self):
+        self.quantiles = Quantiles.fit(self._X[self._train], self._categorical)
+        self._X = self.quantiles.transform(self._X)
+
+    def _try_quantiles(self, search, kernel):
+        """A few rounds on ranks, and more of them where these do better than all rounds before."""
+        rows = np.concatenate([self._train[:_SAMPLE_ROWS], self._held_out[:_SAMPLE_OUT]])
+        quantiles = Quantiles.fit(self._X[rows], self._categorical)
+        ranks = self._search(quantiles.transform(self._X), kernel, _TRIAL_ROUNDS)
+        better = surely_less(ranks.best.errors, search.best.errors)
+        self.decisions.note("scaling", "quantile" if better else "standard", min(ranks.best.error, search.best.error))
+        if not better:
+            return search
+        self._take_quantiles()
+        return self._search(self._X, kernel, _ROUNDS, start=ranks.best)
+
+    def _late_rounds(self, search, kernel):
+        if len(self._train) <= _SAMPLE_ROWS or not self._may_search():
+            return search
+        return self._search(self._X, kernel, _LATE_ROUNDS, _LATE_ROWS, start=search.best)
+
+    def _try_laplacian(self, search, kernel):
+        other = search.sample.of_kernel(Laplacian())
+        rival = other.fit(search.best.gamma, search.best.alpha * _ALPHAS)
+        return Laplacian() if surely_less(rival.errors, search.best.errors) else kernel
+
+    def _given_widths(self):
+        """Widths that are not learned: one over inputs times standard deviation, or the caller's."""
+        machine = self._machine
+        if isinstance(machine.gamma, str):
+            std = np.where(self._categorical, 1.0, self._X.std(axis=0) if self._scaled else self._X.std())
+            return np.divide(1.0, std * std.size, out=np.zeros_like(std), where=std > 0)
+        gamma = check_gamma(machine.gamma, machine.n_features_in_)
+        return gamma[self._columns.source]
+
+    def _set_widths(self, gamma, alpha, kernel):
+        self.gamma, self.kernel = gamma, kernel
+        self.alpha = float(alpha) if self._machine.alpha == "auto" else float(self._machine.alpha)
+
+    # Overall width, on all training rows.
+
+    def _choose_factor(self):
+        """Scale the widths for more rows than the sample's, which take finer grids."""
+        best = None
+        for factor in _FACTORS:
+            growth = self._new_growth(self.gamma * factor)
+            growth.grow(_FEW_GRIDS)
+            growth.solve(self.alpha, 3 * _TOL, _MAX_ITER)
+            error = self._judge(growth.held_out()).mean()
+            if best is not None and error >= best[0]:
+                break
+            best = error, factor
+        self.gamma = self.gamma * best[1]
+        self.decisions.note("widths of all rows", f"{best[1]:g} times the sample's gamma", best[0])
+
+    @property
+    def _judge(self):
+        return self._judge_of(self._held_out)
+
+    def _new_growth(self, gamma):
+        weights = None if self._weights is None else self._weights[self._train]
+        X, X_out = self._X[self._train], self._X[self._held_out]
+
+        def draw(n_grids):
+            return Grids.draw(self.kernel, gamma, n_grids, self._seed, self._categorical)
+
+        return Growth(X, self._Y[self._train], weights, X_out, draw, self._n_jobs)
+
+    # Size.
+
+    def _grow(self):
+        """Add grids until that gains too little, or the budget ends."""
+        self.growth = self._new_growth(self.gamma)
+        n_grids, most = self._first_and_most_grids()
+        while True:
+            start = self.budget.used
+            self.growth.grow(n_grids)
+            error = self._solve_with_best_penalty()
+            self.curve.append((n_grids, error))
+            _log.info("%d grids: held-out error %.4g", n_grids, error)
+            if not self._monitor():
+                self.status = "stopped"
+                return
+            wanted = self._grids_wanted(most)
+            if wanted == n_grids:
+                return
+            # A batch costs as its grids do, and the refit about as much as the last batch.
+            affordable = next((k for k in (wanted, 2 * n_grids) if self._can_afford(k, start)), None)
+            if affordable is None:
+                self.status = "budget"
+                return
+            n_grids = min(affordable, wanted)
+
+    def _can_afford(self, n_grids, start):
+        return self.budget.allows(2 * (self.budget.used - start) * n_grids / self.growth.n_grids)
+
+    def _grids_wanted(self, most):
+        """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
+        now, error = self.curve[-1]
+        if now == most or len(self.curve) < 2:
+            return min(2 * now, most)
+        before, earlier = self.curve[-2]
+        slope = (earlier - error) / (1 / before - 1 / now)
+        if slope / (2 * now) < _ENOUGH * error:
+            return now
+        wanted = 2 ** np.ceil(np.log2(slope / (2 * _ENOUGH * error) / now)) * now
+        return int(min(max(wanted, 2 * now), most))
+
+    def _first_and_most_grids(self):
+        machine = self._machine
+        if machine.n_grids != "auto":
+            return machine.n_grids, machine.n_grids
+        most = machine.max_grids
+        if machine.max_bytes is not None:  # codes of 4 bytes, as much again while they grow
+            most = int(np.clip(machine.max_bytes // (8 * len(self._X)), 1, most))
+        return min(int(np.clip(_ROW_GRIDS // len(self._train), *_SAMPLE_GRIDS)), most), most
+
+    def _solve_with_best_penalty(self):
+        """Solve with the last penalty, and with others as long as held-out rows gain: more grids take lower ones."""
+        error, tried = self._solve_for(self.alpha), 0
+        for factor in self._penalty_factors:
+            tried = 0
+            while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA:
+                kept, tried = self.growth.coefficients, tried + 1
+                other = self._solve_for(self.alpha * factor)
+                if other >= error:
+                    self.growth.coefficients = kept
+                    break
+                error, self.alpha = other, self.alpha * factor
+            if tried > 1:
+                break
+        self._penalty_factors = (1 / np.sqrt(10),) if self._penalty_factors and (tried > 1 or not self.curve) else ()
+        return error
+
+    def _solve_for(self, alpha):
+        """Held-out error with this penalty."""
+        if self.growth.solve(alpha, _TOL, _MAX_ITER).status == "interrupted":
+            raise KeyboardInterrupt
+        return self._judge(self.growth.held_out()).mean()
+
+    def _refit(self):
+        """Take the held-out rows in."""
+        weights = None if self._weights is None else self._weights[self._held_out]
+        self.growth.add_held_out_rows(self._Y[self._held_out], weights)
+        result = self.growth.solve(self.alpha, _TOL, _MAX_ITER)
+        if result.status == "interrupted":
+            raise KeyboardInterrupt

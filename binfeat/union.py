@@ -1,0 +1,213 @@
+"""Hybrids: the features of several maps side by side, for sums of kernels."""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import TransformerMixin, clone
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from binfeat._blocks import FeatureBlocks
+
+__all__ = ["RandomFeatureUnion"]
+
+
+class RandomFeatureUnion(TransformerMixin, _BaseComposition):
+    """Random features of several maps side by side, whose inner products approximate a sum of kernels.
+
+    With maps z_i of kernels k_i and weights w_i, the features are ``[sqrt(w_1) z_1(x), sqrt(w_2) z_2(x), ...]``
+    and ``z(x)' z(y)`` approximates ``sum_i w_i k_i(x, y)`` (Rahimi & Recht 2007, section 6: hybrids of random
+    binning and random Fourier features).
+
+    Parameters
+    ----------
+    transformers : list of (str, transformer)
+        Names and maps, such as `RandomBinning` and `RandomFourier`.
+    weights : array-like of shape (n_transformers,), default=None
+        Weight of each kernel, at least 0; None is 1 for each.
+    sparse_output : bool, default=True
+        Whether `transform` returns CSR or a dense array. Where a map returns a `BinMatrix`
+        (``RandomBinning(output="codes")``), it returns blocks, as `encode` does.
+
+    Attributes
+    ----------
+    transformers_ : list of (str, transformer)
+        The fitted maps.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
+
+    See Also
+    --------
+    CGRidge, CGRidgeClassifier : Take the blocks as they are: codes beside dense arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X = np.random.default_rng(0).uniform(-3, 3, size=(2000, 1))
+    >>> y = np.sin(X[:, 0]) + (X[:, 0] > 1)
+    >>> union = RandomFeatureUnion([
+    ...     ("steps", RandomBinning(gamma=1.0, n_grids=100, output="codes", random_state=0)),
+    ...     ("waves", RandomFourier(gamma=1.0, n_components=100, random_state=0)),
+    ... ])
+    >>> bool(make_pipeline(union, CGRidge(alpha=0.1)).fit(X, y).score(X, y) > 0.99)
+    True
+    """
+
+    def __init__(self, transformers, *, weights=None, sparse_output=True):
+        self.transformers = transformers
+        self.weights = weights
+        self.sparse_output = sparse_output
+
+    def get_params(self, deep=True):
+        """Parameters of the union and, if `deep`, of its maps as ``name__parameter``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+
+        Returns
+        -------
+        params : dict
+        """
+        return self._get_params("transformers", deep=deep)
+
+    def set_params(self, **params):
+        """Set parameters of the union, of its maps (``name__parameter``), or a map itself (``name``).
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self : RandomFeatureUnion
+        """
+        self._set_params("transformers", **params)
+        return self
+
+    def fit(self, X, y=None):
+        """Fit each map.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        y : array-like, default=None
+            Passed on to the maps.
+
+        Returns
+        -------
+        self : RandomFeatureUnion
+
+        Raises
+        ------
+        ValueError
+            If `transformers` is no list of pairs of unique names and maps, or `weights` does not fit it.
+        """
+        self._begin(X)
+        self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit each map and transform the same rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        y : array-like, default=None
+
+        Returns
+        -------
+        Z : CSR, ndarray or blocks of shape (n_rows, n_features)
+        """
+        self._begin(X)
+        fitted = [(name, clone(part)) for name, part in self.transformers]
+        blocks = [part.fit_transform(X, y) for _, part in fitted]
+        self.transformers_ = fitted
+        return self._side_by_side(blocks)
+
+    def transform(self, X):
+        """Map rows to their features.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        Z : CSR, ndarray or blocks of shape (n_rows, n_features)
+            As `sparse_output` says; blocks where a map returns a `BinMatrix`.
+        """
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self._side_by_side([part.transform(X) for _, part in self.transformers_])
+
+    def encode(self, X):
+        """The features of X as blocks: binning features as codes, Fourier features computed when they are needed.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        Z : LinearOperator of shape (n_rows, n_features)
+            With `take`, row indexing, `gram_diagonal`, `tocsr` and `toarray`.
+        """
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        parts = [part.encode(X) if hasattr(part, "encode") else part.transform(X) for _, part in self.transformers_]
+        return FeatureBlocks(parts, self._scales)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns: those of the maps after the map's name and two underscores.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+
+        Returns
+        -------
+        names : ndarray of shape (n_features,), object
+        """
+        check_is_fitted(self)
+        parts = ((name, part.get_feature_names_out(input_features)) for name, part in self.transformers_)
+        return np.array([f"{name}__{own}" for name, names in parts for own in names], dtype=object)
+
+    def _begin(self, X):
+        """Check parameters and note the inputs."""
+        if not (isinstance(self.transformers, list | tuple) and self.transformers):
+            raise ValueError(f"transformers must be a list of (name, transformer) pairs, got {self.transformers!r}.")
+        for pair in self.transformers:
+            if not (isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "transform")):
+                raise ValueError(f"transformers must be a list of (name, transformer) pairs; it holds {pair!r}.")
+        self._validate_names([name for name, _ in self.transformers])
+        self._scales = np.sqrt(self._check_weights())
+        validate_data(self, X, skip_check_array=True)
+
+    def _check_weights(self):
+        n = len(self.transformers)
+        weights = np.ones(n) if self.weights is None else np.asarray(self.weights)
+        if weights.shape != (n,) or weights.dtype.kind not in "iuf":
+            raise ValueError(f"weights must be one number per transformer, {n}; got {self.weights!r}.")
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise ValueError(f"weights must be finite and non-negative, got {self.weights!r}.")
+        return weights.astype(np.float64)
+
+    def _side_by_side(self, parts):
+        if any(isinstance(part, LinearOperator) for part in parts):
+            return FeatureBlocks(parts, self._scales)
+        scaled = [part * part.dtype.type(scale) for part, scale in zip(parts, self._scales, strict=True)]
+        if self.sparse_output:
+            return sparse.hstack([part if sparse.issparse(part) else sparse.csr_array(part) for part in scaled], "csr")
+        return np.hstack([part.toarray() if sparse.issparse(part) else part for part in scaled])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for _, part in self.transformers)
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,356 @@
+"""Raw tables as numbers: frames, arrays, categories, missing values, and what is refused."""
+
+import datetime
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from binfeat import _columns, _memory
+from binfeat._columns import Columns
+
+pd = pytest.importorskip("pandas")
+
+
+def fit(X, categorical_features="from_dtype"):
+    estimator = BaseEstimator()
+    return estimator, *Columns.fit(estimator, X, categorical_features)
+
+
+def polars(frame):
+    pl = pytest.importorskip("polars")
+    return pl.from_pandas(frame)
+
+
+def arrow(frame):
+    pa = pytest.importorskip("pyarrow")
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+FRAMES = {"pandas": lambda frame: frame, "polars": polars, "arrow": arrow}
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(
+        {
+            "age": [31.0, np.nan, 45.0, 20.0],
+            "rooms": np.array([3, 1, 2, 3], dtype=np.int32),
+            "city": ["Rome", "Oslo", None, "Rome"],
+            "size": pd.Categorical(["s", "m", None, "s"], categories=["s", "m", "never"]),
+            "sold": [True, False, True, True],
+            "maybe": pd.array([True, None, False, True], dtype="boolean"),
+            "count": pd.array([5, None, 7, 9], dtype="Int64"),
+        }
+    )
+
+
+MATRIX = [
+    [31, 3, 1, 1, 1, 1, 5, 0, 0, 0],
+    [31, 1, 0, 0, 0, 1, 7, 1, 1, 1],
+    [45, 2, 2, 2, 1, 0, 7, 0, 0, 0],
+    [20, 3, 1, 1, 1, 1, 9, 0, 0, 0],
+]
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames(frame, kind):
+    X = FRAMES[kind](frame)
+    estimator, columns, matrix = fit(X)
+    np.testing.assert_array_equal(matrix, MATRIX)
+    np.testing.assert_array_equal(columns.categorical, [False, False, True, True] + [False] * 6)
+    np.testing.assert_array_equal(columns.source, [0, 1, 2, 3, 4, 5, 6, 0, 5, 6])
+    np.testing.assert_array_equal(columns.transform(estimator, X), MATRIX)
+    assert list(estimator.feature_names_in_) == list(frame.columns)
+    assert estimator.n_features_in_ == 7
+    for other in FRAMES.values():
+        np.testing.assert_array_equal(columns.transform(estimator, other(frame)), MATRIX)
+        np.testing.assert_array_equal(columns.transform(estimator, other(frame[1:2])), MATRIX[1:2])
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_names_of_columns(frame, kind):
+    estimator, columns, _ = fit(FRAMES[kind](frame))
+    for other, message in (
+        (frame[frame.columns[::-1]], "must be in the same order"),
+        (frame.drop(columns="age"), "seen at fit time, yet now missing:\n- age"),
+        (frame.assign(more=1), "unseen at fit time:\n- more"),
+        (frame.rename(columns={"age": "old"}), "unseen at fit time:\n- old\n"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            columns.transform(estimator, FRAMES[kind](other))
+
+
+def test_array_where_names_were_seen(rng):
+    X = rng.normal(size=(5, 2))
+    estimator, columns, _ = fit(pd.DataFrame(X, columns=["a", "b"]))
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        np.testing.assert_array_equal(columns.transform(estimator, X), X)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float64, np.float32, np.float16, np.int64, np.uint8, np.bool_, object, ">f8", str]
+)
+def test_arrays_of_every_type(rng, dtype):
+    X = rng.integers(0, 2, (20, 3)).astype(dtype)
+    estimator, columns, matrix = fit(X)
+    assert matrix.dtype == np.float64
+    assert not columns.categorical.any()
+    np.testing.assert_array_equal(matrix, X.astype(np.float64))
+    np.testing.assert_array_equal(columns.transform(estimator, X), matrix)
+    np.testing.assert_array_equal(columns.transform(estimator, X.tolist()), matrix)
+
+
+def test_other_frame_columns():
+    frame = pd.DataFrame(
+        {
+            "mixed": pd.Series([1, "a", None, 1.0], dtype=object),
+            "objects": pd.Series([1, 2.5, None, True], dtype=object),
+            "bins": pd.cut([1, 2, 3, 4], 2),
+            "years": pd.Categorical([2001, 1999, 2001, 2010]),
+            "sparse": pd.arrays.SparseArray([0.0, 0.0, 1.0, np.nan]),
+            "text": pd.Series(["b", pd.NA, "a", "b"], dtype="string"),
+            "na": pd.Series([1, pd.NA, 2, 1], dtype=object),
+        }
+    )
+    _, columns, matrix = fit(frame)
+    np.testing.assert_array_equal(np.flatnonzero(columns.categorical), [0, 2, 3, 5])
+    np.testing.assert_array_equal(matrix[:, 0], [0, 1, 2, 0])
+    np.testing.assert_array_equal(matrix[:, 1], [1, 2.5, 1, 1])
+    np.testing.assert_array_equal(matrix[:, 2], [0, 0, 1, 1])
+    np.testing.assert_array_equal(matrix[:, 3], [1, 0, 1, 2])
+    np.testing.assert_array_equal(matrix[:, 4], [0, 0, 1, 0])
+    np.testing.assert_array_equal(matrix[:, 5], [1, 2, 0, 1])
+    np.testing.assert_array_equal(matrix[:, 6], [1, 1, 2, 1])
+    np.testing.assert_array_equal(columns.source[7:], [1, 4, 6])
+
+
+def test_arrow_dictionaries_with_nulls():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table(
+        {
+            "s": pa.array(["b", None, "a"]).dictionary_encode(),
+            "i": pa.array([3, None, 1]).dictionary_encode(),
+            "none": pa.nulls(3),
+        }
+    )
+    _, columns, matrix = fit(table)
+    np.testing.assert_array_equal(matrix, [[1, 1, 0], [2, 2, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(columns.categorical, [True, True, False])
+
+
+def test_polars_types():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame(
+        {
+            "enum": pl.Series(["b", None, "a"], dtype=pl.Enum(["b", "a"])),
+            "categorical": pl.Series(["b", None, "a"], dtype=pl.Categorical),
+            "decimal": pl.Series([1, 2, 3]).cast(pl.Decimal(10, 2)),
+            "none": [None] * 3,
+        }
+    )
+    _, columns, matrix = fit(frame)
+    np.testing.assert_array_equal(matrix, [[1, 1, 1, 0], [2, 2, 2, 0], [0, 0, 3, 0]])
+    np.testing.assert_array_equal(columns.categorical, [True, True, False, False])
+
+
+def test_unseen_categories():
+    X = np.array([["b", 3], ["a", 1], ["b", "x"], ["c", 1.0]], dtype=object)
+    estimator, columns, matrix = fit(X)
+    np.testing.assert_array_equal(matrix, [[1, 1], [0, 0], [1, 2], [2, 0]])
+    others = np.array([["zz", True], ["", 2], [7, "y"], [None, np.nan]], dtype=object)
+    np.testing.assert_array_equal(columns.transform(estimator, others), [[3, 0], [3, 3], [3, 3], [3, 3]])
+
+
+def test_missing_is_a_category_where_it_was_seen():
+    estimator, columns, matrix = fit(np.array([["b"], [None], ["a"], [np.nan], [pd.NA], [pd.NaT]], dtype=object))
+    np.testing.assert_array_equal(matrix[:, 0], [1, 2, 0, 2, 2, 2])
+    np.testing.assert_array_equal(columns.transform(estimator, np.array([["c"], [None]], dtype=object)), [[3], [2]])
+    estimator, columns, matrix = fit(np.array([[3.0], [np.nan], [-1.0]]), [0])
+    np.testing.assert_array_equal(matrix[:, 0], [1, 2, 0])
+    np.testing.assert_array_equal(columns.transform(estimator, np.array([[-1.0], [2.0], [np.nan]])), [[0], [3], [2]])
+
+
+def test_category_of_a_column_that_was_empty():
+    estimator, columns, matrix = fit(np.full((3, 1), np.nan), [0])
+    np.testing.assert_array_equal(matrix, np.zeros((3, 1)))
+    np.testing.assert_array_equal(columns.transform(estimator, np.array([[1.0], [np.nan]])), [[1], [0]])
+
+
+@pytest.mark.parametrize("chosen", [["city", "rooms"], [2, 1], [False, True, True] + [False] * 4])
+def test_categorical_features(frame, chosen):
+    frame = frame.drop(columns="size").assign(last=1)
+    _, columns, matrix = fit(frame, chosen)
+    np.testing.assert_array_equal(np.flatnonzero(columns.categorical), [1, 2])
+    np.testing.assert_array_equal(matrix[:, 1:3], [[2, 1], [0, 0], [1, 2], [2, 1]])
+
+
+def test_categorical_features_of_arrays(rng):
+    X = rng.integers(5, 9, (30, 3))
+    for chosen in (None, "from_dtype", []):
+        _, columns, matrix = fit(X, chosen)
+        assert not columns.categorical.any()
+    expected = np.column_stack([X[:, 0], np.unique(X[:, 1], return_inverse=True)[1], X[:, 2]])
+    before = X.copy()
+    for same in (X, X.astype(float), X.astype(np.float32), X.astype(object), sparse.csr_array(X)):
+        estimator, columns, matrix = fit(same, [1])
+        np.testing.assert_array_equal(matrix, expected)
+        np.testing.assert_array_equal(columns.transform(estimator, same), expected)
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("chosen", ["height", [7], [True, False], [0.5]])
+def test_categorical_features_refused(frame, chosen):
+    with pytest.raises(ValueError, match="categorical_features"):
+        fit(frame, chosen)
+
+
+def test_missing_numbers(rng):
+    X = rng.normal(size=(40, 4))
+    X[::3, 1] = np.nan
+    X[:, 2] = np.nan
+    estimator, columns, matrix = fit(X)
+    gaps = np.isnan(X)
+    expected = X.copy()
+    expected[gaps[:, 1], 1] = np.nanmedian(X[:, 1])
+    expected[:, 2] = 0
+    np.testing.assert_array_equal(matrix, np.column_stack([expected, gaps[:, 1]]))
+    np.testing.assert_array_equal(columns.source, [0, 1, 2, 3, 1])
+    for same in (X, X.astype(object), sparse.csr_array(X), pd.DataFrame(X)):
+        np.testing.assert_array_equal(columns.transform(estimator, same), matrix)
+    row = np.array([[np.nan, 5, 6, np.nan]])
+    np.testing.assert_array_equal(
+        columns.transform(estimator, row), [[np.median(X[:, 0]), 5, 6, np.median(X[:, 3]), 0]]
+    )
+    np.testing.assert_array_equal(columns.transform(estimator, np.ones((2, 4))), [[1, 1, 1, 1, 0]] * 2)
+    assert np.isnan(X).sum() == gaps.sum()
+
+
+def test_median_of_evenly_spaced_rows(rng, monkeypatch):
+    monkeypatch.setattr(_columns, "_MEDIAN_ROWS", 10)
+    X = rng.normal(size=(95, 1))
+    estimator, columns, _ = fit(X)
+    assert columns.transform(estimator, np.array([[np.nan]])) == np.median(X[::10])
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinite_values(rng, value):
+    X = rng.normal(size=(10, 2))
+    estimator, columns, _ = fit(X)
+    wrong = X.copy()
+    wrong[3, 1] = value
+    message = re.escape("Input X contains infinity or a value too large for dtype('float64').")
+    for same in (wrong, wrong.astype(np.float32), wrong.astype(object), sparse.csr_array(wrong), pd.DataFrame(wrong)):
+        with pytest.raises(ValueError, match=message):
+            fit(same)
+        with pytest.raises(ValueError, match=message):
+            fit(same, [1])
+        with pytest.raises(ValueError, match=message):
+            columns.transform(estimator, same)
+
+
+def test_strings_among_numbers(frame):
+    objects = frame.to_numpy()
+    for X, column in ((frame, "Column 'city'"), (objects, "Column 2"), (objects.astype(str), "Column 2")):
+        message = f"^{column} of X must hold numbers, unless categorical_features has it: could not convert string"
+        with pytest.raises(ValueError, match=message):
+            fit(X, None)
+    estimator, columns, _ = fit(frame[["age", "rooms"]])
+    with pytest.raises(ValueError, match=r"Column 'rooms' of X must hold numbers, .* 'many'"):
+        columns.transform(estimator, pd.DataFrame({"age": [1.0], "rooms": ["many"]}))
+    np.testing.assert_array_equal(
+        columns.transform(estimator, pd.DataFrame({"age": ["1.5"], "rooms": ["2"]})), [[1.5, 2, 0]]
+    )
+
+
+def test_objects_that_are_no_numbers(rng):
+    X = rng.normal(size=(5, 2)).astype(object)
+    for value in ({"foo": "bar"}, [1], 1j, datetime.date(2020, 1, 1)):
+        X[0, 0] = value
+        with pytest.raises(TypeError, match=r"Column 0 of X must hold numbers, .*argument must be .* string.* number"):
+            fit(X)
+    X[0, 0] = 10**400
+    with pytest.raises(ValueError, match=r"Column 0 of X must hold numbers, .* too large"):
+        fit(X)
+
+
+def test_dates_and_complex_numbers():
+    dates = pd.DataFrame({"x": [1, 2], "when": pd.to_datetime(["2020-01-01", None])})
+    for chosen in ("from_dtype", ["when"]):
+        with pytest.raises(TypeError, match=r"Column 'when' of X has type datetime64.*; convert it to numbers"):
+            fit(dates, chosen)
+    with pytest.raises(TypeError, match="Column 0 of X has type timedelta64"):
+        fit(np.ones((2, 2), dtype="m8[s]"))
+    for X in (np.full((2, 2), 1j), sparse.csr_array(np.full((2, 2), 1j))):
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            fit(X)
+
+
+def test_wrong_shapes(rng):
+    X = rng.normal(size=(6, 3))
+    estimator, columns, _ = fit(X)
+    with pytest.raises(ValueError, match="X has 2 features, but BaseEstimator is expecting 3 features as input"):
+        columns.transform(estimator, X[:, :2])
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array instead"):
+        columns.transform(estimator, X[0])
+    for empty in (X[:0], pd.DataFrame(X[:0])):
+        with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+            columns.transform(estimator, empty)
+    for empty in (X[:, :0], pd.DataFrame(index=[0, 1])):
+        with pytest.raises(ValueError, match=r"0 (feature|sample)\(s\)"):
+            fit(empty)
+
+
+def test_sparse_that_does_not_fit(monkeypatch):
+    X = sparse.csr_array((1000, 1000))
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 10**6)
+    with pytest.raises(MemoryError, match=r"a dense copy of X, \(1000, 1000\), needs about 8,000,000 bytes"):
+        fit(X)
+
+
+def test_layouts(rng):
+    X = rng.normal(size=(30, 4))
+    estimator, columns, matrix = fit(X)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for same in (X, frozen, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], X[::-1][::-1]):
+        for got in (columns.transform(estimator, same), fit(same)[2]):
+            assert got.flags.carray
+            np.testing.assert_array_equal(got, matrix)
+
+
+def test_plain_rows_meet_no_check(rng, monkeypatch):
+    """The way of one row to its prediction: no call to scikit-learn."""
+    X = rng.normal(size=(30, 4))
+    X[::2, 1] = np.nan
+    estimator, columns, matrix = fit(X)
+    monkeypatch.setattr(_columns, "validate_data", lambda *_, **__: pytest.fail("slow"))
+    monkeypatch.setattr(_columns, "check_array", lambda *_, **__: pytest.fail("slow"))
+    np.testing.assert_array_equal(columns.transform(estimator, X), matrix)
+    np.testing.assert_allclose(columns.transform(estimator, X.astype(np.float32)), matrix, rtol=1e-6)
+
+
+def test_arrays_round_trip(frame):
+    estimator, columns, matrix = fit(frame)
+    arrays = columns.arrays()
+    assert all(isinstance(a, np.ndarray) and a.dtype.kind in "biufU" for a in arrays.values())
+    again = Columns.from_arrays({name: array.copy() for name, array in arrays.items()})
+    np.testing.assert_array_equal(again.transform(estimator, frame), matrix)
+    np.testing.assert_array_equal(again.categorical, columns.categorical)
+    np.testing.assert_array_equal(again.source, columns.source)
+
+
+def test_frames_are_imported_by_their_users_alone():
+    """Or by scikit-learn."""
+    code = (
+        "import sys, sklearn.utils\n"
+        "before = set(sys.modules)\n"
+        "import binfeat._columns\n"
+        "print({name.partition('.')[0] for name in set(sys.modules) - before} & {'pandas', 'polars', 'pyarrow'})\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"

@@ -1,0 +1,184 @@
+"""Unions of maps: their algebra, and the ridge machines on them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import svds
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier
+from binfeat._blocks import FeatureBlocks, FeatureRows
+
+WEIGHTS = [0.5, 2.0, 1.0]
+
+
+def parts(output="csr"):
+    """Two binning maps and one of Fourier features."""
+    binning = RandomBinning(gamma=0.3, n_grids=9, output=output, random_state=1)
+    other = RandomBinning(kernel="hat", gamma=0.2, n_grids=5, n_features=40, output=output, random_state=2)
+    return [("bins", binning), ("waves", RandomFourier(n_components=30, random_state=3)), ("hashed", other)]
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.normal(size=(200, 3))
+    return X, np.sin(X[:, 0]) + np.sign(X[:, 1]), np.array(["low", "mid", "top"])[np.digitize(X[:, 2], [-0.5, 0.5])]
+
+
+def stacked(X):
+    """The union written out."""
+    blocks = [part.fit_transform(X) for _, part in parts()]
+    dense = [block.toarray() if sparse.issparse(block) else block for block in blocks]
+    return np.hstack([np.sqrt(w) * block for w, block in zip(WEIGHTS, dense, strict=True)])
+
+
+def union(output="csr", **options):
+    return RandomFeatureUnion(parts(output), weights=WEIGHTS, **options)
+
+
+def test_union_is_its_parts_side_by_side(table):
+    X, expected = table[0], stacked(table[0])
+    Z = union().fit_transform(X)
+    assert sparse.issparse(Z)
+    assert Z.format == "csr"
+    np.testing.assert_allclose(Z.toarray(), expected)
+    np.testing.assert_allclose(union().fit(X).transform(X).toarray(), expected)
+    dense = union(sparse_output=False).fit(X).transform(X)
+    assert isinstance(dense, np.ndarray)
+    np.testing.assert_allclose(dense, expected)
+    np.testing.assert_allclose(
+        RandomFeatureUnion(parts()[:1]).fit_transform(X).toarray(), parts()[0][1].fit_transform(X).toarray()
+    )
+
+
+def test_inner_products_approximate_the_sum_of_kernels(rng):
+    """Within four standard errors over independent unions."""
+    X = rng.normal(size=(12, 2))
+    estimates = []
+    for seed in range(60):
+        binning = RandomBinning(gamma=0.5, n_grids=20, random_state=seed)
+        waves = RandomFourier(gamma=0.3, n_components=20, random_state=seed)
+        Z = RandomFeatureUnion([("b", binning), ("w", waves)], weights=[2.0, 0.5]).fit_transform(X)
+        estimates.append((Z @ Z.T).toarray())
+    difference = X[:, None] - X
+    exact = 2 * np.exp(-0.5 * np.abs(difference).sum(2)) + 0.5 * np.exp(-0.3 * (difference**2).sum(2))
+    error = np.std(estimates, axis=0, ddof=1) / np.sqrt(len(estimates))
+    assert (np.abs(np.mean(estimates, axis=0) - exact) <= 4 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize("make", ["transform", "encode"])
+def test_blocks(table, rng, make):
+    X, expected = table[0], stacked(table[0])
+    fitted = union("codes").fit(X)
+    Z = getattr(fitted, make)(X)
+    assert isinstance(Z, FeatureBlocks)
+    assert Z.shape == expected.shape
+    assert len(Z) == len(X)
+    W, V, weights = rng.normal(size=(Z.shape[1], 3)), rng.normal(size=(len(X), 3)), rng.random(len(X))
+    np.testing.assert_allclose(Z @ W, expected @ W, atol=1e-12)
+    np.testing.assert_allclose(Z.T @ V, expected.T @ V, atol=1e-12)
+    np.testing.assert_allclose(Z @ W[:, 0], expected @ W[:, 0], atol=1e-12)
+    np.testing.assert_allclose(Z.T @ V[:, 0], expected.T @ V[:, 0], atol=1e-12)
+    np.testing.assert_allclose(Z.toarray(), expected)
+    np.testing.assert_allclose(Z.tocsr().toarray(), expected)
+    np.testing.assert_allclose(Z.gram_diagonal(), (expected**2).sum(axis=0))
+    np.testing.assert_allclose(Z.gram_diagonal(weights), weights @ expected**2)
+    np.testing.assert_allclose(Z[5:9].toarray(), expected[5:9])
+    np.testing.assert_allclose(Z.take([7, 3]).toarray(), expected[[7, 3]])
+    np.testing.assert_allclose(Z[weights > 0.5].toarray(), expected[weights > 0.5])
+    np.testing.assert_allclose(svds(Z, 2)[1], np.sort(np.linalg.svd(expected)[1][:2]), rtol=1e-8)
+
+
+def test_features_computed_when_needed(table, rng, monkeypatch):
+    X = table[0]
+    waves = RandomFourier(n_components=30, random_state=0).fit(X)
+    expected = waves.transform(X)
+    monkeypatch.setattr("binfeat._blocks._BLOCK_BYTES", 30 * 8 * 64)
+    Z = waves.encode(X)
+    assert isinstance(Z, FeatureRows)
+    assert [features.shape for _, features in Z.row_blocks()] == [(64, 30)] * 3 + [(8, 30)]
+    W, V, weights = rng.normal(size=(30, 2)), rng.normal(size=(200, 2)), rng.random(200)
+    np.testing.assert_allclose(Z @ W, expected @ W, atol=1e-12)
+    np.testing.assert_allclose(Z.T @ V, expected.T @ V, atol=1e-12)
+    np.testing.assert_allclose(Z.gram_diagonal(), (expected**2).sum(axis=0))
+    np.testing.assert_allclose(Z.gram_diagonal(weights), weights @ expected**2)
+    np.testing.assert_allclose(Z[::3].toarray(), expected[::3])
+    y = table[1]
+    for tol, solver in ((1e-12, "gram"), (1e-12, "cg")):
+        monkeypatch.setattr("binfeat._solver.gram._MOST_COLUMNS", 8192 if solver == "gram" else 0)
+        lazy, whole = (CGRidge(tol=tol, max_iter=1000).fit(form, y) for form in (Z, expected))
+        assert lazy.solver_ == whole.solver_ == solver
+        np.testing.assert_allclose(lazy.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
+
+
+MACHINES = {
+    "ridge": CGRidge(alpha=0.3, tol=1e-10, max_iter=3000),
+    "path": CGRidge(alphas=[0.1, 1.0, 10.0], tol=1e-10, max_iter=3000, cv=3),
+    "classes": CGRidgeClassifier(alpha=0.3, tol=1e-10, max_iter=3000),
+    "hinge": CGRidgeClassifier(alpha=0.3, tol=1e-8, max_iter=3000, loss="squared_hinge"),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_machines_on_blocks_and_on_csr(table, name):
+    X, y, labels = table
+    target = labels if isinstance(MACHINES[name], CGRidgeClassifier) else y
+    weights = np.linspace(0.5, 2, len(X))
+    blocks = clone(MACHINES[name]).fit(union("codes").fit_transform(X), target, sample_weight=weights)
+    csr = clone(MACHINES[name]).fit(union().fit_transform(X), target, sample_weight=weights)
+    np.testing.assert_allclose(blocks.coef_, csr.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(blocks.intercept_, csr.intercept_, rtol=1e-4, atol=1e-6)
+    Z = union("codes").fit(X).transform(X)
+    np.testing.assert_allclose(blocks.score(Z, target), csr.score(Z.tocsr(), target))
+    assert cross_val_score(clone(MACHINES[name]), Z, target, cv=3).shape == (3,)
+
+
+def test_names_parameters_and_search(table):
+    X, y, _ = table
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    fitted = union(sparse_output=False).fit(frame)
+    names = fitted.get_feature_names_out()
+    assert names.size == fitted.transform(frame).shape[1]
+    assert names[0] == "bins__randombinning_0_0"
+    assert "waves__randomfourier29" in names
+    assert list(fitted.set_output(transform="pandas").transform(frame).columns) == list(names)
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.transform(frame[["b", "a", "c"]])
+    copy = clone(union()).set_params(bins__n_grids=3, waves__n_components=2)
+    assert copy.get_params()["bins__n_grids"] == 3
+    assert copy.fit_transform(X).shape[1] == parts()[0][1].set_params(n_grids=3).fit(X).n_bins_ + 2 + 40
+    grid = {
+        "randomfeatureunion__bins__gamma": [0.1, 1.0],
+        "randomfeatureunion__weights": [[1, 0, 0], [1, 1, 1]],
+        "cgridge__alpha": [1.0],
+    }
+    search = GridSearchCV(make_pipeline(union("codes"), CGRidge()), grid, cv=2).fit(X, y)
+    assert search.best_score_ > 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"transformers": []}, r"transformers must be a list of \(name, transformer\) pairs, got \[\]"),
+        ({"transformers": "ab"}, "transformers must be a list of"),
+        ({"transformers": [("a", 3)]}, r"it holds \('a', 3\)"),
+        ({"transformers": [RandomBinning()]}, "it holds RandomBinning"),
+        ({"transformers": [("a", RandomBinning()), ("a", RandomBinning())]}, "not unique"),
+        ({"transformers": [("a__b", RandomBinning())]}, "must not contain __"),
+        ({"weights": [1.0]}, r"weights must be one number per transformer, 3; got \[1.0\]"),
+        ({"weights": "abc"}, "weights must be one number per transformer, 3; got 'abc'"),
+        ({"weights": [1, -1, 1]}, "weights must be finite and non-negative"),
+        ({"weights": [1, np.nan, 1]}, "weights must be finite and non-negative"),
+    ],
+)
+def test_bad_parameters(table, options, message):
+    with pytest.raises(ValueError, match=message):
+        RandomFeatureUnion(**{"transformers": parts()} | options).fit(table[0])
+
+
+def test_other_width_is_refused(table):
+    with pytest.raises(ValueError, match="X has 2 features, but RandomFeatureUnion is expecting 3"):
+        union().fit(table[0]).transform(table[0][:, :2])
