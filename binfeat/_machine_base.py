@@ -17,7 +17,7 @@ from binfeat._training import Training
 from binfeat._validation import check_integer, check_real, check_weights, seed_of
 from binfeat.kernels import binning_kernel
 
-_functions = WeakKeyDictionary()  # what predicts, made of the attributes when it is first needed
+_functions: WeakKeyDictionary = WeakKeyDictionary()  # what predicts, made of the attributes when it is first needed
 
 
 class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
