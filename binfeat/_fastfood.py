@@ -10,7 +10,7 @@ from binfeat._streams import NORMALS, ORDER, RADII, SIGNS, stream, uniforms
 
 @dataclass(frozen=True)
 class Fastfood:
-    """The frequencies ``S H G P H B`` of Le, Sarlos & Smola (ICML 2013), equation 8, in blocks of `length`.
+    """The frequencies ``S H G P H B`` of Le, Sarlos & Smola (ICML 2013), in blocks of `length`.
 
     Given B and P, a row of ``H G P H B`` is a vector of independent normals, so that its direction is
     uniform on the sphere and independent of its norm, which G alone decides. G is divided by that norm

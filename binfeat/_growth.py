@@ -6,10 +6,13 @@ import numpy as np
 
 from binfeat._bin_matrix import BinMatrix, no_bin
 from binfeat._bins import Bins, BinTables, count_bins
+from binfeat._blocks import FeatureBlocks
 from binfeat._engine.evaluate import evaluate
 from binfeat._grids import Grids
 from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
+from binfeat._solver.gram import gram_system
+from binfeat.fourier import RandomFourier
 
 _FEW_ROWS = 64  # evaluated one by one
 _BLOCK_BYTES = 2**26  # of hashes at a time
@@ -26,14 +29,12 @@ class BinFunction:
     starts : ndarray of shape (n_grids + 1,), int64
     coef : ndarray of shape (n_targets, n_bins)
         Of entries that are ``1 / sqrt(n_grids)``.
-    intercept : ndarray of shape (n_targets,)
     """
 
     grids: Grids
     keys: np.ndarray
     starts: np.ndarray
     coef: np.ndarray
-    intercept: np.ndarray
     _tables: BinTables | None = field(default=None, repr=False)
 
     def __call__(self, X, n_jobs=None):
@@ -44,13 +45,33 @@ class BinFunction:
         if X.shape[0] <= _FEW_ROWS:
             evaluate(X, *self.grids.arrays, *self._tables.arrays, self.coef, out)
             out *= 1 / np.sqrt(len(self.grids))
-        else:
-            step = max(_FEW_ROWS, _BLOCK_BYTES // (8 * len(self.grids)))
-            for start in range(0, X.shape[0], step):
-                codes = find_codes(self._tables, self.grids, X[start : start + step], n_jobs)
-                Z = BinMatrix._trusted(codes, self.starts, np.dtype(np.float64), n_jobs)
-                out[start : start + step] = Z @ self.coef.T
-        return out + self.intercept
+            return out
+        step = max(_FEW_ROWS, _BLOCK_BYTES // (8 * len(self.grids)))
+        for start in range(0, X.shape[0], step):
+            codes = find_codes(self._tables, self.grids, X[start : start + step], n_jobs)
+            Z = BinMatrix._trusted(codes, self.starts, np.dtype(np.float64), n_jobs)
+            out[start : start + step] = Z @ self.coef.T
+        return out
+
+
+class WaveFunction:
+    """A linear function of the Fourier features of known frequencies.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_inputs, n_frequencies)
+    coef : ndarray of shape (2 * n_frequencies, n_targets)
+    """
+
+    def __init__(self, frequencies, coef):
+        self._waves = RandomFourier._of_frequencies(frequencies)
+        self._coef = np.ascontiguousarray(coef)
+
+    def __call__(self, X):
+        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
+        step = max(1, _BLOCK_BYTES // (8 * self._coef.shape[0]))
+        blocks = [self._waves._features(X[start : start + step]) @ self._coef for start in range(0, len(X), step)]
+        return np.concatenate(blocks)
 
 
 def find_codes(tables, grids, X, n_jobs):
@@ -73,20 +94,29 @@ class Growth:
         Rows held out, whose codes are kept too.
     draw : callable
         ``draw(n_grids)`` gives that many grids; the first ones are always the same.
+    waves : fitted RandomFourier, default=None
+        A map whose features stand beside those of the grids.
     """
 
-    def __init__(self, X, Y, weights, X_out, draw, n_jobs=None):
+    def __init__(self, X, Y, weights, X_out, draw, waves=None, n_jobs=None):
         self._X, self._Y, self._weights, self._X_out = X, Y, weights, X_out
-        self._draw, self._n_jobs = draw, n_jobs
+        self._draw, self._waves, self._n_jobs = draw, waves, n_jobs
         self._codes = np.empty((0, len(X)), np.uint32)
         self._codes_out = np.empty((0, len(X_out)), np.uint32)
-        self.grids, self._bins = None, Bins.none(0)
-        self._coef = np.empty((0, Y.shape[1]))
+        self._dense = self._dense_out = None
+        if waves is not None:
+            self._dense, self._dense_out = waves.transform(X), waves.transform(X_out)
+        self.grids, self._bins = draw(1)[:0], Bins.none(0)
+        self._coef = np.zeros((self._n_waves, Y.shape[1]))
         self._intercept = np.zeros(Y.shape[1])
 
     @property
     def n_grids(self):
         return len(self._codes)
+
+    @property
+    def _n_waves(self):
+        return 0 if self._waves is None else self._dense.shape[1]
 
     def grow(self, n_grids):
         """Add grids until there are so many. The function so far is spread over all of them."""
@@ -97,28 +127,41 @@ class Growth:
         found = find_codes(BinTables(bins.keys, bins.starts, self._n_jobs), fresh, self._X_out, self._n_jobs)
         self._codes, self._codes_out = np.concatenate([self._codes, codes]), np.concatenate([self._codes_out, found])
         self._bins = Bins.join([self._bins, bins])
-        old = self._coef * np.sqrt(before / n_grids)
-        self._coef = np.concatenate([old, np.zeros((bins.keys.size, old.shape[1]))])
+        old, waves = self._split_coef()
+        new = np.zeros((bins.keys.size, old.shape[1]))
+        self._coef = np.concatenate([old * np.sqrt(before / n_grids), new, waves])
 
     def add_held_out_rows(self, Y, weights):
         """Take the held-out rows in: their new bins follow those known in each grid."""
-        codes = np.empty((self.n_grids, len(self._X_out)), np.uint32)
-        bins = count_bins(self.grids, self._X_out, self._bins, codes, self._n_jobs)
-        coef = np.zeros((bins.keys.size, self._Y.shape[1]))
-        moved = np.repeat(bins.starts[:-1] - self._bins.starts[:-1], self._bins.sizes)
-        coef[np.arange(moved.size) + moved] = self._coef
-        self._bins, self._coef = bins, coef
-        self._codes = np.concatenate([self._codes, codes], axis=1)
+        if self.n_grids:
+            self._add_bins_of_held_out_rows()
+        if self._waves is not None:
+            self._dense, self._dense_out = np.concatenate([self._dense, self._dense_out]), None
         self._Y = np.concatenate([self._Y, Y])
         if weights is not None:
             self._weights = np.concatenate([self._weights, weights])
-        self._X, self._X_out, self._codes_out = None, None, None
+        self._X, self._X_out = None, None
+
+    def _add_bins_of_held_out_rows(self):
+        codes = np.empty((self.n_grids, len(self._X_out)), np.uint32)
+        bins = count_bins(self.grids, self._X_out, self._bins, codes, self._n_jobs)
+        old, waves = self._split_coef()
+        coef = np.zeros((bins.keys.size, old.shape[1]))
+        moved = np.repeat(bins.starts[:-1] - self._bins.starts[:-1], self._bins.sizes)
+        coef[np.arange(moved.size) + moved] = old
+        self._bins, self._coef = bins, np.concatenate([coef, waves])
+        self._codes, self._codes_out = np.concatenate([self._codes, codes], axis=1), None
 
     def solve(self, alpha, tol, max_iter, monitor=None):
         """Solve the ridge system for one penalty; the `Result`."""
-        Z = self._matrix(self._codes)
-        system = RidgeSystem(Z, self._weights, fit_intercept=True)
+        Z = self._matrix(self._codes, self._dense)
         shift = np.full(self._Y.shape[1], float(alpha))
+        if not self.n_grids:
+            gram = gram_system(Z, self._Y, self._weights, fit_intercept=True)
+            result = next(gram.solve([shift]))
+            self._coef, self._intercept = result.solution, gram.intercept(result.solution)
+            return result
+        system = RidgeSystem(Z, self._weights, fit_intercept=True)
         options = {"tol": tol, "max_iter": max_iter, "start": self._coef, "monitor": monitor}
         result = pcg.solve(system.apply, system.right_side(self._Y), system.diagonal(), shift, **options)
         self._coef, self._intercept = result.solution, system.mean(self._Y - Z @ result.solution)
@@ -135,12 +178,18 @@ class Growth:
 
     def held_out(self):
         """Predictions for the held-out rows, of shape (n_out, n_targets)."""
-        return self._matrix(self._codes_out) @ self._coef + self._intercept
+        return self._matrix(self._codes_out, self._dense_out) @ self._coef + self._intercept
 
-    def function(self):
-        """What the machine has learned so far."""
-        coef = np.ascontiguousarray(self._coef.T)
-        return BinFunction(self.grids, self._bins.keys, self._bins.starts, coef, self._intercept)
+    def learned(self):
+        """What the machine has learned so far: the function of bins, coefficients of waves, and intercepts."""
+        bins, waves = (np.ascontiguousarray(part.T) for part in self._split_coef())
+        return BinFunction(self.grids, self._bins.keys, self._bins.starts, bins), waves, self._intercept
 
-    def _matrix(self, codes):
-        return BinMatrix._trusted(codes, self._bins.starts, np.dtype(np.float64), self._n_jobs)
+    def _split_coef(self):
+        return self._coef[: self._bins.keys.size], self._coef[self._bins.keys.size :]
+
+    def _matrix(self, codes, dense):
+        if not self.n_grids:
+            return dense
+        Z = BinMatrix._trusted(codes, self._bins.starts, np.dtype(np.float64), self._n_jobs)
+        return Z if dense is None else FeatureBlocks([Z, dense], [1.0, 1.0])

@@ -8,7 +8,9 @@ import numpy as np
 from binfeat._grids import Grids
 from binfeat._growth import Growth
 from binfeat._scaling import Quantiles
+from binfeat._solver.gram import gram_system
 from binfeat._validation import check_gamma
+from binfeat.fourier import RandomFourier
 from binfeat.kernels import GammaPitch, Laplacian, binning_kernel
 from binfeat.relevance import Sample, WidthSearch, mean_distances, surely_less
 
@@ -23,10 +25,13 @@ _SAMPLE_GRIDS = (50, 400)
 _ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
 _FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
 _FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
-_ALPHAS = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
+_NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
 _ENOUGH = 0.005  # a doubling of the grids that gains less than this share of the error is the last
 _TOL, _MAX_ITER = 1e-2, 200
 _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
+_N_WAVES, _WAVES_BYTES = 1024, 2**30  # Fourier features, and how much they may take to be tried
+_WAVE_FACTORS = (0.3, 0.6, 1.0)  # of their widths to those of the grids
+_ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _SEARCH_SHARE = 1 / 3  # of the time, for the widths
 
 
@@ -88,7 +93,8 @@ class Training:
         self._X, self._Y, self._weights = X, Y, weights
         self.budget = Budget(machine.max_seconds)
         self.decisions = Decisions(self.budget)
-        self.quantiles = self.growth = self.held_out_predictions = None
+        self.quantiles = self.growth = self.held_out_predictions = self.waves = None
+        self._bins_too = True
         self.width_errors, self.width_gammas = np.empty(0), np.empty((0, X.shape[1]))
         self.status = "converged"
         self.curve = []
@@ -97,7 +103,7 @@ class Training:
     def run(self):
         """All decisions in turn."""
         self._choose_widths()
-        if self.width_errors.size and len(self._train) > 2 * _SAMPLE_ROWS:
+        if self.width_errors.size and self._bins_too and len(self._train) > 2 * _SAMPLE_ROWS:
             self._choose_factor()
         self._grow()
         self.decisions.note("grids", self.growth.n_grids, self.curve[-1][1])
@@ -123,20 +129,26 @@ class Training:
         kernel = GammaPitch(8.0) if machine.kernel == "auto" else binning_kernel(machine.kernel)
         if machine.scaling == "quantile":
             self._take_quantiles()
-        if not (isinstance(machine.gamma, str) and machine.gamma == "learn"):
-            self._set_widths(self._given_widths(), 1.0, kernel)
-            return
+        if isinstance(machine.gamma, str) and machine.gamma == "learn":
+            search, kernel = self._learn_widths(kernel)
+        else:
+            search = WidthSearch(self._sample(self._X, kernel, _SAMPLE_ROWS, self._seed), self._seed)
+            search.fits = [search.sample.fit(self._given_widths(), _ALPHAS)]
+        self.gamma, self.kernel, self.alpha = search.best.gamma, kernel, self._penalty_or(search.best.alpha)
+        self._choose_features(search)
+
+    def _learn_widths(self, kernel):
         search = self._search(self._X, kernel, _ROUNDS)
-        if machine.scaling == "auto":
+        if self._machine.scaling == "auto":
             search = self._try_quantiles(search, kernel)
         search = self._late_rounds(search, kernel)
-        if machine.kernel == "auto":
+        if self._machine.kernel == "auto":
             kernel = self._try_laplacian(search, kernel)
         learned = search.learned()
         self.width_errors, self.width_gammas = learned.errors, learned.gammas
-        self._set_widths(search.best.gamma, search.best.alpha, kernel)
         self.decisions.note("widths", f"{len(search.fits) - 1} rounds", search.best.error)
         self.decisions.note("kernel", kernel, search.best.error)
+        return search, kernel
 
     def _search(self, X, kernel, rounds, n_rows=None, start=None):
         search = WidthSearch(
@@ -150,6 +162,13 @@ class Training:
     @property
     def _scaled(self):
         return self._machine.scaling is not None
+
+    @property
+    def features(self):
+        """What the machine is built on."""
+        if self.waves is None:
+            return "binning"
+        return "hybrid" if self._bins_too else "fourier"
 
     @property
     def relevances(self):
@@ -180,8 +199,58 @@ class Training:
 
     def _try_laplacian(self, search, kernel):
         other = search.sample.of_kernel(Laplacian())
-        rival = other.fit(search.best.gamma, search.best.alpha * _ALPHAS)
+        rival = other.fit(search.best.gamma, search.best.alpha * _NEAR)
         return Laplacian() if surely_less(rival.errors, search.best.errors) else kernel
+
+    def _choose_features(self, search):
+        """Fourier features of the Gaussian kernel with the same widths: instead of bins, or beside them."""
+        wanted = self._machine.features
+        too_large = 8 * _N_WAVES * len(self._X) > _WAVES_BYTES
+        if self._categorical.any() and wanted in ("fourier", "hybrid"):
+            raise ValueError(f"features={wanted!r} needs numbers only, and X has categorical inputs; use 'binning'.")
+        if wanted == "binning" or self._categorical.any() or (wanted == "auto" and too_large):
+            return
+        best, choice = search.best.errors, "binning"
+        trials = [self._try_waves(search, factor) for factor in _WAVE_FACTORS]
+        errors, alpha, waves = min(trials, key=lambda trial: trial[0].mean())
+        if wanted == "fourier" or (wanted == "auto" and surely_less(errors, best)):
+            best, choice, self.waves, self.alpha = errors, "fourier", waves, self._penalty_or(alpha)
+        if wanted != "fourier":
+            errors, alpha = self._try_hybrid(search, waves)
+            if wanted == "hybrid" or surely_less(errors, best):
+                best, choice, self.waves, self.alpha = errors, "hybrid", waves, self._penalty_or(alpha)
+        self._bins_too = choice != "fourier"
+        self.decisions.note("features", choice, best.mean())
+
+    def _try_waves(self, search, factor):
+        """Held-out errors of the best penalty for Fourier features, that penalty, and the map."""
+        sample = search.sample
+        gamma = (factor * search.best.gamma) ** 2
+        waves = RandomFourier(gamma=gamma, n_components=_N_WAVES, random_state=self._seed, n_jobs=self._n_jobs)
+        system = gram_system(waves.fit_transform(sample.X), sample.Y, sample.weights, fit_intercept=True)
+        out, best = waves.transform(sample.X_out), None
+        for alpha in _ALPHAS:
+            result = next(system.solve([np.full(sample.Y.shape[1], alpha)]))
+            errors = sample.judge(out @ result.solution + system.intercept(result.solution))
+            if best is None or errors.mean() < best[0].mean():
+                best = errors, alpha, waves
+        return best
+
+    def _try_hybrid(self, search, waves):
+        sample, best = search.sample, None
+        growth = Growth(
+            sample.X, sample.Y, sample.weights, sample.X_out, lambda n: search.best.grids[:n], waves, self._n_jobs
+        )
+        growth.grow(sample.n_grids)
+        for alpha in search.best.alpha * np.array([1.0, np.sqrt(10), 10.0]):
+            growth.solve(alpha, _TOL, _MAX_ITER)
+            errors = sample.judge(growth.held_out())
+            if best is None or errors.mean() < best[0].mean():
+                best = errors, alpha
+        return best
+
+    def _penalty_or(self, alpha):
+        return float(alpha) if self._machine.alpha == "auto" else float(self._machine.alpha)
 
     def _given_widths(self):
         """Widths that are not learned: one over inputs times standard deviation, or the caller's."""
@@ -191,10 +260,6 @@ class Training:
             return np.divide(1.0, std * std.size, out=np.zeros_like(std), where=std > 0)
         gamma = check_gamma(machine.gamma, machine.n_features_in_)
         return gamma[self._columns.source]
-
-    def _set_widths(self, gamma, alpha, kernel):
-        self.gamma, self.kernel = gamma, kernel
-        self.alpha = float(alpha) if self._machine.alpha == "auto" else float(self._machine.alpha)
 
     # Overall width, on all training rows.
 
@@ -223,13 +288,16 @@ class Training:
         def draw(n_grids):
             return Grids.draw(self.kernel, gamma, n_grids, self._seed, self._categorical)
 
-        return Growth(X, self._Y[self._train], weights, X_out, draw, self._n_jobs)
+        return Growth(X, self._Y[self._train], weights, X_out, draw, self.waves, self._n_jobs)
 
     # Size.
 
     def _grow(self):
         """Add grids until that gains too little, or the budget ends."""
         self.growth = self._new_growth(self.gamma)
+        if not self._bins_too:
+            self.curve.append((0, self._solve_with_best_penalty()))
+            return
         n_grids, most = self._first_and_most_grids()
         while True:
             start = self.budget.used

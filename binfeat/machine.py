@@ -1,191 +1,119 @@
 """Kernel machines that set themselves up: `KernelMachineRegressor` and `KernelMachineClassifier`."""
 
-from weakref import WeakKeyDictionary
-
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from binfeat._columns import Columns
-from binfeat._grids import Grids
-from binfeat._growth import BinFunction
-from binfeat._held_out import Loss, SquaredErrors, calibrate, probabilities, splits
-from binfeat._scaling import Quantiles
-from binfeat._training import Training
-from binfeat._validation import check_integer, check_real, check_weights, seed_of
-from binfeat.kernels import binning_kernel
+from binfeat._held_out import probabilities
+from binfeat._machine_base import KernelMachineBase
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
-_functions = WeakKeyDictionary()  # what predicts, made of the attributes when it is first needed
 
+class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase):
+    """Kernel ridge regression on random features that sets itself up: a raw table in, predictions out.
 
-class _KernelMachine(CallbackSupportMixin, BaseEstimator):
-    """Base of the kernel machines."""
+    Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` with ``f(x) = w @ z(x) + b``, targets standardised, over the
+    random features z of a kernel ``prod_j k(gamma_j |x_j - y_j|)``. It learns one gamma per input, and
+    chooses scaling, pitch law, kind of features, alpha and the number of grids, each on held-out rows.
 
-    def __init__(
-        self,
-        *,
-        kernel="auto",
-        gamma="learn",
-        alpha="auto",
-        n_grids="auto",
-        scaling="auto",
-        categorical_features="from_dtype",
-        max_grids=400,
-        max_seconds=None,
-        max_bytes=None,
-        cv=None,
-        validation_fraction=0.1,
-        scoring=None,
-        refit=True,
-        n_jobs=None,
-        random_state=None,
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.n_grids = n_grids
-        self.scaling = scaling
-        self.categorical_features = categorical_features
-        self.max_grids = max_grids
-        self.max_seconds = max_seconds
-        self.max_bytes = max_bytes
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    Parameters
+    ----------
+    features : {"auto", "binning", "fourier", "hybrid"}, default="auto"
+        Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
+        what held-out rows say; Fourier features are tried where they take at most 1 GB.
+    kernel : "auto", str or object of `binfeat.kernels`, default="auto"
+        Kernel of the binning features, one with a pitch law. "auto" is ``GammaPitch(8)`` or, if held-out rows
+        say so, the Laplacian.
+    gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
+        Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
+        "scale" is one over the inputs' number times their standard deviation.
+    alpha : "auto" or float, default="auto"
+        Ridge penalty; "auto" is chosen on held-out rows.
+    n_grids : "auto" or int, default="auto"
+        Number of grids; "auto" adds grids until the held-out error gains less than 0.5 % by a doubling.
+    scaling : {"auto", "standard", "quantile", None}, default="auto"
+        What widths start from: "standard" gives every input the same part in the kernel, "quantile" replaces values
+        by their ranks in the training rows, None starts with one gamma for all. "auto" compares the first two.
+    categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
+        Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
+        A mismatch multiplies the kernel by ``exp(-gamma_j)``.
+    max_grids : int, default=400
+        Most grids that "auto" takes.
+    max_seconds : float, default=None
+        Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
+        refit are begun only if they are expected to fit in. None is as many as it takes.
+    max_bytes : int, default=None
+        Bytes that the codes of the rows may take.
+    cv : int, splitter or iterable, default=None
+        How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
+        holds out one random part.
+    validation_fraction : float, default=0.1
+        Size of that part.
+    scoring : str or callable, default=None
+        Score that choices go by, as in `sklearn.metrics.get_scorer`; None is the mean squared error.
+    refit : bool, default=True
+        Whether the held-out rows are taken in at the end.
+    n_jobs : int, default=None
+        Threads; None is Numba's current setting, which starts as all of them.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids, of the rows held out and of the samples.
 
-    def _fit(self, X, y, Y, sample_weight, groups, finish, labels=None):
-        """Fit to targets Y (n_rows, n_targets) that stand for y."""
-        self._check_parameters()
-        columns, table = Columns.fit(self, X, self.categorical_features)
-        check_consistent_length(table, Y)
-        if len(table) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
-        weights = check_weights(sample_weight, len(table))
-        train, held_out = self._split(table, y, groups)
-        if weights is not None and not (weights[train].any() and weights[held_out].any()):
-            raise ValueError("sample_weight is zero for all training rows or for all rows held out.")
-        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
+    Attributes
+    ----------
+    gamma_ : ndarray
+        Width of each column inside the machine: the inputs, then a flag for each that had missing values.
+    feature_relevances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent; they sum to 1.
+    features_, kernel_, scaling_ : str
+        What was chosen.
+    alpha_ : float
+    n_grids_ : int
+    width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
+        Held-out error and widths after each round of the search.
+    learning_curve_ : ndarray of shape (n_batches, 2)
+        Number of grids and held-out error after each batch of them.
+    decisions_ : ndarray of shape (n_decisions,), structured
+        What was decided, the choice, the held-out error after it, the seconds since the start; see `summary`.
+    status_ : {"converged", "budget", "stopped", "interrupted"}
+        Whether the fit ended by itself, by `max_seconds`, by a callback, or by Ctrl-C.
+    coef_ : ndarray of shape (n_targets, n_features)
+    intercept_ : ndarray of shape (n_targets,)
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
 
-        def judge_of(rows):
-            if self.scoring is not None:
-                return Loss(self, table[rows], y[rows], finish)
-            return SquaredErrors(Y[rows], None if weights is None else weights[rows])
+    See Also
+    --------
+    learn_gamma : The widths alone.
+    RandomBinning, RandomFourier, CGRidge : The parts.
 
-        def going():
-            task = context.subcontext(task_name="step").call_on_fit_task_begin(estimator=self)
-            return not task.call_on_fit_task_end(estimator=self)
+    Notes
+    -----
+    Missing numbers become the training median, with a 0/1 column that says where; that of categories is a
+    category. A category that `fit` has not seen matches nothing.
 
-        training = Training(
-            self, table, Y, weights, train, held_out, judge_of, columns, seed_of(self.random_state), going
-        )
-        try:
-            training.run()
-        except KeyboardInterrupt:
-            if training.growth is None or not training.curve:
-                raise
-            training.status = "interrupted"
-            self._keep(training, columns)
-            raise
-        if labels is not None:
-            own = None if weights is None else weights[held_out]
-            self.sharpness_ = calibrate(training.held_out_predictions, labels[held_out], own)
-        self._keep(training, columns)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+    References
+    ----------
+    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
 
-    def _check_parameters(self):
-        for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",)), ("n_grids", ("auto",))):
-            value = getattr(self, name)
-            if isinstance(value, str) and value not in words:
-                known = " or ".join(repr(word) for word in words)
-                raise ValueError(f"{name} must be {known}, or a number, got {value!r}.")
-        if self.scaling not in ("auto", "standard", "quantile", None):
-            raise ValueError(f"scaling must be 'auto', 'standard', 'quantile' or None, got {self.scaling!r}.")
-        if self.kernel != "auto":
-            binning_kernel(self.kernel)
-        if self.alpha != "auto":
-            check_real(self.alpha, "alpha", minimum=0.0)
-        if self.n_grids != "auto":
-            check_integer(self.n_grids, "n_grids", 1)
-        check_integer(self.max_grids, "max_grids", 1)
-        if self.max_seconds is not None:
-            check_real(self.max_seconds, "max_seconds", minimum=0.0)
-        if self.max_bytes is not None:
-            check_integer(self.max_bytes, "max_bytes", 1)
+    A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks and
+    backpropagation-free machine learning models", Science 383, 2024 (recursive feature machines).
 
-    def _split(self, table, y, groups):
-        train, held_out = (np.asarray(rows) for rows in next(iter(splits(self, len(table), y, groups))))
-        if train.size == 0 or held_out.size == 0:
-            raise ValueError("cv gives no rows to train on or none to hold out.")
-        rng = np.random.default_rng(seed_of(self.random_state))
-        return rng.permutation(train), rng.permutation(held_out)
-
-    def _keep(self, training, columns):
-        """Set the attributes, which are arrays, numbers and strings."""
-        function = training.growth.function()
-        self._columns = columns.arrays()
-        self._quantiles = {} if training.quantiles is None else training.quantiles.arrays()
-        self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
-        self._bin_keys, self._bin_starts = function.keys, function.starts
-        self.coef_, self.intercept_ = function.coef, function.intercept
-        self.gamma_, self.alpha_, self.n_grids_ = training.gamma, training.alpha, len(function.grids)
-        self.kernel_ = repr(training.kernel)
-        self.scaling_ = "quantile" if self._quantiles else "standard"
-        self.feature_relevances_ = np.bincount(columns.source, training.relevances, minlength=self.n_features_in_)
-        self.width_errors_, self.width_gammas_ = training.width_errors, training.width_gammas
-        self.learning_curve_ = np.array(training.curve)
-        self.decisions_ = training.decisions.table()
-        self.status_ = training.status
-        _functions.pop(self, None)
-
-    def _scores(self, X):
-        """Predictions of the targets."""
-        parts = _functions.get(self)
-        if parts is None:
-            check_is_fitted(self)
-            grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
-            function = BinFunction(grids, self._bin_keys, self._bin_starts, self.coef_, self.intercept_)
-            quantiles = Quantiles.from_arrays(self._quantiles) if self._quantiles else None
-            parts = _functions[self] = Columns.from_arrays(self._columns), quantiles, function
-        columns, quantiles, function = parts
-        table = columns.transform(self, X)
-        return function(table if quantiles is None else quantiles.transform(table), self.n_jobs)
-
-    def summary(self):
-        """What was decided in `fit`, in order.
-
-        Returns
-        -------
-        table : str
-            A line for each decision: what, the choice, the held-out error after it (mean squared error of the
-            standardised targets, or minus the `scoring`) and the seconds since the start.
-        """
-        check_is_fitted(self)
-        rows = [("decision", "choice", "held-out error", "seconds")]
-        rows += [(what, choice, f"{error:.4g}", f"{seconds:.1f}") for what, choice, error, seconds in self.decisions_]
-        widths = [max(len(row[k]) for row in rows) for k in range(4)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        tags.non_deterministic = False
-        return tags
-
-
-class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, _KernelMachine):
-    """DOC"""
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import KernelMachineRegressor
+    >>> X = np.random.default_rng(0).uniform(-2, 2, size=(600, 4))
+    >>> y = np.sin(3 * X[:, 0]) + (X[:, 1] > 0)
+    >>> machine = KernelMachineRegressor(max_grids=100, random_state=0).fit(X[:400], y[:400])
+    >>> bool(machine.score(X[400:], y[400:]) > 0.9)
+    True
+    """
 
     @with_callbacks
     def fit(self, X, y, sample_weight=None, groups=None):
@@ -244,12 +172,116 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, _KernelMachine):
         return scores[:, 0] if self._one_target else scores
 
 
-class KernelMachineClassifier(ClassifierMixin, _KernelMachine):
-    """DOC"""
+class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
+    """Kernel ridge classification on random features that sets itself up: a raw table in, labels out.
+
+    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the largest
+    prediction wins; two classes have one target between them. Probabilities are the softmax of the predictions,
+    sharpened on held-out rows.
+
+    Parameters
+    ----------
+    features : {"auto", "binning", "fourier", "hybrid"}, default="auto"
+        Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
+        what held-out rows say; Fourier features are tried where they take at most 1 GB.
+    kernel : "auto", str or object of `binfeat.kernels`, default="auto"
+        Kernel of the binning features, one with a pitch law. "auto" is ``GammaPitch(8)`` or, if held-out rows
+        say so, the Laplacian.
+    gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
+        Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
+        "scale" is one over the inputs' number times their standard deviation.
+    alpha : "auto" or float, default="auto"
+        Ridge penalty; "auto" is chosen on held-out rows.
+    n_grids : "auto" or int, default="auto"
+        Number of grids; "auto" adds grids until the held-out error gains less than 0.5 % by a doubling.
+    scaling : {"auto", "standard", "quantile", None}, default="auto"
+        What widths start from: "standard" gives every input the same part in the kernel, "quantile" replaces values
+        by their ranks in the training rows, None starts with one gamma for all. "auto" compares the first two.
+    categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
+        Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
+        A mismatch multiplies the kernel by ``exp(-gamma_j)``.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
+    max_grids : int, default=400
+        Most grids that "auto" takes.
+    max_seconds : float, default=None
+        Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
+        refit are begun only if they are expected to fit in. None is as many as it takes.
+    max_bytes : int, default=None
+        Bytes that the codes of the rows may take.
+    cv : int, splitter or iterable, default=None
+        How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
+        holds out one random part.
+    validation_fraction : float, default=0.1
+        Size of that part.
+    scoring : str or callable, default=None
+        Score that choices go by, as in `sklearn.metrics.get_scorer`; None is the mean squared error.
+    refit : bool, default=True
+        Whether the held-out rows are taken in at the end.
+    n_jobs : int, default=None
+        Threads; None is Numba's current setting, which starts as all of them.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids, of the rows held out and of the samples.
+
+    Attributes
+    ----------
+    gamma_ : ndarray
+        Width of each column inside the machine: the inputs, then a flag for each that had missing values.
+    feature_relevances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent; they sum to 1.
+    features_, kernel_, scaling_ : str
+        What was chosen.
+    alpha_ : float
+    n_grids_ : int
+    width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
+        Held-out error and widths after each round of the search.
+    learning_curve_ : ndarray of shape (n_batches, 2)
+        Number of grids and held-out error after each batch of them.
+    decisions_ : ndarray of shape (n_decisions,), structured
+        What was decided, the choice, the held-out error after it, the seconds since the start; see `summary`.
+    status_ : {"converged", "budget", "stopped", "interrupted"}
+        Whether the fit ended by itself, by `max_seconds`, by a callback, or by Ctrl-C.
+    coef_ : ndarray of shape (n_targets, n_features)
+    intercept_ : ndarray of shape (n_targets,)
+    classes_ : ndarray of shape (n_classes,)
+    sharpness_ : float
+        Multiple of the predictions whose softmax are the probabilities.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
+
+    See Also
+    --------
+    learn_gamma : The widths alone.
+    RandomBinning, RandomFourier, CGRidgeClassifier : The parts.
+
+    Notes
+    -----
+    Missing numbers become the training median, with a 0/1 column that says where; that of categories is a
+    category. A category that `fit` has not seen matches nothing.
+
+    References
+    ----------
+    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
+
+    A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks and
+    backpropagation-free machine learning models", Science 383, 2024 (recursive feature machines).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from binfeat import KernelMachineClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = KernelMachineClassifier(max_grids=100, random_state=0).fit(X[::2], y[::2])
+    >>> bool(machine.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
 
     def __init__(
         self,
         *,
+        features="auto",
         kernel="auto",
         gamma="learn",
         alpha="auto",
@@ -268,6 +300,7 @@ class KernelMachineClassifier(ClassifierMixin, _KernelMachine):
         random_state=None,
     ):
         super().__init__(
+            features=features,
             kernel=kernel,
             gamma=gamma,
             alpha=alpha,

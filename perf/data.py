@@ -1,17 +1,165 @@
 """The tables that the cases run on."""
 
+import gzip
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import fetch_covtype
+from sklearn.datasets import fetch_covtype, load_svmlight_file
 
 N_NUMERIC = 10
 HAND_WIDTHS = np.array([0.05, 0.3, 0.3, 0.15, 0.2, 0.08, 0.3, 0.3, 0.3, 0.08])
+CPU_ACT_ROWS, CENSUS_ROWS = 6_500, 18_000  # of training, as in the paper's Table 1
+N_SPLITS = 5
+
+_ADULT_COLUMNS = [
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+    "income",
+]
+_KDD_CATEGORIES = (1, 2, 3)  # protocol, service, flag
+_KDD_COLUMNS = 41
 
 
 class MissingDataError(Exception):
     """A table is neither on this machine nor can it be fetched."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows to train on and rows to test with."""
+
+    X: object
+    y: np.ndarray
+    X_test: object
+    y_test: np.ndarray
+
+    def first(self, n_rows):
+        """The same with so many rows of either part at most; None is all."""
+        X, X_test = (part.iloc[:n_rows] if hasattr(part, "iloc") else part[:n_rows] for part in (self.X, self.X_test))
+        return Split(X, self.y[:n_rows], X_test, self.y_test[:n_rows])
+
+
+def seeded_split(X, y, n_train, seed):
+    """Split into `n_train` random rows and the rest."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    train, test = order[:n_train], order[n_train:]
+    return Split(X[train], y[train], X[test], y[test])
+
+
+def _path(name):
+    """Where a file of `BINFEAT_DATA` is."""
+    folder = os.environ.get("BINFEAT_DATA")
+    if folder is None:
+        raise MissingDataError(f"{name} is not bundled; set BINFEAT_DATA to a folder that holds it.")
+    path = Path(folder) / name
+    if not path.is_file():
+        raise MissingDataError(f"BINFEAT_DATA must be a folder that holds {name}; there is no {path}.")
+    return path
+
+
+def _read(name, reader):
+    """What `reader` makes of the path of a file."""
+    path = _path(name)
+    try:
+        return reader(path)
+    except (OSError, EOFError, ValueError) as error:
+        raise MissingDataError(f"{path} cannot be read, get another copy of it. The error was: {error}") from error
+
+
+def _numbers(name):
+    """Inputs, and the last column, of a table of numbers with a header."""
+    table = _read(name, lambda path: np.loadtxt(path, delimiter=",", skiprows=1))
+    return table[:, :-1], table[:, -1]
+
+
+def cpu_act():
+    """Delve's comp-activ, task "cpu": X of shape (8192, 21), and the share of time in user mode, 0 to 99."""
+    return _numbers("cpu_act.csv.gz")
+
+
+def census():
+    """Delve's census-house, prototasks 16H and 8L joined.
+
+    Returns
+    -------
+    X : ndarray of shape (22784, 22)
+        P16p2 and H40p4, which both have, are taken once.
+    y : ndarray of shape (22784,)
+        Median house price.
+    """
+    X, y = _numbers("census_house_16H.csv.gz")
+    more, _ = _numbers("census_house_8L.csv.gz")
+    names = [_header(f"census_house_{task}.csv.gz") for task in ("16H", "8L")]
+    fresh = [j for j, name in enumerate(names[1][:-1]) if name not in names[0]]
+    return np.hstack([X, more[:, fresh]]), y
+
+
+def _header(name):
+    with gzip.open(_path(name), "rt") as lines:
+        return next(lines).strip().split(",")
+
+
+def adult_a9a():
+    """Adult in LIBSVM's binary coding `a9a`, with its official test rows, as CSR of 123 columns; y is 1 or -1."""
+    parts = [
+        _read(f"adult_a9a_{part}.svm.gz", lambda path: load_svmlight_file(str(path), n_features=123))
+        for part in ("train", "test")
+    ]
+    return Split(*parts[0], *parts[1])
+
+
+def adult_table():
+    """Adult as the UCI has it, with its official test rows: frames of 8 categorical columns, some values missing.
+
+    y is whether the income is above 50,000.
+    """
+    parts = [_adult_part("adult_uci.data.gz", 0), _adult_part("adult_uci.test.gz", 1)]
+    return Split(*parts[0], *parts[1])
+
+
+def _adult_part(name, n_skipped):
+    import pandas as pd
+
+    options = {"header": None, "names": _ADULT_COLUMNS, "skipinitialspace": True, "na_values": "?"}
+    table = _read(name, lambda path: pd.read_csv(path, skiprows=n_skipped, **options))
+    income = table.pop("income").str.startswith(">50K").to_numpy(bool)
+    return _with_categories(table, [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]), income
+
+
+def kddcup99():
+    """KDD Cup 1999: the official 10 % file and the official test rows, as frames of 41 columns, 3 categorical.
+
+    y is whether a connection is an attack.
+    """
+    parts = [_kdd_part("kddcup99_10_percent.csv.gz"), _kdd_part("kddcup99_corrected_test.csv.gz")]
+    return Split(*parts[0], *parts[1])
+
+
+def _kdd_part(name):
+    import pandas as pd
+
+    table = _read(name, lambda path: pd.read_csv(path, header=None))
+    attack = (table.pop(_KDD_COLUMNS) != "normal.").to_numpy()
+    names = [f"c{j}" for j in range(_KDD_COLUMNS)]
+    return _with_categories(table.set_axis(names, axis=1), [names[j] for j in _KDD_CATEGORIES]), attack
+
+
+def _with_categories(table, names):
+    return table.astype(dict.fromkeys(names, "category"))
 
 
 def forest_cover():
@@ -24,13 +172,9 @@ def forest_cover():
     y : ndarray of shape (n_rows,)
         Cover type, 1 to 7.
     """
-    folder = os.environ.get("BINFEAT_DATA")
-    if folder is None:
+    if "BINFEAT_DATA" not in os.environ:
         return _fetch_forest_cover()
-    path = Path(folder) / "forest_cover.npz"
-    if not path.is_file():
-        raise MissingDataError(f"BINFEAT_DATA must be a folder that holds forest_cover.npz; there is no {path}.")
-    with np.load(path) as arrays:
+    with _read("forest_cover.npz", np.load) as arrays:
         return arrays["X"], arrays["y"]
 
 

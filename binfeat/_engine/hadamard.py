@@ -93,15 +93,3 @@ def hadamard_row(x):
     for start in range(0, x.shape[0], size):
         _strides_of_chunk(x[start : start + size])
     _strides_from(x, size)
-
-
-@jit
-def hadamard_rows(rows):
-    """Multiply every row by the Hadamard matrix; see `hadamard_row`.
-
-    Parameters
-    ----------
-    rows : (n_rows, n) float32 or float64, C order, overwritten by ``rows @ H``; n a power of two
-    """
-    for i in range(rows.shape[0]):
-        hadamard_row(rows[i])

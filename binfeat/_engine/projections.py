@@ -27,7 +27,7 @@ def project_sparse(values, inputs, row_starts, weights, out):
 
 @jit
 def project_fastfood(X, signs, order, normals, norms, first, second, out):
-    """Multiply rows by ``S H G P H B``, block by block (Le, Sarlos & Smola 2013, equation 8).
+    """Multiply rows by ``S H G P H B``, block by block (Le, Sarlos & Smola 2013).
 
     Parameters
     ----------

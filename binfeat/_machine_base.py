@@ -1,0 +1,191 @@
+"""What the kernel machines share: parameters, the fit from a raw table, predictions, the summary."""
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._columns import Columns
+from binfeat._grids import Grids
+from binfeat._growth import BinFunction, WaveFunction
+from binfeat._held_out import Loss, SquaredErrors, calibrate, splits
+from binfeat._scaling import Quantiles
+from binfeat._training import Training
+from binfeat._validation import check_integer, check_real, check_weights, seed_of
+from binfeat.kernels import binning_kernel
+
+_functions: WeakKeyDictionary = WeakKeyDictionary()  # what predicts, made of the attributes when it is first needed
+
+
+class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
+    """Base of the kernel machines."""
+
+    def __init__(
+        self,
+        *,
+        features="auto",
+        kernel="auto",
+        gamma="learn",
+        alpha="auto",
+        n_grids="auto",
+        scaling="auto",
+        categorical_features="from_dtype",
+        max_grids=400,
+        max_seconds=None,
+        max_bytes=None,
+        cv=None,
+        validation_fraction=0.1,
+        scoring=None,
+        refit=True,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.features = features
+        self.kernel = kernel
+        self.gamma = gamma
+        self.alpha = alpha
+        self.n_grids = n_grids
+        self.scaling = scaling
+        self.categorical_features = categorical_features
+        self.max_grids = max_grids
+        self.max_seconds = max_seconds
+        self.max_bytes = max_bytes
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _fit(self, X, y, Y, sample_weight, groups, finish, labels=None):
+        """Fit to targets Y (n_rows, n_targets) that stand for y."""
+        self._check_parameters()
+        columns, table = Columns.fit(self, X, self.categorical_features)
+        check_consistent_length(table, Y)
+        if len(table) < 2:
+            raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
+        weights = check_weights(sample_weight, len(table))
+        train, held_out = self._split(table, y, groups)
+        if weights is not None and not (weights[train].any() and weights[held_out].any()):
+            raise ValueError("sample_weight is zero for all training rows or for all rows held out.")
+        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
+
+        def judge_of(rows):
+            if self.scoring is not None:
+                return Loss(self, table[rows], y[rows], finish)
+            return SquaredErrors(Y[rows], None if weights is None else weights[rows])
+
+        def going():
+            task = context.subcontext(task_name="step").call_on_fit_task_begin(estimator=self)
+            return not task.call_on_fit_task_end(estimator=self)
+
+        training = Training(
+            self, table, Y, weights, train, held_out, judge_of, columns, seed_of(self.random_state), going
+        )
+        try:
+            training.run()
+        except KeyboardInterrupt:
+            if training.growth is None or not training.curve:
+                raise
+            training.status = "interrupted"
+            self._keep(training, columns)
+            raise
+        if labels is not None:
+            own = None if weights is None else weights[held_out]
+            self.sharpness_ = calibrate(training.held_out_predictions, labels[held_out], own)
+        self._keep(training, columns)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+    def _check_parameters(self):
+        for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",)), ("n_grids", ("auto",))):
+            value = getattr(self, name)
+            if isinstance(value, str) and value not in words:
+                known = " or ".join(repr(word) for word in words)
+                raise ValueError(f"{name} must be {known}, or a number, got {value!r}.")
+        if self.features not in ("auto", "binning", "fourier", "hybrid"):
+            raise ValueError(f"features must be 'auto', 'binning', 'fourier' or 'hybrid', got {self.features!r}.")
+        if self.scaling not in ("auto", "standard", "quantile", None):
+            raise ValueError(f"scaling must be 'auto', 'standard', 'quantile' or None, got {self.scaling!r}.")
+        if self.kernel != "auto":
+            binning_kernel(self.kernel)
+        if self.alpha != "auto":
+            check_real(self.alpha, "alpha", minimum=0.0)
+        if self.n_grids != "auto":
+            check_integer(self.n_grids, "n_grids", 1)
+        check_integer(self.max_grids, "max_grids", 1)
+        if self.max_seconds is not None:
+            check_real(self.max_seconds, "max_seconds", minimum=0.0)
+        if self.max_bytes is not None:
+            check_integer(self.max_bytes, "max_bytes", 1)
+
+    def _split(self, table, y, groups):
+        train, held_out = (np.asarray(rows) for rows in next(iter(splits(self, len(table), y, groups))))
+        if train.size == 0 or held_out.size == 0:
+            raise ValueError("cv gives no rows to train on or none to hold out.")
+        rng = np.random.default_rng(seed_of(self.random_state))
+        return rng.permutation(train), rng.permutation(held_out)
+
+    def _keep(self, training, columns):
+        """Set the attributes, which are arrays, numbers and strings."""
+        function, waves, self.intercept_ = training.growth.learned()
+        self._columns = columns.arrays()
+        self._quantiles = {} if training.quantiles is None else training.quantiles.arrays()
+        self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
+        self._bin_keys, self._bin_starts = function.keys, function.starts
+        self.coef_ = np.hstack([function.coef, waves])
+        self._frequencies = np.empty((0, 0)) if training.waves is None else training.waves.random_weights_
+        self.gamma_, self.alpha_, self.n_grids_ = training.gamma, training.alpha, len(function.grids)
+        self.kernel_ = repr(training.kernel)
+        self.features_ = training.features
+        self.scaling_ = "quantile" if self._quantiles else "standard"
+        self.feature_relevances_ = np.bincount(columns.source, training.relevances, minlength=self.n_features_in_)
+        self.width_errors_, self.width_gammas_ = training.width_errors, training.width_gammas
+        self.learning_curve_ = np.array(training.curve)
+        self.decisions_ = training.decisions.table()
+        self.status_ = training.status
+        _functions.pop(self, None)
+
+    def _scores(self, X):
+        """Predictions of the targets."""
+        parts = _functions.get(self)
+        if parts is None:
+            check_is_fitted(self)
+            grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
+            n_bins = self._bin_keys.size
+            bins = BinFunction(grids, self._bin_keys, self._bin_starts, np.ascontiguousarray(self.coef_[:, :n_bins]))
+            waves = WaveFunction(self._frequencies, self.coef_[:, n_bins:].T) if self._frequencies.size else None
+            quantiles = Quantiles.from_arrays(self._quantiles) if self._quantiles else None
+            parts = _functions[self] = Columns.from_arrays(self._columns), quantiles, bins, waves
+        columns, quantiles, bins, waves = parts
+        table = columns.transform(self, X)
+        if quantiles is not None:
+            table = quantiles.transform(table)
+        scores = self.intercept_ + (bins(table, self.n_jobs) if len(self._scale) else 0.0)
+        return scores if waves is None else scores + waves(table)
+
+    def summary(self):
+        """What was decided in `fit`, in order.
+
+        Returns
+        -------
+        table : str
+            A line for each decision: what, the choice, the held-out error after it (mean squared error of the
+            standardised targets, or minus the `scoring`) and the seconds since the start.
+        """
+        check_is_fitted(self)
+        rows = [("decision", "choice", "held-out error", "seconds")]
+        rows += [(what, choice, f"{error:.4g}", f"{seconds:.1f}") for what, choice, error, seconds in self.decisions_]
+        widths = [max(len(row[k]) for row in rows) for k in range(4)]
+        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.non_deterministic = False
+        return tags

@@ -1,0 +1,484 @@
+"""RandomFourier: estimates, promises, errors, and life inside scikit-learn."""
+
+import multiprocessing
+import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import naive
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from binfeat import RandomFourier, _memory, kernels
+from binfeat._fastfood import Fastfood
+
+KERNELS = [
+    kernels.RBF(),
+    kernels.Matern(0.5),
+    kernels.Matern(2.5),
+    kernels.Laplacian(),
+    kernels.Cauchy(),
+    kernels.Hat(),
+]
+SAMPLERS = [(kernel, sampler) for kernel in KERNELS for sampler in kernel.samplers]
+PHASES = pytest.mark.parametrize("phase", ["pair", "offset"])
+DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def estimates(X, Y, seeds, **parameters):
+    """z(x)'z(y) of each pair of rows for each seed."""
+    both, n = np.vstack([X, Y]), len(X)
+    Z = (RandomFourier(random_state=seed, **parameters).fit_transform(both) for seed in seeds)
+    return np.array([np.sum(z[:n] * z[n:], axis=1) for z in Z])
+
+
+def worst_z(runs, exact):
+    """Largest deviation of the runs' mean in standard errors."""
+    return np.max(np.abs(runs.mean(axis=0) - exact) / (runs.std(axis=0, ddof=1) / np.sqrt(len(runs))))
+
+
+def pairs_of_rows(rng, n=12, d=3):
+    X = rng.normal(size=(n, d))
+    return X, X + rng.normal(size=(n, d)) * np.geomspace(0.05, 2, n)[:, None]
+
+
+@PHASES
+@pytest.mark.parametrize(("kernel", "sampler"), SAMPLERS, ids=[f"{kernel}-{name}" for kernel, name in SAMPLERS])
+def test_unbiased(rng, kernel, sampler, phase):
+    X, Y = pairs_of_rows(rng)
+    gamma = [0.2, 0.0, 0.7]
+    runs = estimates(X, Y, range(200), kernel=kernel, sampler=sampler, phase=phase, gamma=gamma, n_components=60)
+    assert worst_z(runs, np.diag(kernel(X, Y, gamma=gamma))) < 4
+
+
+@PHASES
+def test_unbiased_with_a_callers_law(rng, phase):
+    X, Y = pairs_of_rows(rng)
+    law = kernels.Spectral(lambda n_frequencies, n_inputs, rng: rng.normal(size=(n_frequencies, n_inputs)))
+    runs = estimates(X, Y, range(200), kernel=law, phase=phase, gamma=0.6, n_components=60)
+    assert worst_z(runs, np.diag(kernels.RBF()(X, Y, gamma=0.18))) < 4
+
+
+@PHASES
+def test_a_wrong_width_would_be_noticed(rng, phase):
+    X, Y = pairs_of_rows(rng)
+    runs = estimates(X, Y, range(200), sampler="iid", phase=phase, gamma=0.5, n_components=60)
+    assert worst_z(runs, np.diag(kernels.RBF()(X, Y, gamma=0.6))) > 6
+
+
+def test_hoeffding_and_rate(rng):
+    """Pr(|z'z - k| >= e) <= 2 exp(-D e^2 / 2), and the error falls as D^(-1/2)."""
+    X, Y = pairs_of_rows(rng)
+    exact = np.diag(kernels.RBF()(X, Y, gamma=0.5))
+    sizes, n_runs, errors = np.array([25, 50, 100, 200, 400]), 300, []
+    for n_frequencies in sizes:
+        seeds = range(1000 * n_frequencies, 1000 * n_frequencies + n_runs)
+        runs = estimates(X, Y, seeds, sampler="iid", gamma=0.5, n_components=2 * n_frequencies) - exact
+        for e in (1.0, 2.0, 3.0) / np.sqrt(n_frequencies):
+            bound = 2 * np.exp(-n_frequencies * e**2 / 2)
+            assert (np.mean(np.abs(runs) >= e, axis=0) <= bound + 4 * np.sqrt(bound / n_runs)).all()
+        errors.append(np.sqrt(np.mean(runs**2)))
+    slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+    assert slope == pytest.approx(-0.5, abs=0.05)
+
+
+@DTYPES
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_offset_equals_rbf_sampler(rng, dtype, container):
+    X = container(rng.normal(size=(300, 7)).astype(dtype))
+    theirs = RBFSampler(gamma=0.3, n_components=101, random_state=0).fit(X)
+    ours = RandomFourier(gamma=0.3, n_components=101, phase="offset").fit(X)
+    assert ours.random_weights_.shape == theirs.random_weights_.shape
+    assert ours.random_offset_.shape == theirs.random_offset_.shape
+    ours.random_weights_, ours.random_offset_ = theirs.random_weights_, theirs.random_offset_
+    Z, expected = ours.transform(X), theirs.transform(X)
+    assert Z.dtype == expected.dtype == dtype
+    np.testing.assert_allclose(Z, expected, rtol=0, atol=50 * np.finfo(dtype).eps)
+
+
+def test_pair_is_the_papers_formula(rng):
+    X = rng.normal(size=(40, 5))
+    fourier = RandomFourier(gamma=0.3, n_components=16, random_state=0)
+    Z = fourier.fit_transform(X)
+    projection = X @ fourier.random_weights_
+    np.testing.assert_allclose(Z, np.hstack([np.cos(projection), np.sin(projection)]) / np.sqrt(8), atol=1e-14)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("n_inputs", "n_frequencies"), [(1, 3), (5, 8), (5, 29), (8, 16), (16, 40)])
+def test_fastfood_against_its_matrices(rng, n_inputs, n_frequencies):
+    X = rng.normal(size=(6, n_inputs))
+    fourier = RandomFourier(gamma=0.1, n_components=2 * n_frequencies, sampler="fastfood", random_state=0)
+    Z = fourier.fit_transform(X)
+    parts = fourier.fastfood_signs_, fourier.fastfood_order_, fourier.fastfood_normals_, fourier.fastfood_norms_
+    projection = X @ naive.fastfood_frequencies(*parts).T
+    expected = np.hstack([np.cos(projection), np.sin(projection)]) / np.sqrt(n_frequencies)
+    np.testing.assert_allclose(Z, expected, atol=1e-13)
+
+
+def test_fastfood_has_the_laws_norms_and_even_directions():
+    """In 8 inputs, which need no padding; a coordinate of an even direction follows a beta law."""
+    drawn = [Fastfood.draw(kernels.RBF(), np.ones(8), 8, seed) for seed in range(300)]
+    w = np.array([naive.fastfood_frequencies(*parts.arrays)[3] for parts in drawn])
+    norms = np.linalg.norm(w, axis=1)
+    assert stats.kstest(norms, stats.chi(8).cdf).pvalue > 1e-4
+    assert stats.kstest((w[:, 2] / norms + 1) / 2, stats.beta(3.5, 3.5).cdf).pvalue > 1e-4
+    assert stats.kstest(w.ravel(), stats.norm.cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("sampler", ["iid", "fastfood"])
+def test_first_frequencies_do_not_depend_on_their_number(rng, sampler):
+    X = rng.normal(size=(20, 5))
+    few, many = (
+        RandomFourier(gamma=0.3, n_components=n, sampler=sampler, random_state=0).fit_transform(X) for n in (30, 60)
+    )
+    np.testing.assert_allclose(np.sqrt(2) * many[:, :15], few[:, :15], atol=1e-12)
+
+
+def table(rng, n=700, d=9):
+    X = rng.normal(size=(n, d)).astype(np.float32)
+    X[rng.random((n, d)) < 0.85] = 0
+    return X
+
+
+def features(X, **parameters):
+    return RandomFourier(**{"gamma": 0.3, "n_components": 50, "random_state": 4} | parameters).fit_transform(X)
+
+
+def strided(X):
+    wide = np.zeros((2 * len(X), 2 * X.shape[1]), X.dtype)
+    wide[::2, ::2] = X
+    return wide[::2, ::2]
+
+
+def read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+def read_only_csr(X):
+    X = sparse.csr_array(X)
+    for array in (X.data, X.indices, X.indptr):
+        array.flags.writeable = False
+    return X
+
+
+def with_duplicates(X):
+    """Every entry in two halves, in falling order of inputs."""
+    X = sparse.csr_array(X)
+    backwards = [np.repeat(X.indices[a:b], 2)[::-1] for a, b in zip(X.indptr, X.indptr[1:])]
+    values = [np.repeat(X.data[a:b] / 2, 2)[::-1] for a, b in zip(X.indptr, X.indptr[1:])]
+    return sparse.csr_array((np.concatenate(values), np.concatenate(backwards), 2 * X.indptr), shape=X.shape)
+
+
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "strided": strided,
+    "reversed": lambda X: X[::-1].copy()[::-1],
+    "read-only": read_only,
+    "list": lambda X: X.astype(np.float64).tolist(),
+    "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
+    "csr": sparse.csr_array,
+    "csr matrix": sparse.csr_matrix,
+    "csr read-only": read_only_csr,
+    "csr with duplicates": with_duplicates,
+    "csc": sparse.csc_array,
+    "coo": sparse.coo_array,
+    "int64 indices": lambda X: long_indices(sparse.csr_array(X)),
+}
+
+
+def long_indices(X):
+    return sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+
+
+@DTYPES
+@pytest.mark.parametrize("sampler", ["iid", "fastfood"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_same_features_in_every_layout(rng, layout, sampler, dtype):
+    X = table(rng).astype(dtype)
+    Z = features(LAYOUTS[layout](X), sampler=sampler)
+    assert Z.flags.c_contiguous
+    np.testing.assert_allclose(Z, features(X, sampler=sampler), rtol=0, atol=30 * np.finfo(dtype).eps)
+
+
+@pytest.mark.engine
+@PHASES
+@pytest.mark.parametrize("density", [0.0, 0.1, 0.9])
+def test_csr_of_any_density(rng, density, phase):
+    X = rng.normal(size=(20, 8)) * (rng.random((20, 8)) < density)
+    expected = features(X, phase=phase, n_components=6)
+    np.testing.assert_allclose(features(sparse.csr_array(X), phase=phase, n_components=6), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("sampler", ["orthogonal", "fastfood"])
+def test_a_rows_features_are_its_own(rng, sampler):
+    """Whatever the other rows and their order, but for rounding."""
+    X = rng.normal(size=(60, 7))
+    fourier = RandomFourier(sampler=sampler, n_components=2, random_state=0).fit(X)
+    Z, order = fourier.transform(X), rng.permutation(60)
+    np.testing.assert_allclose(fourier.transform(X[order]), Z[order], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(np.vstack([fourier.transform(x[None]) for x in X]), Z, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("sampler", ["iid", "orthogonal", "qmc", "fastfood"])
+@pytest.mark.parametrize("shape", [(1, 4), (5, 1), (1, 1)])
+def test_one_row_or_one_input(rng, sampler, shape):
+    before = vars(RandomFourier(sampler=sampler, n_components=2))
+    fourier = RandomFourier(sampler=sampler, n_components=2).fit(rng.normal(size=shape))
+    assert fourier.transform(rng.normal(size=shape)).shape == (shape[0], 2)
+    public = {name for name in vars(fourier) if not name.endswith("_") and not name.startswith("_")}
+    assert public == set(before)
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
+        fourier.transform(np.ones(shape[1]))
+
+
+def test_scale_in_every_layout(rng):
+    X = table(rng)
+    expected = RandomFourier().fit(X).gamma_
+    assert expected == pytest.approx(1 / (9 * X.astype(np.float64).var()), rel=1e-6)
+    for layout in LAYOUTS.values():
+        np.testing.assert_array_equal(RandomFourier().fit(layout(X)).gamma_, expected)
+    assert RandomFourier(kernel="laplacian").fit(X).gamma_ == pytest.approx(1 / (9 * X.std(dtype=np.float64)), rel=1e-6)
+    assert RandomFourier().fit(np.ones((5, 2))).gamma_ == pytest.approx(1.0)
+
+
+def test_types(rng):
+    X = rng.normal(size=(30, 4))
+    for fitted_on in (np.float32, np.float64):
+        fourier = RandomFourier(gamma=0.3, phase="offset", random_state=0).fit(X.astype(fitted_on))
+        assert fourier.random_weights_.dtype == fourier.random_offset_.dtype == fitted_on
+        for given, expected in ((np.float32, np.float32), (np.float64, np.float64), (np.float16, np.float64)):
+            assert fourier.transform(X.astype(given)).dtype == expected
+    assert features(np.arange(8).reshape(4, 2)).dtype == np.float64
+
+
+@pytest.mark.parametrize("sampler", ["orthogonal", "fastfood"])
+@PHASES
+def test_float32_is_near_float64(rng, sampler, phase):
+    X = rng.normal(size=(100, 20)).astype(np.float32)
+    Z, exact = (features(x, sampler=sampler, phase=phase) for x in (X, X.astype(np.float64)))
+    np.testing.assert_allclose(Z, exact, rtol=0, atol=2e-6)
+
+
+@DTYPES
+@PHASES
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("sampler", ["iid", "fastfood"])
+def test_same_features_for_any_number_of_threads(rng, threads, sampler, container, phase, dtype):
+    """Bit for bit where no product of BLAS is involved, whose threads may round otherwise."""
+    X = container(table(rng, 3000).astype(dtype))
+    parameters = {"sampler": sampler, "phase": phase, "n_components": 600}
+    expected = features(X, n_jobs=1, **parameters)
+    by_blas = sampler == "iid" and container is np.asarray
+    for n_jobs in (None, 2, -1):
+        Z = features(X, n_jobs=n_jobs, **parameters)
+        np.testing.assert_allclose(Z, expected, rtol=0, atol=30 * np.finfo(dtype).eps if by_blas else 0)
+
+
+def test_many_python_threads(rng, threads):
+    X = rng.normal(size=(3000, 9))
+    fourier = RandomFourier(n_components=400, random_state=0).fit(X)
+    expected = fourier.transform(X)
+    with ThreadPoolExecutor(8) as pool:
+        for Z in pool.map(fourier.transform, [X] * 40):
+            np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-14)
+
+
+def transform_in_child(fourier, X, queue):
+    queue.put(fourier.transform(X))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_forked_child(rng, threads):
+    X = rng.normal(size=(2000, 9))
+    fourier = RandomFourier(n_components=400, random_state=0).fit(X)
+    expected = fourier.transform(X)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=transform_in_child, args=(fourier, X, queue))
+    child.start()
+    np.testing.assert_allclose(queue.get(timeout=120), expected, rtol=0, atol=1e-14)
+    child.join(timeout=60)
+    assert child.exitcode == 0
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("sampler", ["iid", "fastfood"])
+def test_small_blocks_of_rows_change_nothing(rng, threads, monkeypatch, sampler):
+    X = table(rng, 23)
+    expected = features(X, sampler=sampler, n_components=6)
+    monkeypatch.setattr("binfeat.fourier._SCRATCH_BYTES", 1)
+    monkeypatch.setattr("binfeat.fourier._FEWEST_ROWS", 5)
+    for container in (np.asarray, sparse.csr_array):
+        Z = features(container(X), sampler=sampler, n_components=6)
+        np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("sampler", ["iid", "orthogonal", "qmc", "fastfood"])
+def test_seeds(rng, sampler):
+    X = rng.normal(size=(5, 3))
+    np.testing.assert_array_equal(features(X, sampler=sampler), features(X, sampler=sampler))
+    assert not np.isclose(features(X, sampler=sampler), features(X, sampler=sampler, random_state=5)).all()
+    unseeded = [features(X, sampler=sampler, random_state=None) for _ in range(2)]
+    assert not np.array_equal(*unseeded)
+    states = [features(X, sampler=sampler, random_state=np.random.RandomState(3)) for _ in range(2)]
+    np.testing.assert_array_equal(*states)
+
+
+def test_shifts_are_uniform_and_independent_of_frequencies():
+    fourier = RandomFourier(gamma=1.0, n_components=4000, phase="offset", sampler="iid", random_state=0).fit([[0.0]])
+    assert stats.kstest(fourier.random_offset_, stats.uniform(0, 2 * np.pi).cdf).pvalue > 1e-4
+    assert abs(np.corrcoef(fourier.random_offset_, fourier.random_weights_[0])[0, 1]) < 4 / np.sqrt(4000)
+
+
+def test_auto():
+    for kernel, expected in (("rbf", "orthogonal"), (kernels.Matern(1.5), "orthogonal"), ("laplacian", "iid")):
+        assert RandomFourier(kernel=kernel).fit(X).sampler_ == expected
+
+
+def test_heavy_tails(rng):
+    """Frequencies beyond the trig kernel's reach, and inputs of all sizes."""
+    X = rng.normal(size=(50, 5)) * 10.0 ** np.arange(5)
+    Z = features(X, kernel="laplacian", gamma=1.0, n_components=2000)
+    np.testing.assert_allclose(np.sum(Z**2, axis=1), 1, rtol=1e-12)
+
+
+def test_attributes_hold_arrays_numbers_and_strings_only():
+    for sampler, phase in (("qmc", "offset"), ("fastfood", "pair")):
+        fourier = RandomFourier(sampler=sampler, phase=phase).fit(X)
+        fitted = {k: v for k, v in vars(fourier).items() if k not in fourier.get_params()}
+        assert all(isinstance(v, np.ndarray | np.generic | int | float | str) for v in fitted.values())
+
+
+def test_each_fit_starts_anew():
+    fourier = RandomFourier(sampler="fastfood", phase="offset").fit(X)
+    fourier.set_params(sampler="iid", phase="pair", n_components=10).fit(X)
+    assert not any(name.startswith("fastfood") or name == "random_offset_" for name in vars(fourier))
+    fourier.set_params(sampler="fastfood").fit(X)
+    assert not hasattr(fourier, "random_weights_")
+
+
+def test_parameters_changed_after_fit_wait_for_the_next():
+    fourier = RandomFourier(n_components=8, random_state=0).fit(X)
+    expected = fourier.transform(X)
+    fourier.set_params(n_components=3, phase="offset", sampler="fastfood", gamma=2.0, kernel="hat")
+    np.testing.assert_array_equal(fourier.transform(X), expected)
+    assert len(fourier.get_feature_names_out()) == 8
+
+
+def test_pickle_and_clone(rng):
+    for sampler in ("orthogonal", "fastfood"):
+        fourier = RandomFourier(sampler=sampler, random_state=0).fit(X)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(fourier)).transform(X), fourier.transform(X))
+        np.testing.assert_array_equal(clone(fourier).fit(X).transform(X), fourier.transform(X))
+
+
+def test_names_and_pandas(rng):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [0.0, 1.0], "b": [2.0, 3.0]})
+    out = RandomFourier(n_components=4).set_output(transform="pandas").fit_transform(frame)
+    assert list(out.columns) == [f"randomfourier{i}" for i in range(4)]
+
+
+def test_trains_linear_machines():
+    X, y = load_digits(return_X_y=True)
+    pipeline = make_pipeline(RandomFourier(n_components=300, random_state=0), LinearSVC())
+    search = GridSearchCV(pipeline, {"randomfourier__gamma": [1e-4, 1e-3]}, cv=2).fit(X[:900], y[:900])
+    assert search.score(X[900:], y[900:]) > 0.9
+
+
+def test_a_full_kernel_matrix(rng):
+    X = rng.normal(size=(60, 6))
+    Z = features(X, gamma=0.2, n_components=20_000)
+    np.testing.assert_allclose(Z @ Z.T, rbf_kernel(X, gamma=0.2), atol=0.05)
+
+
+X = np.arange(12.0).reshape(6, 2)
+BAD_PARAMETERS = [
+    ({"n_components": 7}, ValueError, r"n_components must be even with phase='pair'.*got 7. Use 8, or phase='offset'"),
+    ({"n_components": 0}, ValueError, "n_components must be at least 1, got 0"),
+    ({"n_components": 2.5}, TypeError, "n_components must be an integer"),
+    ({"phase": "sine"}, ValueError, "phase must be 'pair' or 'offset', got 'sine'"),
+    ({"phase": None}, ValueError, "phase must be 'pair' or 'offset'"),
+    ({"gamma": -1.0}, ValueError, "gamma must be finite and non-negative"),
+    ({"gamma": [1.0, 2.0, 3.0]}, ValueError, "gamma must be a number or have one value per input, 2 of them"),
+    ({"gamma": 0.0}, ValueError, "gamma is 0 for every input"),
+    ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'auto'"),
+    ({"n_jobs": 0}, ValueError, "n_jobs must be None"),
+    ({"kernel": "gauss"}, ValueError, "kernel must be 'rbf', 'laplacian'"),
+    ({"kernel": kernels.GammaPitch(8)}, ValueError, "has no spectral law here.*Use RandomBinning"),
+    ({"sampler": "sobol"}, ValueError, "sampler must be 'auto', 'iid', 'orthogonal', 'qmc', 'fastfood'; got 'sobol'"),
+    ({"kernel": "laplacian", "sampler": "orthogonal"}, ValueError, "biased.*This kernel takes sampler='auto', 'iid'"),
+    ({"kernel": "cauchy", "sampler": "fastfood"}, ValueError, "biased.*this sampler takes kernels.RBF, kernels.Matern"),
+    ({"random_state": "seed"}, ValueError, "cannot be used to seed"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "error", "message"), BAD_PARAMETERS)
+def test_bad_parameters(parameters, error, message):
+    with pytest.raises(error, match=message):
+        RandomFourier(**parameters).fit(X)
+
+
+def test_qmc_beyond_sobols_dimension():
+    with pytest.raises(ValueError, match=r"Sobol points have at most 21201. Use one of sampler='iid', 'orthogonal'"):
+        RandomFourier(sampler="qmc").fit(np.ones((2, 21_202)))
+
+
+BAD_TABLES = [
+    (np.array([[1.0, np.inf]]), ValueError, "infinity"),
+    (np.array([[1.0, np.nan]]), ValueError, "NaN"),
+    (sparse.csr_array([[1.0, np.inf]]), ValueError, "infinity"),
+    (sparse.csr_array([[1.0, np.nan]]), ValueError, "NaN"),
+    (np.array([["a", "b"]]), ValueError, "could not convert|dtype='numeric'"),
+    (np.array([[1j, 2]]), ValueError, "Complex data not supported"),
+    (np.empty((0, 2)), ValueError, "0 sample"),
+    (np.zeros(2), ValueError, "1D array"),
+]
+
+
+@pytest.mark.parametrize(("table", "error", "message"), BAD_TABLES)
+def test_bad_tables(table, error, message):
+    with pytest.raises(error, match=message):
+        RandomFourier().fit(table)
+    with pytest.raises(error, match=message):
+        RandomFourier().fit(X).transform(table)
+
+
+def test_wrong_number_of_inputs():
+    with pytest.raises(ValueError, match="X has 3 features, but RandomFourier is expecting 2 features"):
+        RandomFourier().fit(X).transform(np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("sampler", ["iid", "fastfood"])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@PHASES
+def test_overflow_is_refused(threads, sampler, container, phase):
+    fourier = RandomFourier(gamma=[1.0, 10.0], sampler=sampler, phase=phase).fit(X.astype(np.float32))
+    huge = container(np.array([[3e38, -3e38], [0.0, 1.0]], np.float32))
+    with pytest.raises(ValueError, match=r"products with the frequencies overflow float32\. Scale X or lower gamma"):
+        fourier.transform(huge)
+    assert np.isfinite(fourier.transform(huge.astype(np.float64))).all()
+
+
+def test_memory_is_estimated_first(monkeypatch):
+    for sampler in ("iid", "fastfood"):
+        with pytest.raises(MemoryError, match=r"drawing 500000000000 frequencies of 2 inputs needs about [\d,]+ bytes"):
+            RandomFourier(n_components=10**12, sampler=sampler).fit(X)
+    fourier = RandomFourier(n_components=100).fit(X)
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 2000)
+    with pytest.raises(
+        MemoryError, match=r"making 100 features of 6 rows needs about .* this machine has 2,000\. Use fewer"
+    ):
+        fourier.transform(X)
