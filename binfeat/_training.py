@@ -139,7 +139,7 @@ class Training:
 
     def _learn_widths(self, kernel):
         search = self._search(self._X, kernel, _ROUNDS)
-        if self._machine.scaling == "auto":
+        if self._machine.scaling == "auto" and self.budget.allows(self.budget.used, _SEARCH_SHARE):
             search = self._try_quantiles(search, kernel)
         search = self._late_rounds(search, kernel)
         if self._machine.kernel == "auto":
@@ -182,8 +182,7 @@ class Training:
 
     def _try_quantiles(self, search, kernel):
         """A few rounds on ranks, and more of them where these do better than all rounds before."""
-        rows = np.concatenate([self._train[:_SAMPLE_ROWS], self._held_out[:_SAMPLE_OUT]])
-        quantiles = Quantiles.fit(self._X[rows], self._categorical)
+        quantiles = Quantiles.fit(self._X[self._train], self._categorical)
         ranks = self._search(quantiles.transform(self._X), kernel, _TRIAL_ROUNDS)
         better = surely_less(ranks.best.errors, search.best.errors)
         self.decisions.note("scaling", "quantile" if better else "standard", min(ranks.best.error, search.best.error))
