@@ -1,0 +1,87 @@
+"""Linear functions of binning features, row by row, and their differences along each input, against slow twins."""
+
+import numpy as np
+import pytest
+
+from binfeat._bins import Bins, BinTables, count_bins
+from binfeat._engine.differences import differences
+from binfeat._engine.evaluate import evaluate
+from binfeat._grids import Grids
+from binfeat.kernels import Laplacian
+from tests import naive
+
+pytestmark = pytest.mark.engine
+
+GAMMA = np.array([0.6, 0.0, 0.4, 0.5])
+N_GRIDS, SEED, CATEGORICAL = 7, 3, {3}
+
+
+def table(rng, n_rows):
+    X = rng.normal(scale=2, size=(n_rows, 4))
+    X[:, 3] = rng.integers(3, size=n_rows)
+    X[::4, 0] = np.nan
+    X[1::5, 2] = 0.0
+    return X
+
+
+@pytest.fixture
+def learned(rng):
+    """Tables of the bins of some rows, weights for them, and the same weights by grid and cells."""
+    X = table(rng, 25)
+    grids = Grids.draw(Laplacian(), GAMMA, N_GRIDS, SEED, np.isin(np.arange(4), list(CATEGORICAL)))
+    codes = np.empty((N_GRIDS, len(X)), np.uint32)
+    bins = count_bins(grids, X, Bins.none(N_GRIDS), codes)
+    weights = rng.normal(size=(2, bins.keys.size))
+    known = {}
+    for p, rows in enumerate(naive.cells(X, "laplacian", GAMMA, N_GRIDS, SEED, CATEGORICAL)):
+        for cells, code in zip(rows, codes[p], strict=True):
+            known[p, cells] = weights[:, bins.starts[p] + code]
+    return (*grids.arrays, *BinTables(bins.keys, bins.starts).arrays, weights), known
+
+
+def value(known, row):
+    """Sum over grids of the weights of the row's bins; nothing for bins that are not known."""
+    total = np.zeros(2)
+    for p, (cells,) in enumerate(naive.cells([row], "laplacian", GAMMA, N_GRIDS, SEED, CATEGORICAL)):
+        total += known.get((p, cells), 0.0)
+    return total
+
+
+def test_evaluate(rng, learned):
+    arguments, known = learned
+    X = table(rng, 12)  # most of its rows have bins of their own
+    expected = np.array([value(known, row) for row in X])
+    assert np.count_nonzero(expected[:, 0]) > 3
+    out = np.full((12, 2), np.nan)
+    evaluate(X, *arguments, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-13, atol=1e-13)
+
+
+def test_evaluate_a_row_that_shares_no_bin(learned):
+    arguments, known = learned
+    X = np.full((1, 4), 1e6)
+    assert not value(known, X[0]).any()
+    out = np.full((1, 2), np.nan)
+    evaluate(X, *arguments, out)
+    np.testing.assert_array_equal(out, 0.0)
+
+
+@pytest.mark.parametrize("n_blocks", [1, 3, 9])
+def test_differences(rng, learned, n_blocks):
+    arguments, known = learned
+    X = table(rng, 8)
+    step = np.array([1.0, 1.0, 1e-3, 0.0])  # the third seldom leaves its cell
+    low, high = X - step, X + step
+    low[:, 3], high[:, 3] = X[:, 3], np.roll(X[:, 3], 1)
+    low[0, 0], high[0, 0] = X[1, 0], np.nan  # into and out of missing
+    expected = np.zeros((8, 4, 2))
+    for i, j in np.ndindex(8, 4):
+        ends = np.stack([X[i], X[i]])
+        ends[:, j] = low[i, j], high[i, j]
+        expected[i, j] = value(known, ends[1]) - value(known, ends[0])
+    assert np.count_nonzero(expected[:, [0, 3]]) > 10
+    assert not expected[:, 1].any()
+    for n_jobs in (1, 2):
+        out = np.full((8, 4, 2), np.nan)
+        differences(X, low, high, *arguments, n_blocks, out, n_jobs=n_jobs)
+        np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
