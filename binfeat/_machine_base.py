@@ -152,7 +152,7 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         """Predictions of the targets."""
         parts = _functions.get(self)
         if parts is None:
-            check_is_fitted(self)
+            check_is_fitted(self, "coef_")
             grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
             n_bins = self._bin_keys.size
             bins = BinFunction(grids, self._bin_keys, self._bin_starts, np.ascontiguousarray(self.coef_[:, :n_bins]))
@@ -175,7 +175,7 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             A line for each decision: what, the choice, the held-out error after it (mean squared error of the
             standardised targets, or minus the `scoring`) and the seconds since the start.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         rows = [("decision", "choice", "held-out error", "seconds")]
         rows += [(what, choice, f"{error:.4g}", f"{seconds:.1f}") for what, choice, error, seconds in self.decisions_]
         widths = [max(len(row[k]) for row in rows) for k in range(4)]
