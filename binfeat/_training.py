@@ -186,7 +186,7 @@ class Training:
         quantiles = Quantiles.fit(self._X[rows], self._categorical)
         ranks = self._search(quantiles.transform(self._X), kernel, _TRIAL_ROUNDS)
         better = surely_less(ranks.best.errors, search.best.errors)
-        self.decisions.note("scaling", "quantile" if better else "standard", min(ranks.best.error, search.best.error))
+        self.decisions.note("scaling", "quantile" if better else "standard", (ranks if better else search).best.error)
         if not better:
             return search
         self._take_quantiles()
