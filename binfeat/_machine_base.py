@@ -109,11 +109,11 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"features must be 'auto', 'binning', 'fourier' or 'hybrid', got {self.features!r}.")
         if self.scaling not in ("auto", "standard", "quantile", None):
             raise ValueError(f"scaling must be 'auto', 'standard', 'quantile' or None, got {self.scaling!r}.")
-        if self.kernel != "auto":
+        if not (isinstance(self.kernel, str) and self.kernel == "auto"):
             binning_kernel(self.kernel)
-        if self.alpha != "auto":
+        if not isinstance(self.alpha, str):
             check_real(self.alpha, "alpha", minimum=0.0)
-        if self.n_grids != "auto":
+        if not isinstance(self.n_grids, str):
             check_integer(self.n_grids, "n_grids", 1)
         check_integer(self.max_grids, "max_grids", 1)
         if self.max_seconds is not None:
