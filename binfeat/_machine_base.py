@@ -122,7 +122,8 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             check_integer(self.max_bytes, "max_bytes", 1)
 
     def _split(self, table, y, groups):
-        train, held_out = (np.asarray(rows) for rows in next(iter(splits(self, len(table), y, groups))))
+        # Taking from all rows turns a mask into row numbers, and refuses what is none.
+        train, held_out = (np.arange(len(table))[rows] for rows in next(iter(splits(self, len(table), y, groups))))
         if train.size == 0 or held_out.size == 0:
             raise ValueError("cv gives no rows to train on or none to hold out.")
         rng = np.random.default_rng(seed_of(self.random_state))
