@@ -85,18 +85,24 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         training = Training(
             self, table, Y, weights, train, held_out, judge_of, columns, seed_of(self.random_state), going
         )
+
+        def keep():
+            if labels is not None:
+                own = None if weights is None else weights[held_out]
+                self.sharpness_ = calibrate(training.held_out_predictions, labels[held_out], own)
+            self._keep(training, columns)
+
         try:
             training.run()
         except KeyboardInterrupt:
             if training.growth is None or not training.curve:
                 raise
+            if training.held_out_predictions is None:
+                training.held_out_predictions = training.growth.held_out()
             training.status = "interrupted"
-            self._keep(training, columns)
+            keep()
             raise
-        if labels is not None:
-            own = None if weights is None else weights[held_out]
-            self.sharpness_ = calibrate(training.held_out_predictions, labels[held_out], own)
-        self._keep(training, columns)
+        keep()
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     def _check_parameters(self):
