@@ -47,17 +47,23 @@ class Split:
     X_test: object
     y_test: np.ndarray
 
-    def first(self, n_rows):
-        """The same with so many rows of either part at most; None is all."""
-        X, X_test = (part.iloc[:n_rows] if hasattr(part, "iloc") else part[:n_rows] for part in (self.X, self.X_test))
-        return Split(X, self.y[:n_rows], X_test, self.y_test[:n_rows])
+    def quick(self, n_rows):
+        """So many random training rows, and as many others in place of the test rows; None leaves all as it is."""
+        if n_rows is None:
+            return self
+        split = seeded_split(self.X, self.y, n_rows, 0)
+        return Split(split.X, split.y, _rows(split.X_test, slice(n_rows)), split.y_test[:n_rows])
 
 
 def seeded_split(X, y, n_train, seed):
     """Split into `n_train` random rows and the rest."""
     order = np.random.default_rng(seed).permutation(len(y))
     train, test = order[:n_train], order[n_train:]
-    return Split(X[train], y[train], X[test], y[test])
+    return Split(_rows(X, train), y[train], _rows(X, test), y[test])
+
+
+def _rows(X, rows):
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _path(name):

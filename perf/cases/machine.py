@@ -1,0 +1,63 @@
+"""KernelMachineClassifier on Forest Cover: error in LightGBM's own time, and without a limit; 7 classes."""
+
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from binfeat import KernelMachineClassifier
+from perf.data import Split, forest_cover
+from perf.peers import lightgbm, skipped, trial
+from perf.record import Row
+
+QUICK_ROWS = 10_000
+WARM_UP_ROWS = 2_000
+CURVE = ((500, 255, 0.1, 2.3), (1500, 255, 0.15, 2.1), (1000, 1023, 0.1, 2.0))  # trees, leaves, rate, our reach
+QUICK_CURVE = ((50, 31, 0.1, 2.3),)
+
+
+def run(quick):
+    split = _forest_cover(QUICK_ROWS if quick else None)
+    two = Split(split.X, split.y == 2, split.X_test, split.y_test == 2)
+    trial(KernelMachineClassifier(max_seconds=2, random_state=0), two.quick(WARM_UP_ROWS))
+    return [*_against_time(two, quick), *_without_limit(two), *_seven_classes(split, quick)]
+
+
+def _forest_cover(n_rows):
+    """The first 90 % of the rows to train on, the last 10 % to test with."""
+    X, y = (part[:n_rows] for part in forest_cover())
+    n = int(0.9 * len(X))
+    return Split(X[:n], y[:n], X[n:], y[n:])
+
+
+def _against_time(split, quick):
+    """Every point of LightGBM's curve of error against time, and ours in the same time."""
+    for n_trees, n_leaves, rate, reach in QUICK_CURVE if quick else CURVE:
+        name = f"LightGBM {n_trees} x {n_leaves}"
+        peer = lightgbm(n_trees, n_leaves, rate)
+        if peer is None:
+            yield skipped(name)
+            continue
+        theirs = trial(peer, split)
+        ours = trial(KernelMachineClassifier(max_seconds=theirs.seconds, random_state=0), split)
+        yield Row(f"error in the time of {name}", ours.error, reach=("<=", reach), unit="%")
+        yield Row(f"error in the time of {name}, beside its own", ours.error, theirs.error, unit="%")
+        yield Row(f"fit in the time of {name}", ours.seconds, theirs.seconds, ("<=", 1))
+
+
+def _without_limit(split):
+    boosting = HistGradientBoostingClassifier(max_iter=500, max_leaf_nodes=255, early_stopping=False, random_state=0)
+    ours, theirs = (trial(machine, split) for machine in (KernelMachineClassifier(random_state=0), boosting))
+    yield Row("defaults, error / HistGradientBoosting 500 x 255", ours.error, theirs.error, unit="%")
+    yield Row("defaults, fit / HistGradientBoosting 500 x 255", ours.seconds, theirs.seconds)
+    yield Row("defaults, grids", ours.machine.n_grids_, unit="")
+
+
+def _seven_classes(split, quick):
+    ours = trial(KernelMachineClassifier(random_state=0), split)
+    yield Row("7 classes, error", ours.error, reach=("<=", 4.0), unit="%")
+    name = "LightGBM 20 x 31" if quick else "LightGBM 200 x 255"
+    peer = lightgbm(20, 31) if quick else lightgbm(200, 255)
+    if peer is None:
+        yield skipped(name)
+        return
+    theirs = trial(peer, split)
+    yield Row(f"7 classes, error / {name}", ours.error, theirs.error, unit="%")
+    yield Row(f"7 classes, fit / {name}", ours.seconds, theirs.seconds)

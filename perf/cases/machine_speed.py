@@ -1,0 +1,68 @@
+"""KernelMachineClassifier: growth of the fit with rows, prediction of one row and of batches."""
+
+from functools import partial
+
+import numpy as np
+
+from binfeat import KernelMachineClassifier
+from perf.data import forest_cover
+from perf.measure import Times, interleave, stopwatch
+from perf.record import Row
+
+GRIDS = 50
+ROWS = (10_000, 30_000, 100_000, 200_000, 400_000)
+QUICK_ROWS = (2_000, 5_000, 10_000)
+PREDICTION_GRIDS, PREDICTION_ROWS = 200, 100_000
+ONE_ROW_CALLS = 1_000
+
+
+def run(quick):
+    X, labels = forest_cover()
+    X, y = X.astype(np.float64), labels == 2
+    sizes = QUICK_ROWS if quick else ROWS
+    learned = KernelMachineClassifier(n_grids=GRIDS, scaling="standard", random_state=0)
+    learned.fit(X[: sizes[1]], y[: sizes[1]])
+    return [*_growth(learned, X, y, sizes), *_given_widths(learned, X, y, sizes), *_prediction(X, y, quick)]
+
+
+def _growth(machine, X, y, sizes):
+    """The whole fit, widths learned: their search has a sample of its own size."""
+    yield from _times_of_sizes("fit", machine, X, y, sizes, 1)
+
+
+def _given_widths(learned, X, y, sizes):
+    """The same widths and penalty for every size: hashing, look-up and solver alone."""
+    given = {"gamma": learned.gamma_, "alpha": learned.alpha_, "refit": False}
+    machine = KernelMachineClassifier(**{**learned.get_params(), **given})
+    yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, 3)
+
+
+def _times_of_sizes(what, machine, X, y, sizes, repeats):
+    calls = {n: stopwatch(partial(machine.fit, X[:n], y[:n])) for n in sizes}
+    times = interleave(calls, repeats)
+    seconds = np.array([times[n].best for n in sizes])
+    exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    few, many = sizes[0], sizes[-1]
+    for n in sizes:
+        yield Row(f"{what}, {n:,} rows, {GRIDS} grids", times[n])
+    yield Row(f"{what}, exponent of its time in the rows", float(exponent), unit="")
+    linear = Times(tuple(many / few * own for own in times[few].seconds))
+    yield Row(f"{what}, {many:,} rows / {many / few:g} times {few:,}", times[many], linear, ("<=", 1.2))
+
+
+def _prediction(X, y, quick):
+    n_train = QUICK_ROWS[-1] if quick else PREDICTION_ROWS
+    machine = KernelMachineClassifier(n_grids=PREDICTION_GRIDS, scaling="standard", random_state=0)
+    machine.fit(X[:n_train], y[:n_train])
+    one, many = X[-1:], X[-n_train:]
+    calls = {"one": partial(_repeat, machine.predict, one), "many": partial(machine.predict, many)}
+    times = interleave({name: stopwatch(call) for name, call in calls.items()}, 3 if quick else 7)
+    row_grids = len(many) * PREDICTION_GRIDS / times["many"].best / 1e6
+    microseconds = Times(tuple(1e6 / ONE_ROW_CALLS * own for own in times["one"].seconds))
+    yield Row(f"predict of one row, {PREDICTION_GRIDS} grids", microseconds, reach=("<=", 100), unit="us")
+    yield Row(f"predict, row-grids a second at {PREDICTION_GRIDS} grids", row_grids, reach=(">=", 20), unit="M")
+
+
+def _repeat(predict, row):
+    for _ in range(ONE_ROW_CALLS):
+        predict(row)
