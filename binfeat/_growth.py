@@ -120,16 +120,18 @@ class Growth:
 
     def grow(self, n_grids):
         """Add grids until there are so many. The function so far is spread over all of them."""
-        before, self.grids = self.n_grids, self._draw(n_grids)
-        fresh = self.grids[before:]
+        before, grids = self.n_grids, self._draw(n_grids)
+        fresh = grids[before:]
         codes = np.empty((n_grids - before, len(self._X)), np.uint32)
         bins = count_bins(fresh, self._X, Bins.none(len(fresh)), codes, self._n_jobs)
         found = find_codes(BinTables(bins.keys, bins.starts, self._n_jobs), fresh, self._X_out, self._n_jobs)
-        self._codes, self._codes_out = np.concatenate([self._codes, codes]), np.concatenate([self._codes_out, found])
-        self._bins = Bins.join([self._bins, bins])
         old, waves = self._split_coef()
         new = np.zeros((bins.keys.size, old.shape[1]))
-        self._coef = np.concatenate([old * np.sqrt(before / n_grids), new, waves])
+        coef = np.concatenate([old * np.sqrt(before / n_grids), new, waves])
+        codes, codes_out = np.concatenate([self._codes, codes]), np.concatenate([self._codes_out, found])
+        bins = Bins.join([self._bins, bins])
+        # All at once, so that Ctrl-C in what is slow leaves the last function whole.
+        self.grids, self._bins, self._coef, self._codes, self._codes_out = grids, bins, coef, codes, codes_out
 
     def add_held_out_rows(self, Y, weights):
         """Take the held-out rows in: their new bins follow those known in each grid."""

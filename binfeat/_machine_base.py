@@ -85,18 +85,24 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         training = Training(
             self, table, Y, weights, train, held_out, judge_of, columns, seed_of(self.random_state), going
         )
+
+        def keep():
+            if labels is not None:
+                own = None if weights is None else weights[held_out]
+                self.sharpness_ = calibrate(training.held_out_predictions, labels[held_out], own)
+            self._keep(training, columns)
+
         try:
             training.run()
         except KeyboardInterrupt:
             if training.growth is None or not training.curve:
                 raise
+            if training.held_out_predictions is None:
+                training.held_out_predictions = training.growth.held_out()
             training.status = "interrupted"
-            self._keep(training, columns)
+            keep()
             raise
-        if labels is not None:
-            own = None if weights is None else weights[held_out]
-            self.sharpness_ = calibrate(training.held_out_predictions, labels[held_out], own)
-        self._keep(training, columns)
+        keep()
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     def _check_parameters(self):
@@ -109,11 +115,11 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"features must be 'auto', 'binning', 'fourier' or 'hybrid', got {self.features!r}.")
         if self.scaling not in ("auto", "standard", "quantile", None):
             raise ValueError(f"scaling must be 'auto', 'standard', 'quantile' or None, got {self.scaling!r}.")
-        if self.kernel != "auto":
+        if not (isinstance(self.kernel, str) and self.kernel == "auto"):
             binning_kernel(self.kernel)
-        if self.alpha != "auto":
+        if not isinstance(self.alpha, str):
             check_real(self.alpha, "alpha", minimum=0.0)
-        if self.n_grids != "auto":
+        if not isinstance(self.n_grids, str):
             check_integer(self.n_grids, "n_grids", 1)
         check_integer(self.max_grids, "max_grids", 1)
         if self.max_seconds is not None:
@@ -122,7 +128,8 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             check_integer(self.max_bytes, "max_bytes", 1)
 
     def _split(self, table, y, groups):
-        train, held_out = (np.asarray(rows) for rows in next(iter(splits(self, len(table), y, groups))))
+        # Taking from all rows turns a mask into row numbers, and refuses what is none.
+        train, held_out = (np.arange(len(table))[rows] for rows in next(iter(splits(self, len(table), y, groups))))
         if train.size == 0 or held_out.size == 0:
             raise ValueError("cv gives no rows to train on or none to hold out.")
         rng = np.random.default_rng(seed_of(self.random_state))
@@ -152,7 +159,7 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         """Predictions of the targets."""
         parts = _functions.get(self)
         if parts is None:
-            check_is_fitted(self)
+            check_is_fitted(self, "coef_")
             grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
             n_bins = self._bin_keys.size
             bins = BinFunction(grids, self._bin_keys, self._bin_starts, np.ascontiguousarray(self.coef_[:, :n_bins]))
@@ -175,7 +182,7 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             A line for each decision: what, the choice, the held-out error after it (mean squared error of the
             standardised targets, or minus the `scoring`) and the seconds since the start.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         rows = [("decision", "choice", "held-out error", "seconds")]
         rows += [(what, choice, f"{error:.4g}", f"{seconds:.1f}") for what, choice, error, seconds in self.decisions_]
         widths = [max(len(row[k]) for row in rows) for k in range(4)]

@@ -185,7 +185,7 @@ class Training:
         quantiles = Quantiles.fit(self._X[self._train], self._categorical)
         ranks = self._search(quantiles.transform(self._X), kernel, _TRIAL_ROUNDS)
         better = surely_less(ranks.best.errors, search.best.errors)
-        self.decisions.note("scaling", "quantile" if better else "standard", min(ranks.best.error, search.best.error))
+        self.decisions.note("scaling", "quantile" if better else "standard", (ranks if better else search).best.error)
         if not better:
             return search
         self._take_quantiles()
@@ -327,9 +327,10 @@ class Training:
             return min(2 * now, most)
         before, earlier = self.curve[-2]
         slope = (earlier - error) / (1 / before - 1 / now)
-        if slope / (2 * now) < _ENOUGH * error:
+        enough = _ENOUGH * abs(error)  # minus a score is often below zero
+        if slope / (2 * now) <= enough:
             return now
-        wanted = 2 ** np.ceil(np.log2(slope / (2 * _ENOUGH * error) / now)) * now
+        wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
         return int(min(max(wanted, 2 * now), most))
 
     def _first_and_most_grids(self):

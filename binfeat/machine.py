@@ -9,6 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from binfeat._held_out import probabilities
 from binfeat._machine_base import KernelMachineBase
+from binfeat._validation import check_weights
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
@@ -354,8 +355,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}.")
         Y = np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
         if self.class_weight is not None:
-            of_class = compute_sample_weight(self.class_weight, y)
-            sample_weight = of_class if sample_weight is None else of_class * np.asarray(sample_weight)
+            own = 1.0 if sample_weight is None else check_weights(sample_weight, len(y)).ravel()
+            sample_weight = own * compute_sample_weight(self.class_weight, y)
         self._fit(X, y, Y, sample_weight, groups, self._labels, labels)
         return self
 
