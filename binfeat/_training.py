@@ -295,13 +295,15 @@ class Training:
         """Add grids until that gains too little, or the budget ends."""
         self.growth = self._new_growth(self.gamma)
         if not self._bins_too:
-            self.curve.append((0, self._solve_with_best_penalty()))
+            self.curve.append((0, self._try_penalties(self._solve_for(self.alpha))))
             return
         n_grids, most = self._first_and_most_grids()
         while True:
             start = self.budget.used
             self.growth.grow(n_grids)
-            error = self._solve_with_best_penalty()
+            error = self._solve_for(self.alpha)
+            seconds = self.budget.used - start
+            error = self._try_penalties(error)
             self.curve.append((n_grids, error))
             _log.info("%d grids: held-out error %.4g", n_grids, error)
             if not self._monitor():
@@ -311,14 +313,14 @@ class Training:
             if wanted == n_grids:
                 return
             # A batch costs as its grids do, and the refit about as much as the last batch.
-            affordable = next((k for k in (wanted, 2 * n_grids) if self._can_afford(k, start)), None)
+            affordable = next((k for k in (wanted, 2 * n_grids) if self._can_afford(k, seconds)), None)
             if affordable is None:
                 self.status = "budget"
                 return
             n_grids = min(affordable, wanted)
 
-    def _can_afford(self, n_grids, start):
-        return self.budget.allows(2 * (self.budget.used - start) * n_grids / self.growth.n_grids)
+    def _can_afford(self, n_grids, seconds):
+        return self.budget.allows(2 * seconds * n_grids / self.growth.n_grids)
 
     def _grids_wanted(self, most):
         """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
@@ -342,9 +344,9 @@ class Training:
             most = int(np.clip(machine.max_bytes // (8 * len(self._X)), 1, most))
         return min(int(np.clip(_ROW_GRIDS // len(self._train), *_SAMPLE_GRIDS)), most), most
 
-    def _solve_with_best_penalty(self):
-        """Solve with the last penalty, and with others as long as held-out rows gain: more grids take lower ones."""
-        error, tried = self._solve_for(self.alpha), 0
+    def _try_penalties(self, error):
+        """Solve with other penalties as long as the held-out error falls: more grids take lower ones."""
+        tried = 0
         for factor in self._penalty_factors:
             tried = 0
             while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA:
