@@ -26,7 +26,7 @@ _ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
 _FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
 _FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
 _NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
-_ENOUGH = 0.005  # a doubling of the grids that gains less than this share of the error is the last
+_ENOUGH = 0.01  # a doubling of the grids that gains less than this share of the error is the last
 _TOL, _MAX_ITER = 1e-2, 200
 _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
 _N_WAVES, _WAVES_BYTES = 1024, 2**30  # Fourier features, and how much they may take to be tried
@@ -142,12 +142,13 @@ class Training:
         if self._machine.scaling == "auto" and self.budget.allows(self.budget.used, _SEARCH_SHARE):
             search = self._try_quantiles(search, kernel)
         search = self._late_rounds(search, kernel)
+        error = search.best.error
         if self._machine.kernel == "auto":
-            kernel = self._try_laplacian(search, kernel)
+            kernel, error = self._try_laplacian(search, kernel)
         learned = search.learned()
         self.width_errors, self.width_gammas = learned.errors, learned.gammas
         self.decisions.note("widths", f"{len(search.fits) - 1} rounds", search.best.error)
-        self.decisions.note("kernel", kernel, search.best.error)
+        self.decisions.note("kernel", kernel, error)
         return search, kernel
 
     def _search(self, X, kernel, rounds, n_rows=None, start=None):
@@ -199,7 +200,8 @@ class Training:
     def _try_laplacian(self, search, kernel):
         other = search.sample.of_kernel(Laplacian())
         rival = other.fit(search.best.gamma, search.best.alpha * _NEAR)
-        return Laplacian() if surely_less(rival.errors, search.best.errors) else kernel
+        better = surely_less(rival.errors, search.best.errors)
+        return (Laplacian(), rival.error) if better else (kernel, search.best.error)
 
     def _choose_features(self, search):
         """Fourier features of the Gaussian kernel with the same widths: instead of bins, or beside them."""
@@ -333,7 +335,7 @@ class Training:
         if slope / (2 * now) <= enough:
             return now
         wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
-        return int(min(max(wanted, 2 * now), most))
+        return int(min(np.clip(wanted, 2 * now, 4 * now), most))
 
     def _first_and_most_grids(self):
         machine = self._machine
