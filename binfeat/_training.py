@@ -210,6 +210,8 @@ class Training:
             raise ValueError(f"features={wanted!r} needs numbers only, and X has categorical inputs; use 'binning'.")
         if wanted == "binning" or self._categorical.any() or (wanted == "auto" and too_large):
             return
+        if not search.best.gamma.any():  # no input varies: a constant, of whatever features
+            return
         best, choice = search.best.errors, "binning"
         trials = [self._try_waves(search, factor) for factor in _WAVE_FACTORS]
         errors, alpha, waves = min(trials, key=lambda trial: trial[0].mean())
