@@ -167,6 +167,8 @@ class Growth:
         options = {"tol": tol, "max_iter": max_iter, "start": self._coef, "monitor": monitor}
         result = pcg.solve(system.apply, system.right_side(self._Y), system.diagonal(), shift, **options)
         self._coef, self._intercept = result.solution, system.mean(self._Y - Z @ result.solution)
+        if result.status == "interrupted":
+            raise KeyboardInterrupt
         return result
 
     @property

@@ -211,6 +211,8 @@ class Training:
             raise ValueError(f"features={wanted!r} needs numbers only, and X has categorical inputs; use 'binning'.")
         if wanted == "binning" or self._categorical.any() or (wanted == "auto" and too_large):
             return
+        if not search.best.gamma.any():  # no input varies: a constant, of whatever features
+            return
         best, choice = search.best.errors, "binning"
         trials = [self._try_waves(search, factor) for factor in _WAVE_FACTORS]
         errors, alpha, waves = min(trials, key=lambda trial: trial[0].mean())
@@ -365,14 +367,11 @@ class Training:
 
     def _solve_for(self, alpha):
         """Held-out error with this penalty."""
-        if self.growth.solve(alpha, _TOL, _MAX_ITER).status == "interrupted":
-            raise KeyboardInterrupt
+        self.growth.solve(alpha, _TOL, _MAX_ITER)
         return self._judge(self.growth.held_out()).mean()
 
     def _refit(self):
         """Take the held-out rows in."""
         weights = None if self._weights is None else self._weights[self._held_out]
         self.growth.add_held_out_rows(self._Y[self._held_out], weights)
-        result = self.growth.solve(self.alpha, _TOL, _MAX_ITER)
-        if result.status == "interrupted":
-            raise KeyboardInterrupt
+        self.growth.solve(self.alpha, _TOL, _MAX_ITER)

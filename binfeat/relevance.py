@@ -98,6 +98,8 @@ class Sample:
         system = RidgeSystem(Z, self.weights, fit_intercept=True)
         fits = []
         for alpha, result in zip(alphas, self._solve(system, alphas), strict=False):
+            if result.status == "interrupted":
+                raise KeyboardInterrupt
             intercept = system.mean(self.Y - Z @ result.solution)
             errors = self.judge(out @ result.solution + intercept)
             fits.append(Fit(gamma, float(alpha), grids, bins, result.solution, errors))
