@@ -83,7 +83,10 @@ def find_codes(tables, grids, X, n_jobs):
 
 
 class Growth:
-    """A ridge machine on rows in grids; more of either can be added, and each solve starts from the last.
+    """A ridge machine on rows in grids; more of either can be added.
+
+    Each solve starts from 0: from the last solution it takes as many iterations, and where the tolerance stops it
+    the error of other rows is higher (perf/README.md).
 
     Parameters
     ----------
@@ -164,7 +167,7 @@ class Growth:
             self._coef, self._intercept = result.solution, gram.intercept(result.solution)
             return result
         system = RidgeSystem(Z, self._weights, fit_intercept=True)
-        options = {"tol": tol, "max_iter": max_iter, "start": self._coef, "monitor": monitor}
+        options = {"tol": tol, "max_iter": max_iter, "monitor": monitor}
         result = pcg.solve(system.apply, system.right_side(self._Y), system.diagonal(), shift, **options)
         self._coef, self._intercept = result.solution, system.mean(self._Y - Z @ result.solution)
         if result.status == "interrupted":

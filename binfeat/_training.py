@@ -26,6 +26,7 @@ _ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
 _FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
 _FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
 _NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
+_MOST_ENTRIES = 160_000_000  # rows times grids: half a minute on two cores
 _ENOUGH = 0.01  # a doubling of the grids that gains less than this share of the error is the last
 _TOL, _MAX_ITER = 1e-2, 200
 _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
@@ -343,10 +344,11 @@ class Training:
         machine = self._machine
         if machine.n_grids != "auto":
             return machine.n_grids, machine.n_grids
-        most = machine.max_grids
+        first, largest = _SAMPLE_GRIDS
+        most = min(machine.max_grids, max(largest, _MOST_ENTRIES // len(self._train)))
         if machine.max_bytes is not None:  # codes of 4 bytes, as much again while they grow
             most = int(np.clip(machine.max_bytes // (8 * len(self._X)), 1, most))
-        return min(int(np.clip(_ROW_GRIDS // len(self._train), *_SAMPLE_GRIDS)), most), most
+        return min(int(np.clip(_ROW_GRIDS // len(self._train), first, largest)), most), most
 
     def _try_penalties(self, error):
         """Solve with other penalties as long as the held-out error falls: more grids take lower ones."""

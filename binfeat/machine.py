@@ -43,7 +43,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
         A mismatch multiplies the kernel by ``exp(-gamma_j)``.
     max_grids : int, default=1600
-        Most grids that "auto" takes.
+        Most grids that "auto" takes; of more than 100,000 rows it takes fewer, down to 400.
     max_seconds : float, default=None
         Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
         refit are begun only if they are expected to fit in. None is as many as it takes.
@@ -204,7 +204,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
     max_grids : int, default=1600
-        Most grids that "auto" takes.
+        Most grids that "auto" takes; of more than 100,000 rows it takes fewer, down to 400.
     max_seconds : float, default=None
         Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
         refit are begun only if they are expected to fit in. None is as many as it takes.
