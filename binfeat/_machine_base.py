@@ -33,7 +33,7 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         n_grids="auto",
         scaling="auto",
         categorical_features="from_dtype",
-        max_grids=400,
+        max_grids=1600,
         max_seconds=None,
         max_bytes=None,
         cv=None,

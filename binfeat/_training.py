@@ -26,7 +26,7 @@ _ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
 _FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
 _FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
 _NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
-_ENOUGH = 0.005  # a doubling of the grids that gains less than this share of the error is the last
+_ENOUGH = 0.01  # a doubling of the grids that gains less than this share of the error is the last
 _TOL, _MAX_ITER = 1e-2, 200
 _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
 _N_WAVES, _WAVES_BYTES = 1024, 2**30  # Fourier features, and how much they may take to be tried
@@ -139,15 +139,16 @@ class Training:
 
     def _learn_widths(self, kernel):
         search = self._search(self._X, kernel, _ROUNDS)
-        if self._machine.scaling == "auto":
+        if self._machine.scaling == "auto" and self.budget.allows(self.budget.used, _SEARCH_SHARE):
             search = self._try_quantiles(search, kernel)
         search = self._late_rounds(search, kernel)
+        error = search.best.error
         if self._machine.kernel == "auto":
-            kernel = self._try_laplacian(search, kernel)
+            kernel, error = self._try_laplacian(search, kernel)
         learned = search.learned()
         self.width_errors, self.width_gammas = learned.errors, learned.gammas
         self.decisions.note("widths", f"{len(search.fits) - 1} rounds", search.best.error)
-        self.decisions.note("kernel", kernel, search.best.error)
+        self.decisions.note("kernel", kernel, error)
         return search, kernel
 
     def _search(self, X, kernel, rounds, n_rows=None, start=None):
@@ -182,8 +183,7 @@ class Training:
 
     def _try_quantiles(self, search, kernel):
         """A few rounds on ranks, and more of them where these do better than all rounds before."""
-        rows = np.concatenate([self._train[:_SAMPLE_ROWS], self._held_out[:_SAMPLE_OUT]])
-        quantiles = Quantiles.fit(self._X[rows], self._categorical)
+        quantiles = Quantiles.fit(self._X[self._train], self._categorical)
         ranks = self._search(quantiles.transform(self._X), kernel, _TRIAL_ROUNDS)
         better = surely_less(ranks.best.errors, search.best.errors)
         self.decisions.note("scaling", "quantile" if better else "standard", (ranks if better else search).best.error)
@@ -200,7 +200,8 @@ class Training:
     def _try_laplacian(self, search, kernel):
         other = search.sample.of_kernel(Laplacian())
         rival = other.fit(search.best.gamma, search.best.alpha * _NEAR)
-        return Laplacian() if surely_less(rival.errors, search.best.errors) else kernel
+        better = surely_less(rival.errors, search.best.errors)
+        return (Laplacian(), rival.error) if better else (kernel, search.best.error)
 
     def _choose_features(self, search):
         """Fourier features of the Gaussian kernel with the same widths: instead of bins, or beside them."""
@@ -298,13 +299,15 @@ class Training:
         """Add grids until that gains too little, or the budget ends."""
         self.growth = self._new_growth(self.gamma)
         if not self._bins_too:
-            self.curve.append((0, self._solve_with_best_penalty()))
+            self.curve.append((0, self._try_penalties(self._solve_for(self.alpha))))
             return
         n_grids, most = self._first_and_most_grids()
         while True:
             start = self.budget.used
             self.growth.grow(n_grids)
-            error = self._solve_with_best_penalty()
+            error = self._solve_for(self.alpha)
+            seconds = self.budget.used - start
+            error = self._try_penalties(error)
             self.curve.append((n_grids, error))
             _log.info("%d grids: held-out error %.4g", n_grids, error)
             if not self._monitor():
@@ -314,14 +317,14 @@ class Training:
             if wanted == n_grids:
                 return
             # A batch costs as its grids do, and the refit about as much as the last batch.
-            affordable = next((k for k in (wanted, 2 * n_grids) if self._can_afford(k, start)), None)
+            affordable = next((k for k in (wanted, 2 * n_grids) if self._can_afford(k, seconds)), None)
             if affordable is None:
                 self.status = "budget"
                 return
             n_grids = min(affordable, wanted)
 
-    def _can_afford(self, n_grids, start):
-        return self.budget.allows(2 * (self.budget.used - start) * n_grids / self.growth.n_grids)
+    def _can_afford(self, n_grids, seconds):
+        return self.budget.allows(2 * seconds * n_grids / self.growth.n_grids)
 
     def _grids_wanted(self, most):
         """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
@@ -334,7 +337,7 @@ class Training:
         if slope / (2 * now) <= enough:
             return now
         wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
-        return int(min(max(wanted, 2 * now), most))
+        return int(min(np.clip(wanted, 2 * now, 4 * now), most))
 
     def _first_and_most_grids(self):
         machine = self._machine
@@ -345,9 +348,9 @@ class Training:
             most = int(np.clip(machine.max_bytes // (8 * len(self._X)), 1, most))
         return min(int(np.clip(_ROW_GRIDS // len(self._train), *_SAMPLE_GRIDS)), most), most
 
-    def _solve_with_best_penalty(self):
-        """Solve with the last penalty, and with others as long as held-out rows gain: more grids take lower ones."""
-        error, tried = self._solve_for(self.alpha), 0
+    def _try_penalties(self, error):
+        """Solve with other penalties as long as the held-out error falls: more grids take lower ones."""
+        tried = 0
         for factor in self._penalty_factors:
             tried = 0
             while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA:

@@ -346,7 +346,7 @@ class KernelErrorDisplay:
             ylim=(-widest, widest) if widest > 0 else (-1e-3, 1e-3),
         )
         self.ax_.set_title(f"Root mean squared error {self.rms_error_:.2g}", loc="left", fontsize="medium")
-        self.ax_.legend(loc="upper right", frameon=False, ncols=2, bbox_to_anchor=(1.0, 1.1))
+        self.ax_.legend(loc="lower left", frameon=False, ncols=2, fontsize="small")
         return self
 
 

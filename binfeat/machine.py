@@ -35,14 +35,14 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     alpha : "auto" or float, default="auto"
         Ridge penalty; "auto" is chosen on held-out rows.
     n_grids : "auto" or int, default="auto"
-        Number of grids; "auto" adds grids until the held-out error gains less than 0.5 % by a doubling.
+        Number of grids; "auto" adds grids until the held-out error gains less than 1 % by a doubling.
     scaling : {"auto", "standard", "quantile", None}, default="auto"
         What widths start from: "standard" gives every input the same part in the kernel, "quantile" replaces values
         by their ranks in the training rows, None starts with one gamma for all. "auto" compares the first two.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
         A mismatch multiplies the kernel by ``exp(-gamma_j)``.
-    max_grids : int, default=400
+    max_grids : int, default=1600
         Most grids that "auto" takes.
     max_seconds : float, default=None
         Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
@@ -194,7 +194,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     alpha : "auto" or float, default="auto"
         Ridge penalty; "auto" is chosen on held-out rows.
     n_grids : "auto" or int, default="auto"
-        Number of grids; "auto" adds grids until the held-out error gains less than 0.5 % by a doubling.
+        Number of grids; "auto" adds grids until the held-out error gains less than 1 % by a doubling.
     scaling : {"auto", "standard", "quantile", None}, default="auto"
         What widths start from: "standard" gives every input the same part in the kernel, "quantile" replaces values
         by their ranks in the training rows, None starts with one gamma for all. "auto" compares the first two.
@@ -203,7 +203,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         A mismatch multiplies the kernel by ``exp(-gamma_j)``.
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
-    max_grids : int, default=400
+    max_grids : int, default=1600
         Most grids that "auto" takes.
     max_seconds : float, default=None
         Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
@@ -290,7 +290,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         scaling="auto",
         categorical_features="from_dtype",
         class_weight=None,
-        max_grids=400,
+        max_grids=1600,
         max_seconds=None,
         max_bytes=None,
         cv=None,

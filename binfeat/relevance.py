@@ -33,6 +33,7 @@ _TOL = 1e-2
 _MAX_ITER = 100
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _LEAST_ALPHA = 1e-3
+_ALPHA_ROUNDS = 3  # in each of which the penalty is looked at once
 _START = 10.0  # sum over inputs of gamma times their mean distance, before anything is known
 
 
@@ -220,8 +221,11 @@ class WidthSearch:
         if not own > 0:
             return fit
         gamma *= total / own
-        near = fit.alpha * np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
-        now = self.sample.fit(gamma, near[near >= 0.99 * _LEAST_ALPHA])
+        alphas = np.array([fit.alpha])
+        if len(self.fits) % _ALPHA_ROUNDS == 0:
+            near = fit.alpha * np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
+            alphas = near[near >= 0.99 * _LEAST_ALPHA]
+        now = self.sample.fit(gamma, alphas)
         for factor in (_FACTOR, 1 / _FACTOR):
             other = self.sample.fit(gamma * factor, [now.alpha])
             if other.error < now.error:
