@@ -1,0 +1,140 @@
+"""Learned widths: what they find, for which targets, on which rows, and what is refused."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from binfeat import CGRidge, RandomBinning, kernels, learn_gamma
+from binfeat._solver import pcg
+
+QUICK = {"n_grids": 100, "random_state": 0}
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.normal(size=(600, 6))
+    X[:, 3] = X[:, 3] > 0
+    return X, np.sin(2 * X[:, 1]) + 0.8 * X[:, 3] + 0.05 * rng.normal(size=600)
+
+
+def test_finds_the_inputs_that_matter(table):
+    X, y = table
+    learned = learn_gamma(X, y, **QUICK)
+    np.testing.assert_allclose(learned.relevances.sum(), 1.0)
+    assert set(np.argsort(learned.relevances)[-2:]) == {1, 3}
+    assert np.delete(learned.relevances, [1, 3]).max() < 0.2 * learned.relevances[[1, 3]].min()
+    assert learned.errors.shape == (len(learned.gammas),)
+    assert learned.errors.min() < learned.errors[0] / 2
+    np.testing.assert_array_equal(learned.gammas[learned.errors.argmin()], learned.gamma)
+    assert learned.alpha > 0
+
+    def score(gamma):
+        binning = RandomBinning(gamma=gamma, n_grids=200, output="codes", random_state=0)
+        Z = binning.fit_transform(X[:400])
+        return CGRidge(alpha=0.1).fit(Z, y[:400]).score(binning.transform(X[400:]), y[400:])
+
+    assert 1 - score(learn_gamma(X[:400], y[:400], **QUICK).gamma) < (1 - score("scale")) / 2
+
+
+def test_units_of_inputs_and_targets_do_not_matter(table):
+    X, y = table
+    units = 2.0 ** np.arange(-6, 6, 2)  # of two, as shifts of rounding are not what is tested
+    plain, scaled = learn_gamma(X, y, **QUICK), learn_gamma(X * units, 1024 * y, **QUICK)
+    np.testing.assert_allclose(scaled.gamma * units, plain.gamma, rtol=1e-6)
+    np.testing.assert_allclose(scaled.relevances, plain.relevances, rtol=1e-6)
+
+
+def test_the_same_bits_again_and_for_any_number_of_threads(table, threads):
+    threads(2)
+    X, y = table
+    first = learn_gamma(X, y, n_jobs=1, **QUICK)
+    for n_jobs in (1, 2, None):
+        np.testing.assert_array_equal(learn_gamma(X, y, n_jobs=n_jobs, **QUICK).gammas, first.gammas)
+    other = learn_gamma(X, y, n_grids=100, random_state=1)
+    assert not np.array_equal(other.gamma, first.gamma)
+
+
+def test_targets_of_each_kind(table):
+    X, y = table
+    for target in (y > 0, np.where(y > 0, "b", "a"), np.digitize(y, [-0.5, 0.5]).astype(str), np.stack([y, y**2], 1)):
+        assert 1 in np.argsort(learn_gamma(X, target, **QUICK).relevances)[-2:]
+    constant = learn_gamma(X, np.ones(600), **QUICK)
+    assert np.isfinite(constant.gamma).all()
+
+
+def test_categories_missing_values_and_constants(table, rng):
+    X, _ = table
+    X[:, 0] = rng.integers(6, size=600)
+    X[::9, 2] = np.nan
+    X[:, 5] = 3.0
+    y = rng.normal(size=6)[X[:, 0].astype(int)] + X[:, 1]
+    learned = learn_gamma(X, y, categorical_features=[0], **QUICK)
+    assert set(np.argsort(learned.relevances)[-2:]) == {0, 1}
+    assert learned.gamma[5] == learned.relevances[5] == 0.0
+    assert np.isfinite(learned.gamma).all()
+
+
+def test_sparse_input_and_other_kernels(table):
+    X, y = table
+    X = np.where(np.abs(X) < 0.7, 0.0, X)
+    dense = learn_gamma(X, y, **QUICK)
+    np.testing.assert_array_equal(learn_gamma(sparse.csr_array(X), y, **QUICK).gamma, dense.gamma)
+    assert learn_gamma(X, y, kernel=kernels.GammaPitch(8), **QUICK).relevances.argmax() == 1
+
+
+def test_rows_of_weight_zero_have_no_say(table):
+    X, y = table
+    weights = np.tile([0.0, 1.0], 300)
+    learned = learn_gamma(X, np.where(weights > 0, y, 3 * X[:, 0]), sample_weight=weights, **QUICK)
+    assert set(np.argsort(learned.relevances)[-2:]) == {1, 3}
+
+
+def test_rounds_and_rows_are_bounded(table):
+    X, y = table
+    assert len(learn_gamma(X, y, max_rounds=1, **QUICK).errors) == 2
+    few = learn_gamma(X, y, max_rows=50, **QUICK)
+    changed = y.copy()
+    order = np.random.default_rng(0).permutation(600)
+    changed[order[120 + 50 :]] += 5.0  # rows of neither part; their mean is in the target's scale alone
+    assert few.relevances.argmax() == learn_gamma(X, changed, max_rows=50, **QUICK).relevances.argmax()
+
+
+def test_ctrl_c_is_raised(table, monkeypatch):
+    X, y = table
+    real = pcg.solve
+
+    def stop(state):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pcg, "solve", lambda *args, **options: real(*args, **{**options, "monitor": stop}))
+    with pytest.raises(KeyboardInterrupt):
+        learn_gamma(X, y, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"kernel": "rbf"}, ValueError, "kernel='rbf' cannot be approximated by random binning"),
+        ({"n_grids": 0}, ValueError, "n_grids must be at least 1, got 0"),
+        ({"n_grids": "auto"}, TypeError, "n_grids must be an integer of at least 1, got 'auto'"),
+        ({"max_rounds": 0}, ValueError, "max_rounds must be at least 1, got 0"),
+        ({"max_rows": 0}, ValueError, "max_rows must be at least 1, got 0"),
+        ({"max_rows": 1e3}, TypeError, "max_rows must be an integer of at least 1"),
+        ({"validation_fraction": 0.0}, ValueError, "validation_fraction must be between 0 and 1, got 0.0"),
+        ({"validation_fraction": 1}, ValueError, "validation_fraction must be between 0 and 1, got 1.0"),
+        ({"validation_fraction": "a"}, TypeError, "validation_fraction must be a number"),
+        ({"categorical_features": [6]}, ValueError, "categorical_features must be a mask of length 6"),
+        ({"sample_weight": np.ones(3)}, ValueError, "sample_weight must have one value per row"),
+        ({"sample_weight": -1.0}, ValueError, "sample_weight must be finite and non-negative"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None, a positive integer"),
+        ({"random_state": "a"}, ValueError, "'a' cannot be used to seed"),
+        ({"X": np.full((600, 6), np.inf)}, ValueError, "Input X contains infinity"),
+        ({"y": np.full(600, np.nan)}, ValueError, "Input y contains NaN"),
+        ({"y": np.ones(5)}, ValueError, "inconsistent numbers of samples"),
+        ({"X": np.ones((1, 6)), "y": [1.0]}, ValueError, "learn_gamma needs at least 2 rows, to hold some out; got 1"),
+    ],
+)
+def test_bad_input(table, options, error, message):
+    X, y = table
+    with pytest.raises(error, match=message):
+        learn_gamma(**{"X": X, "y": y, **options})
