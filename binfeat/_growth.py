@@ -106,20 +106,17 @@ class Growth:
         self._draw, self._waves, self._n_jobs = draw, waves, n_jobs
         self._codes = np.empty((0, len(X)), np.uint32)
         self._codes_out = np.empty((0, len(X_out)), np.uint32)
-        self._dense = self._dense_out = None
+        self._dense, self._dense_out, n_waves = None, None, 0
         if waves is not None:
             self._dense, self._dense_out = waves.transform(X), waves.transform(X_out)
+            n_waves = self._dense.shape[1]
         self.grids, self._bins = draw(1)[:0], Bins.none(0)
-        self._coef = np.zeros((self._n_waves, Y.shape[1]))
+        self._coef = np.zeros((n_waves, Y.shape[1]))
         self._intercept = np.zeros(Y.shape[1])
 
     @property
     def n_grids(self):
         return len(self._codes)
-
-    @property
-    def _n_waves(self):
-        return 0 if self._waves is None else self._dense.shape[1]
 
     def grow(self, n_grids):
         """Add grids until there are so many. The function so far is spread over all of them."""
@@ -157,7 +154,7 @@ class Growth:
         self._bins, self._coef = bins, np.concatenate([coef, waves])
         self._codes, self._codes_out = np.concatenate([self._codes, codes], axis=1), None
 
-    def solve(self, alpha, tol, max_iter, monitor=None):
+    def solve(self, alpha, tol, max_iter):
         """Solve the ridge system for one penalty; the `Result`."""
         Z = self._matrix(self._codes, self._dense)
         shift = np.full(self._Y.shape[1], float(alpha))
@@ -167,8 +164,8 @@ class Growth:
             self._coef, self._intercept = result.solution, gram.intercept(result.solution)
             return result
         system = RidgeSystem(Z, self._weights, fit_intercept=True)
-        options = {"tol": tol, "max_iter": max_iter, "monitor": monitor}
-        result = pcg.solve(system.apply, system.right_side(self._Y), system.diagonal(), shift, **options)
+        right, diagonal = system.right_side(self._Y), system.diagonal()
+        result = pcg.solve(system.apply, right, diagonal, shift, tol=tol, max_iter=max_iter)
         self._coef, self._intercept = result.solution, system.mean(self._Y - Z @ result.solution)
         if result.status == "interrupted":
             raise KeyboardInterrupt

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 
-from binfeat._validation import check_real
+from binfeat._validation import check_share
 
 
 def splits(estimator, n_rows, y, groups):
@@ -25,9 +25,7 @@ def _random_part(estimator, y, groups):
     """Splitter that holds out one random part, of at least two rows or one of each class."""
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
-    share = check_real(estimator.validation_fraction, "validation_fraction", minimum=0.0)
-    if not 0 < share < 1:
-        raise ValueError(f"validation_fraction must be between 0 and 1, got {share}.")
+    share = check_share(estimator.validation_fraction, "validation_fraction")
     seed = estimator.random_state
     if groups is not None:
         return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)

@@ -12,7 +12,7 @@ from binfeat._solver.gram import gram_system
 from binfeat._validation import check_gamma
 from binfeat.fourier import RandomFourier
 from binfeat.kernels import GammaPitch, Laplacian, binning_kernel
-from binfeat.relevance import Sample, WidthSearch, mean_distances, surely_less
+from binfeat.relevance import ALPHAS, NEAR, Sample, WidthSearch, exponent_shares, mean_distances, surely_less
 
 _log = logging.getLogger("binfeat")
 _clock = time.monotonic
@@ -25,14 +25,12 @@ _SAMPLE_GRIDS = (50, 400)
 _ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
 _FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
 _FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
-_NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
 _MOST_ENTRIES = 160_000_000  # rows times grids: half a minute on two cores
 _ENOUGH = 0.01  # a doubling of the grids that gains less than this share of the error is the last
 _TOL, _MAX_ITER = 1e-2, 200
 _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
 _N_WAVES, _WAVES_BYTES = 1024, 2**30  # Fourier features, and how much they may take to be tried
 _WAVE_FACTORS = (0.3, 0.6, 1.0)  # of their widths to those of the grids
-_ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _SEARCH_SHARE = 1 / 3  # of the time, for the widths
 
 
@@ -67,6 +65,11 @@ class Decisions:
         return np.array(self.rows, dtype=kinds)
 
 
+def _mean_error(trial):
+    """Mean of the held-out errors that a trial begins with."""
+    return trial[0].mean()
+
+
 class Training:
     """One fit of a kernel machine.
 
@@ -76,8 +79,8 @@ class Training:
         Read for its parameters only.
     X, Y, weights : ndarray of shape (n_rows, n_inputs), (n_rows, n_targets), and (n_rows, 1) or None
     train, held_out : ndarray of int
-    judge : callable
-        From predictions for the held-out rows to their errors; `judge_of` makes one for some of them.
+    judge_of : callable
+        From numbers of held-out rows to a function from predictions for them to their errors.
     columns : Columns
         Which inputs are categorical, and which column of the table each comes from.
     seed : int
@@ -88,7 +91,6 @@ class Training:
     def __init__(self, machine, X, Y, weights, train, held_out, judge_of, columns, seed, monitor):
         self._machine, self._judge_of, self._columns = machine, judge_of, columns
         self._categorical = columns.categorical
-        self._rng = np.random.default_rng(seed)
         self._seed, self._monitor, self._n_jobs = seed, monitor, machine.n_jobs
         self._train, self._held_out = train, held_out
         self._X, self._Y, self._weights = X, Y, weights
@@ -115,13 +117,13 @@ class Training:
 
     # Widths, pitch law and scaling, on a sample of the rows.
 
-    def _sample(self, X, kernel, n_rows, seed):
+    def _sample(self, X, kernel, n_rows):
         n_rows = min(n_rows, len(self._train))
         train = self._train[:n_rows]
         out = self._held_out[:_SAMPLE_OUT]
         weights = None if self._weights is None else self._weights[train]
         n_grids = int(np.clip(_ROW_GRIDS // n_rows, *_SAMPLE_GRIDS))
-        options = {"categorical": self._categorical, "kernel": kernel, "n_grids": n_grids, "seed": seed}
+        options = {"categorical": self._categorical, "kernel": kernel, "n_grids": n_grids, "seed": self._seed}
         judge = self._judge_of(out)
         return Sample(X[train], self._Y[train], weights, X[out], judge, **options, n_jobs=self._n_jobs)
 
@@ -129,12 +131,12 @@ class Training:
         machine = self._machine
         kernel = GammaPitch(8.0) if machine.kernel == "auto" else binning_kernel(machine.kernel)
         if machine.scaling == "quantile":
-            self._take_quantiles()
+            self.quantiles, self._X = self._ranks()
         if isinstance(machine.gamma, str) and machine.gamma == "learn":
             search, kernel = self._learn_widths(kernel)
         else:
-            search = WidthSearch(self._sample(self._X, kernel, _SAMPLE_ROWS, self._seed), self._seed)
-            search.fits = [search.sample.fit(self._given_widths(), _ALPHAS)]
+            search = WidthSearch(self._sample(self._X, kernel, _SAMPLE_ROWS), self._seed)
+            search.fits = [search.sample.fit(self._given_widths(), ALPHAS)]
         self.gamma, self.kernel, self.alpha = search.best.gamma, kernel, self._penalty_or(search.best.alpha)
         self._choose_features(search)
 
@@ -153,9 +155,7 @@ class Training:
         return search, kernel
 
     def _search(self, X, kernel, rounds, n_rows=None, start=None):
-        search = WidthSearch(
-            self._sample(X, kernel, n_rows or _SAMPLE_ROWS, self._seed), self._seed, start, self._scaled
-        )
+        search = WidthSearch(self._sample(X, kernel, n_rows or _SAMPLE_ROWS), self._seed, start, self._scaled)
         return search.run(rounds, self._may_search)
 
     def _may_search(self):
@@ -175,23 +175,25 @@ class Training:
     @property
     def relevances(self):
         """Share of each input in the kernel's mean exponent."""
-        shares = self.gamma * mean_distances(self._X[self._train[:_SAMPLE_ROWS]], self._categorical, self._rng)
-        return shares / max(shares.sum(), np.finfo(float).tiny)
+        rng = np.random.default_rng(self._seed)
+        distance = mean_distances(self._X[self._train[:_SAMPLE_ROWS]], self._categorical, rng)
+        return exponent_shares(self.gamma, distance)
 
-    def _take_quantiles(self):
-        self.quantiles = Quantiles.fit(self._X[self._train], self._categorical)
-        self._X = self.quantiles.transform(self._X)
+    def _ranks(self):
+        """Quantiles of the training rows, and the ranks of all rows."""
+        quantiles = Quantiles.fit(self._X[self._train], self._categorical)
+        return quantiles, quantiles.transform(self._X)
 
     def _try_quantiles(self, search, kernel):
         """A few rounds on ranks, and more of them where these do better than all rounds before."""
-        quantiles = Quantiles.fit(self._X[self._train], self._categorical)
-        ranks = self._search(quantiles.transform(self._X), kernel, _TRIAL_ROUNDS)
-        better = surely_less(ranks.best.errors, search.best.errors)
-        self.decisions.note("scaling", "quantile" if better else "standard", (ranks if better else search).best.error)
+        quantiles, X = self._ranks()
+        trial = self._search(X, kernel, _TRIAL_ROUNDS)
+        better = surely_less(trial.best.errors, search.best.errors)
+        self.decisions.note("scaling", "quantile" if better else "standard", (trial if better else search).best.error)
         if not better:
             return search
-        self._take_quantiles()
-        return self._search(self._X, kernel, _ROUNDS, start=ranks.best)
+        self.quantiles, self._X = quantiles, X
+        return self._search(X, kernel, _ROUNDS, start=trial.best)
 
     def _late_rounds(self, search, kernel):
         if len(self._train) <= _SAMPLE_ROWS or not self._may_search():
@@ -200,7 +202,7 @@ class Training:
 
     def _try_laplacian(self, search, kernel):
         other = search.sample.of_kernel(Laplacian())
-        rival = other.fit(search.best.gamma, search.best.alpha * _NEAR)
+        rival = other.fit(search.best.gamma, search.best.alpha * NEAR)
         better = surely_less(rival.errors, search.best.errors)
         return (Laplacian(), rival.error) if better else (kernel, search.best.error)
 
@@ -216,7 +218,7 @@ class Training:
             return
         best, choice = search.best.errors, "binning"
         trials = [self._try_waves(search, factor) for factor in _WAVE_FACTORS]
-        errors, alpha, waves = min(trials, key=lambda trial: trial[0].mean())
+        errors, alpha, waves = min(trials, key=_mean_error)
         if wanted == "fourier" or (wanted == "auto" and surely_less(errors, best)):
             best, choice, self.waves, self.alpha = errors, "fourier", waves, self._penalty_or(alpha)
         if wanted != "fourier":
@@ -232,26 +234,23 @@ class Training:
         gamma = (factor * search.best.gamma) ** 2
         waves = RandomFourier(gamma=gamma, n_components=_N_WAVES, random_state=self._seed, n_jobs=self._n_jobs)
         system = gram_system(waves.fit_transform(sample.X), sample.Y, sample.weights, fit_intercept=True)
-        out, best = waves.transform(sample.X_out), None
-        for alpha in _ALPHAS:
-            result = next(system.solve([np.full(sample.Y.shape[1], alpha)]))
+        out, trials = waves.transform(sample.X_out), []
+        results = system.solve([np.full(sample.Y.shape[1], alpha) for alpha in ALPHAS])
+        for alpha, result in zip(ALPHAS, results, strict=True):
             errors = sample.judge(out @ result.solution + system.intercept(result.solution))
-            if best is None or errors.mean() < best[0].mean():
-                best = errors, alpha, waves
-        return best
+            trials.append((errors, alpha, waves))
+        return min(trials, key=_mean_error)
 
     def _try_hybrid(self, search, waves):
-        sample, best = search.sample, None
+        sample, trials = search.sample, []
         growth = Growth(
             sample.X, sample.Y, sample.weights, sample.X_out, lambda n: search.best.grids[:n], waves, self._n_jobs
         )
         growth.grow(sample.n_grids)
         for alpha in search.best.alpha * np.array([1.0, np.sqrt(10), 10.0]):
             growth.solve(alpha, _TOL, _MAX_ITER)
-            errors = sample.judge(growth.held_out())
-            if best is None or errors.mean() < best[0].mean():
-                best = errors, alpha
-        return best
+            trials.append((sample.judge(growth.held_out()), alpha))
+        return min(trials, key=_mean_error)
 
     def _penalty_or(self, alpha):
         return float(alpha) if self._machine.alpha == "auto" else float(self._machine.alpha)

@@ -45,6 +45,20 @@ def check_real(value, name, minimum):
     return float(value)
 
 
+def check_share(value, name):
+    """A number between 0 and 1, neither of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number, or out of range.
+    """
+    share = check_real(value, name, minimum=0.0)
+    if not 0 < share < 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {share}.")
+    return share
+
+
 def check_weights(sample_weight, n_rows):
     """Sample weights as float64 of shape (n_rows, 1), or None.
 

@@ -20,7 +20,7 @@ from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
 from binfeat._solver.path import solve_path
 from binfeat._table import ARRAY_CHECKS
-from binfeat._validation import check_categorical, check_integer, check_real, check_weights, seed_of
+from binfeat._validation import check_categorical, check_integer, check_share, check_weights, seed_of
 from binfeat.kernels import binning_kernel
 
 _log = logging.getLogger("binfeat")
@@ -31,7 +31,8 @@ _FACTOR = 1.6  # between two overall widths that are tried
 _PATIENCE = 2  # rounds that gain less than a standard error before the search ends
 _TOL = 1e-2
 _MAX_ITER = 100
-_ALPHAS = np.geomspace(10.0, 1e-3, 9)
+ALPHAS = np.geomspace(10.0, 1e-3, 9)
+NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # factors of a penalty that is looked at again
 _LEAST_ALPHA = 1e-3
 _ALPHA_ROUNDS = 3  # in each of which the penalty is looked at once
 _START = 10.0  # sum over inputs of gamma times their mean distance, before anything is known
@@ -160,6 +161,12 @@ def mean_distances(X, categorical, rng):
     return np.nan_to_num(np.nanmean(difference, axis=0))
 
 
+def exponent_shares(gamma, distance):
+    """Share of each input in the kernel's mean exponent."""
+    shares = gamma * distance
+    return shares / max(shares.sum(), np.finfo(float).tiny)
+
+
 def _per_distance(distance, total):
     """Widths to which every input that varies contributes alike."""
     live = distance > 0
@@ -210,7 +217,7 @@ class WidthSearch:
             gamma = _per_distance(self._distance, _START)
             if not self._scaled:
                 gamma = np.where(gamma > 0, _START / max(self._distance.sum(), np.finfo(float).tiny), 0.0)
-            return self.sample.fit(gamma, _ALPHAS)
+            return self.sample.fit(gamma, ALPHAS)
         gamma, alpha = self._start.gamma, self._start.alpha
         return min((self.sample.fit(gamma * f, [alpha]) for f in (1.0, _FACTOR)), key=lambda fit: fit.error)
 
@@ -223,7 +230,7 @@ class WidthSearch:
         gamma *= total / own
         alphas = np.array([fit.alpha])
         if len(self.fits) % _ALPHA_ROUNDS == 0:
-            near = fit.alpha * np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])
+            near = fit.alpha * NEAR
             alphas = near[near >= 0.99 * _LEAST_ALPHA]
         now = self.sample.fit(gamma, alphas)
         for factor in (_FACTOR, 1 / _FACTOR):
@@ -250,10 +257,9 @@ class WidthSearch:
     def learned(self):
         """What was found, as arrays."""
         best = self.best
-        shares = best.gamma * self._distance
         return LearnedGamma(
             best.gamma,
-            shares / max(shares.sum(), np.finfo(float).tiny),
+            exponent_shares(best.gamma, self._distance),
             best.alpha,
             np.array([fit.error for fit in self.fits]),
             np.array([fit.gamma for fit in self.fits]),
@@ -329,9 +335,7 @@ def learn_gamma(
     if X.shape[0] < 2:
         raise ValueError("learn_gamma needs at least 2 rows, to hold some out; got 1.")
     weights = check_weights(sample_weight, X.shape[0])
-    share = check_real(validation_fraction, "validation_fraction", minimum=0.0)
-    if not 0 < share < 1:
-        raise ValueError(f"validation_fraction must be between 0 and 1, got {share}.")
+    share = check_share(validation_fraction, "validation_fraction")
     seed = seed_of(random_state)
     order = np.random.default_rng(seed).permutation(X.shape[0])
     n_out = min(max(1, round(share * order.size)), order.size - 1)
