@@ -1,16 +1,11 @@
 """What a linear function of binning features gains when one input of a row is replaced by another value."""
 
-import numpy as np
 from numba import prange
 
-from binfeat._engine.bins import add_term, finish
-from binfeat._engine.columns import EMPTY, _probe
+from binfeat._engine.bins import add_term
+from binfeat._engine.columns import EMPTY
+from binfeat._engine.evaluate import find_bin, sum_terms
 from binfeat._engine.policy import driver, jit
-
-
-@jit
-def _code(total, slots, keys):
-    return slots[_probe(finish(total), slots, keys)]
 
 
 @jit
@@ -23,10 +18,7 @@ def _add_weights(code, sign, weights, first, out):
 @jit
 def _row_in_grid(x, low, high, scale, shift, keys, nan_keys, slots, bin_keys, weights, first, out):
     """One row in one grid. An input whose cell stays as it is changes nothing, and is not looked up."""
-    total = np.uint64(0)
-    for j in range(x.shape[0]):
-        if scale[j] > 0.0:
-            total += add_term(x[j], scale[j], shift[j], keys[j], nan_keys[j])
+    total = sum_terms(x, scale, shift, keys, nan_keys)
     base, known = EMPTY, False
     for j in range(x.shape[0]):
         if scale[j] == 0.0:
@@ -37,10 +29,10 @@ def _row_in_grid(x, low, high, scale, shift, keys, nan_keys, slots, bin_keys, we
         if lower == upper:
             continue
         if not known and (lower == own or upper == own):
-            base, known = _code(total, slots, bin_keys), True
-        code = base if upper == own else _code(total - own + upper, slots, bin_keys)
+            base, known = find_bin(total, slots, bin_keys), True
+        code = base if upper == own else find_bin(total - own + upper, slots, bin_keys)
         _add_weights(code, 1.0, weights, first, out[j])
-        code = base if lower == own else _code(total - own + lower, slots, bin_keys)
+        code = base if lower == own else find_bin(total - own + lower, slots, bin_keys)
         _add_weights(code, -1.0, weights, first, out[j])
 
 

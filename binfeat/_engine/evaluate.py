@@ -8,6 +8,22 @@ from binfeat._engine.policy import jit
 
 
 @jit
+def sum_terms(x, scale, shift, keys, nan_keys):
+    """The hash of one row in one grid, not yet finished."""
+    total = np.uint64(0)
+    for j in range(x.shape[0]):
+        if scale[j] > 0.0:
+            total += add_term(x[j], scale[j], shift[j], keys[j], nan_keys[j])
+    return total
+
+
+@jit
+def find_bin(total, slots, keys):
+    """Number of the bin with this sum of terms, or EMPTY."""
+    return slots[_probe(finish(total), slots, keys)]
+
+
+@jit
 def evaluate(X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights, out):
     """``out[i, k]``: sum over grids of the weights of row i's bins.
 
@@ -22,12 +38,9 @@ def evaluate(X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, star
     for i in range(X.shape[0]):
         out[i] = 0.0
         for p in range(scale.shape[0]):
-            total = np.uint64(0)
-            for j in range(X.shape[1]):
-                if scale[p, j] > 0.0:
-                    total += add_term(X[i, j], scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j])
+            total = sum_terms(X[i], scale[p], shift[p], keys[p], nan_keys[p])
             table = slots[slot_starts[p] : slot_starts[p + 1]]
-            code = table[_probe(finish(total), table, bin_keys[starts[p] : starts[p + 1]])]
+            code = find_bin(total, table, bin_keys[starts[p] : starts[p + 1]])
             if code != EMPTY:
                 for k in range(out.shape[1]):
                     out[i, k] += weights[k, starts[p] + code]
