@@ -118,6 +118,10 @@ class Growth:
     def n_grids(self):
         return len(self._codes)
 
+    @property
+    def n_rows(self):
+        return len(self._Y)
+
     def grow(self, n_grids):
         """Add grids until there are so many. The function so far is spread over all of them."""
         before, grids = self.n_grids, self._draw(n_grids)

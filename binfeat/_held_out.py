@@ -56,15 +56,17 @@ class Loss:
     X, y : held-out rows, as the estimator's user knows them
     finish : callable
         From predictions of the targets to those of the user.
+    classes : ndarray or None
+        Labels, of a classifier.
     """
 
-    def __init__(self, estimator, X, y, finish):
+    def __init__(self, estimator, X, y, finish, classes):
         from sklearn.metrics import get_scorer
 
         scoring = estimator.scoring
         self._scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
         kind = _HeldOutClassifier if is_classifier(estimator) else _HeldOutRegressor
-        self._machine = kind(getattr(estimator, "classes_", None), finish)
+        self._machine = kind(classes, finish)
         self._X, self._y = X, y
 
     def __call__(self, predictions):

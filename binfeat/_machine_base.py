@@ -12,7 +12,7 @@ from binfeat._columns import Columns
 from binfeat._grids import Grids
 from binfeat._growth import BinFunction, WaveFunction
 from binfeat._held_out import Loss, SquaredErrors, calibrate, splits
-from binfeat._scaling import Quantiles
+from binfeat._scaling import SCALERS
 from binfeat._training import Training
 from binfeat._validation import check_integer, check_real, check_weights, seed_of
 from binfeat.kernels import binning_kernel
@@ -60,8 +60,8 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def _fit(self, X, y, Y, sample_weight, groups, finish, labels=None):
-        """Fit to targets Y (n_rows, n_targets) that stand for y."""
+    def _fit(self, X, y, Y, sample_weight, groups, finish, own, labels=None):
+        """Fit to targets Y (n_rows, n_targets) that stand for y; `own` attributes are set with the others."""
         self._check_parameters()
         columns, table = Columns.fit(self, X, self.categorical_features)
         check_consistent_length(table, Y)
@@ -75,7 +75,7 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
 
         def judge_of(rows):
             if self.scoring is not None:
-                return Loss(self, table[rows], y[rows], finish)
+                return Loss(self, table[rows], y[rows], finish, own.get("classes_"))
             return SquaredErrors(Y[rows], None if weights is None else weights[rows])
 
         def going():
@@ -86,23 +86,23 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             self, table, Y, weights, train, held_out, judge_of, columns, seed_of(self.random_state), going
         )
 
-        def keep():
+        def keep(status):
             if labels is not None:
-                own = None if weights is None else weights[held_out]
-                self.sharpness_ = calibrate(training.held_out_predictions, labels[held_out], own)
-            self._keep(training, columns)
+                their_weights = None if weights is None else weights[held_out]
+                own["sharpness_"] = calibrate(training.held_out_predictions, labels[held_out], their_weights)
+            vars(self).update(own)
+            self._keep(training, columns, status)
 
         try:
             training.run()
         except KeyboardInterrupt:
-            if training.growth is None or not training.curve:
+            if training.sizing is None or not training.sizing.curve:
                 raise
             if training.held_out_predictions is None:
-                training.held_out_predictions = training.growth.held_out()
-            training.status = "interrupted"
-            keep()
+                training.held_out_predictions = training.sizing.growth.held_out()
+            keep("interrupted")
             raise
-        keep()
+        keep(training.status)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     def _check_parameters(self):
@@ -113,8 +113,10 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
                 raise ValueError(f"{name} must be {known}, or a number, got {value!r}.")
         if self.features not in ("auto", "binning", "fourier", "hybrid"):
             raise ValueError(f"features must be 'auto', 'binning', 'fourier' or 'hybrid', got {self.features!r}.")
-        if self.scaling not in ("auto", "standard", "quantile", None):
-            raise ValueError(f"scaling must be 'auto', 'standard', 'quantile' or None, got {self.scaling!r}.")
+        if self.scaling not in ("auto", "standard", "arcsinh", "quantile", None):
+            raise ValueError(
+                f"scaling must be 'auto', 'standard', 'arcsinh', 'quantile' or None, got {self.scaling!r}."
+            )
         if not (isinstance(self.kernel, str) and self.kernel == "auto"):
             binning_kernel(self.kernel)
         if not isinstance(self.alpha, str):
@@ -135,24 +137,23 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         rng = np.random.default_rng(seed_of(self.random_state))
         return rng.permutation(train), rng.permutation(held_out)
 
-    def _keep(self, training, columns):
+    def _keep(self, training, columns, status):
         """Set the attributes, which are arrays, numbers and strings."""
-        function, waves, self.intercept_ = training.growth.learned()
+        function, waves, self.intercept_ = training.sizing.growth.learned()
         self._columns = columns.arrays()
-        self._quantiles = {} if training.quantiles is None else training.quantiles.arrays()
+        self._scaler = {} if training.scaler is None else training.scaler.arrays()
         self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
         self._bin_keys, self._bin_starts = function.keys, function.starts
         self.coef_ = np.hstack([function.coef, waves])
         self._frequencies = np.empty((0, 0)) if training.waves is None else training.waves.random_weights_
-        self.gamma_, self.alpha_, self.n_grids_ = training.gamma, training.alpha, len(function.grids)
+        self.gamma_, self.alpha_, self.n_grids_ = training.gamma, training.sizing.alpha, len(function.grids)
         self.kernel_ = repr(training.kernel)
-        self.features_ = training.features
-        self.scaling_ = "quantile" if self._quantiles else "standard"
+        self.features_, self.scaling_ = training.features, training.scaling
         self.feature_relevances_ = np.bincount(columns.source, training.relevances, minlength=self.n_features_in_)
         self.width_errors_, self.width_gammas_ = training.width_errors, training.width_gammas
-        self.learning_curve_ = np.array(training.curve)
+        self.learning_curve_ = np.array(training.sizing.curve)
         self.decisions_ = training.decisions.table()
-        self.status_ = training.status
+        self.status_ = status
         _functions.pop(self, None)
 
     def _scores(self, X):
@@ -164,12 +165,12 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             n_bins = self._bin_keys.size
             bins = BinFunction(grids, self._bin_keys, self._bin_starts, np.ascontiguousarray(self.coef_[:, :n_bins]))
             waves = WaveFunction(self._frequencies, self.coef_[:, n_bins:].T) if self._frequencies.size else None
-            quantiles = Quantiles.from_arrays(self._quantiles) if self._quantiles else None
-            parts = _functions[self] = Columns.from_arrays(self._columns), quantiles, bins, waves
-        columns, quantiles, bins, waves = parts
+            scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
+            parts = _functions[self] = Columns.from_arrays(self._columns), scaler, bins, waves
+        columns, scaler, bins, waves = parts
         table = columns.transform(self, X)
-        if quantiles is not None:
-            table = quantiles.transform(table)
+        if scaler is not None:
+            table = scaler.transform(table)
         scores = self.intercept_ + (bins(table, self.n_jobs) if len(self._scale) else 0.0)
         return scores if waves is None else scores + waves(table)
 

@@ -1,4 +1,4 @@
-"""Columns scaled by the ranks of their values."""
+"""Columns scaled by the ranks of their values, or with their long tails drawn in."""
 
 from dataclasses import dataclass, fields
 
@@ -8,10 +8,62 @@ from binfeat._engine.policy import thread_count
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 
 _ROWS = 2**17  # evenly spaced rows that are ranked: what they miss is below the distance of two knots
+_LONG_TAIL = 10.0  # interquartile ranges from the median to the farthest value
+
+
+def _evenly_spaced(X):
+    return X[:: -(-X.shape[0] // _ROWS)]
+
+
+class _Arrays:
+    """A dataclass of arrays that can be kept by their names."""
+
+    def arrays(self):
+        """All that was learned, as arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        """The same object again from its `arrays()`."""
+        return cls(**arrays)
 
 
 @dataclass(frozen=True, eq=False)
-class Quantiles:
+class Arcsinh(_Arrays):
+    """Maps each column with long tails to ``arcsinh((x - median) / interquartile range)``.
+
+    That is linear about the median and logarithmic far from it. Tails are long that reach further than ten
+    interquartile ranges. Where half the values or more are one, the standard deviation takes that range's place.
+
+    Attributes
+    ----------
+    columns : ndarray of int64 of shape (n_mapped,)
+    centers, units : ndarray of float64 of shape (n_mapped,)
+    """
+
+    columns: np.ndarray
+    centers: np.ndarray
+    units: np.ndarray
+
+    @classmethod
+    def fit(cls, X, categorical):
+        """Learn which columns of X (n_rows, n_inputs), float64 without NaN, have long tails, and their ranges."""
+        rows = _evenly_spaced(X)
+        low, center, high = np.quantile(rows, (0.25, 0.5, 0.75), axis=0)
+        unit = np.where(high > low, high - low, rows.std(axis=0))
+        reach = np.maximum(rows.max(axis=0) - center, center - rows.min(axis=0))
+        columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & (unit > 0))
+        return cls(columns.astype(np.int64), center[columns], unit[columns])
+
+    def transform(self, X, n_jobs=None):
+        """Scaled columns; a float64 array like X (n_rows, n_inputs)."""
+        out = np.array(X)
+        out[:, self.columns] = np.arcsinh((out[:, self.columns] - self.centers) / self.units)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Quantiles(_Arrays):
     """Maps each column of numbers to the rank of its values in `fit`, from 0 to 1.
 
     The rank of a value is the share of rows below it plus half the share of those equal to it. It holds at up to
@@ -48,7 +100,7 @@ class Quantiles:
         -------
         quantiles : Quantiles
         """
-        rows = X[:: -(-X.shape[0] // _ROWS)]
+        rows = _evenly_spaced(X)
         columns, knots, ranks = [], [np.empty(0)], [np.empty(0)]
         for j in np.flatnonzero(~np.asarray(categorical)):
             values = np.array(rows[:, j])
@@ -85,11 +137,5 @@ class Quantiles:
         interpolate_columns(X, *learned, *scratch, out, n_jobs=n_jobs)
         return out
 
-    def arrays(self):
-        """All that was learned, as arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    @classmethod
-    def from_arrays(cls, arrays):
-        """The same object again from its `arrays()`."""
-        return cls(**arrays)
+SCALERS = {"arcsinh": Arcsinh, "quantile": Quantiles}

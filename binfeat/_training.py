@@ -1,21 +1,19 @@
 """How a kernel machine sets itself up: each decision in turn, on held-out rows."""
 
-import logging
-import time
+from dataclasses import dataclass
 
 import numpy as np
 
+from binfeat._budget import Budget, Decisions
 from binfeat._grids import Grids
 from binfeat._growth import Growth
-from binfeat._scaling import Quantiles
+from binfeat._scaling import SCALERS, Arcsinh
+from binfeat._sizing import Sizing
 from binfeat._solver.gram import gram_system
 from binfeat._validation import check_gamma
 from binfeat.fourier import RandomFourier
-from binfeat.kernels import GammaPitch, Laplacian, binning_kernel
+from binfeat.kernels import GammaPitch, Skip, binning_kernel
 from binfeat.relevance import ALPHAS, NEAR, Sample, WidthSearch, exponent_shares, mean_distances, surely_less
-
-_log = logging.getLogger("binfeat")
-_clock = time.monotonic
 
 _SAMPLE_ROWS = 40_000  # rows that widths are learned from
 _LATE_ROWS = 100_000  # rows of the last rounds
@@ -23,51 +21,29 @@ _SAMPLE_OUT = 10_000
 _ROW_GRIDS = 2_000_000  # of a sample: few rows need many grids to tell two widths apart
 _SAMPLE_GRIDS = (50, 400)
 _ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
+_KERNEL = Skip(GammaPitch(8.0), 0.2)  # of the search
+_OTHER_KERNELS = (Skip(GammaPitch(2.0), 0.2), GammaPitch(8.0))  # tried after it
 _FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
 _FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
 _MOST_ENTRIES = 160_000_000  # rows times grids: half a minute on two cores
-_ENOUGH = 0.01  # a doubling of the grids that gains less than this share of the error is the last
 _TOL, _MAX_ITER = 1e-2, 200
-_LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
 _N_WAVES, _WAVES_BYTES = 1024, 2**30  # Fourier features, and how much they may take to be tried
 _WAVE_FACTORS = (0.3, 0.6, 1.0)  # of their widths to those of the grids
 _SEARCH_SHARE = 1 / 3  # of the time, for the widths
 
 
-class Budget:
-    """Seconds that are left; None is as many as it takes."""
+@dataclass(frozen=True)
+class _Trial:
+    """Features that were tried on the sample: their map, the best penalty, and the held-out errors with it."""
 
-    def __init__(self, seconds):
-        self._start, self._seconds = _clock(), np.inf if seconds is None else seconds
+    features: str
+    errors: np.ndarray
+    alpha: float
+    waves: RandomFourier | None
 
     @property
-    def used(self):
-        return _clock() - self._start
-
-    def allows(self, seconds, share=1.0):
-        """Whether so many seconds more stay within a share of the budget."""
-        return self.used + seconds <= share * self._seconds
-
-
-class Decisions:
-    """What was decided, with the held-out error that followed and the seconds since the start."""
-
-    def __init__(self, budget):
-        self._budget, self.rows = budget, []
-
-    def note(self, what, choice, error):
-        self.rows.append((what, str(choice), float(error), self._budget.used))
-        _log.info("%s: %s, held-out error %.4g after %.1f s", what, choice, error, self._budget.used)
-
-    def table(self):
-        """Structured array with fields what, choice, error and seconds."""
-        kinds = [("what", "U24"), ("choice", "U48"), ("error", np.float64), ("seconds", np.float64)]
-        return np.array(self.rows, dtype=kinds)
-
-
-def _mean_error(trial):
-    """Mean of the held-out errors that a trial begins with."""
-    return trial[0].mean()
+    def error(self):
+        return self.errors.mean()
 
 
 class Training:
@@ -93,29 +69,41 @@ class Training:
         self._categorical = columns.categorical
         self._seed, self._monitor, self._n_jobs = seed, monitor, machine.n_jobs
         self._train, self._held_out = train, held_out
-        self._X, self._Y, self._weights = X, Y, weights
+        self._table, self._X, self._Y, self._weights = X, X, Y, weights
         self.budget = Budget(machine.max_seconds)
         self.decisions = Decisions(self.budget)
-        self.quantiles = self.growth = self.held_out_predictions = self.waves = None
-        self._bins_too = True
+        self.scaler = self.sizing = self.held_out_predictions = self.waves = None
+        self.scaling, self.features = (
+            "standard" if machine.scaling == "auto" else str(machine.scaling).lower(),
+            "binning",
+        )
         self.width_errors, self.width_gammas = np.empty(0), np.empty((0, X.shape[1]))
-        self.status = "converged"
-        self.curve = []
-        self._penalty_factors = (np.sqrt(10), 1 / np.sqrt(10)) if machine.alpha == "auto" else ()
+        self._hurried = False
 
     def run(self):
         """All decisions in turn."""
         self._choose_widths()
         if self.width_errors.size and self._bins_too and len(self._train) > 2 * _SAMPLE_ROWS:
             self._choose_factor()
-        self._grow()
-        self.decisions.note("grids", self.growth.n_grids, self.curve[-1][1])
-        self.decisions.note("penalty", f"{self.alpha:.3g}", self.curve[-1][1])
-        self.held_out_predictions = self.growth.held_out()
+        self._size()
         if self._machine.refit and self.status != "stopped":
-            self._refit()
+            weights = None if self._weights is None else self._weights[self._held_out]
+            self.sizing.refit(self._Y[self._held_out], weights)
 
-    # Widths, pitch law and scaling, on a sample of the rows.
+    @property
+    def status(self):
+        """How the fit ended, as far as it is known."""
+        ended = self.sizing.status
+        return "budget" if ended == "converged" and self._hurried else ended
+
+    @property
+    def relevances(self):
+        """Share of each input in the kernel's mean exponent."""
+        rng = np.random.default_rng(self._seed)
+        distance = mean_distances(self._X[self._train[:_SAMPLE_ROWS]], self._categorical, rng)
+        return exponent_shares(self.gamma, distance)
+
+    # Scaling, widths, and pitch law, on a sample of the rows.
 
     def _sample(self, X, kernel, n_rows):
         n_rows = min(n_rows, len(self._train))
@@ -129,25 +117,28 @@ class Training:
 
     def _choose_widths(self):
         machine = self._machine
-        kernel = GammaPitch(8.0) if machine.kernel == "auto" else binning_kernel(machine.kernel)
-        if machine.scaling == "quantile":
-            self.quantiles, self._X = self._ranks()
+        kernel = _KERNEL if machine.kernel == "auto" else binning_kernel(machine.kernel)
+        first, *others = self._scalings()
+        self._take(first, *self._scaled_by(first))
         if isinstance(machine.gamma, str) and machine.gamma == "learn":
-            search, kernel = self._learn_widths(kernel)
+            search, kernel = self._learn_widths(kernel, others)
         else:
             search = WidthSearch(self._sample(self._X, kernel, _SAMPLE_ROWS), self._seed)
-            search.fits = [search.sample.fit(self._given_widths(), ALPHAS)]
-        self.gamma, self.kernel, self.alpha = search.best.gamma, kernel, self._penalty_or(search.best.alpha)
+            search.fits = [search.sample.fit(self._given_widths(), self._penalties(ALPHAS))]
+        self.gamma, self.kernel, self.alpha = search.best.gamma, kernel, search.best.alpha
         self._choose_features(search)
 
-    def _learn_widths(self, kernel):
+    def _learn_widths(self, kernel, scalings):
         search = self._search(self._X, kernel, _ROUNDS)
-        if self._machine.scaling == "auto" and self.budget.allows(self.budget.used, _SEARCH_SHARE):
-            search = self._try_quantiles(search, kernel)
+        for scaling in scalings:
+            if self.budget.allows(self.budget.used / 2, _SEARCH_SHARE):
+                search = self._try_scaling(scaling, search, kernel)
+        if scalings:
+            self.decisions.note("scaling", self.scaling, search.best.error)
         search = self._late_rounds(search, kernel)
         error = search.best.error
         if self._machine.kernel == "auto":
-            kernel, error = self._try_laplacian(search, kernel)
+            kernel, error = self._try_kernels(search, kernel)
         learned = search.learned()
         self.width_errors, self.width_gammas = learned.errors, learned.gammas
         self.decisions.note("widths", f"{len(search.fits) - 1} rounds", search.best.error)
@@ -155,44 +146,43 @@ class Training:
         return search, kernel
 
     def _search(self, X, kernel, rounds, n_rows=None, start=None):
-        search = WidthSearch(self._sample(X, kernel, n_rows or _SAMPLE_ROWS), self._seed, start, self._scaled)
+        sample = self._sample(X, kernel, n_rows or _SAMPLE_ROWS)
+        search = WidthSearch(sample, self._seed, start, self._machine.scaling is not None, self._penalties)
         return search.run(rounds, self._may_search)
 
     def _may_search(self):
-        return self._monitor() and self.budget.allows(0.0, _SEARCH_SHARE)
+        in_time = self.budget.allows(0.0, _SEARCH_SHARE)
+        self._hurried |= not in_time
+        return self._monitor() and in_time
 
-    @property
-    def _scaled(self):
-        return self._machine.scaling is not None
+    def _penalties(self, alphas):
+        """These, or the caller's."""
+        return alphas if self._machine.alpha == "auto" else np.array([float(self._machine.alpha)])
 
-    @property
-    def features(self):
-        """What the machine is built on."""
-        if self.waves is None:
-            return "binning"
-        return "hybrid" if self._bins_too else "fourier"
+    def _scalings(self):
+        """What to begin with, and what to compare it with."""
+        if self._machine.scaling != "auto":
+            return [self.scaling]
+        long_tails = Arcsinh.fit(self._X[self._train], self._categorical).columns.size > 0
+        return ["arcsinh", "standard", "quantile"] if long_tails else ["standard", "quantile"]
 
-    @property
-    def relevances(self):
-        """Share of each input in the kernel's mean exponent."""
-        rng = np.random.default_rng(self._seed)
-        distance = mean_distances(self._X[self._train[:_SAMPLE_ROWS]], self._categorical, rng)
-        return exponent_shares(self.gamma, distance)
+    def _scaled_by(self, scaling):
+        """What maps the table, learned from the training rows, and the table mapped."""
+        if scaling not in SCALERS:
+            return None, self._table
+        scaler = SCALERS[scaling].fit(self._table[self._train], self._categorical)
+        return scaler, scaler.transform(self._table)
 
-    def _ranks(self):
-        """Quantiles of the training rows, and the ranks of all rows."""
-        quantiles = Quantiles.fit(self._X[self._train], self._categorical)
-        return quantiles, quantiles.transform(self._X)
+    def _take(self, scaling, scaler, X):
+        self.scaling, self.scaler, self._X = scaling, scaler, X
 
-    def _try_quantiles(self, search, kernel):
-        """A few rounds on ranks, and more of them where these do better than all rounds before."""
-        quantiles, X = self._ranks()
+    def _try_scaling(self, scaling, search, kernel):
+        """A few rounds, and more of them where these do better than all rounds before."""
+        scaler, X = self._scaled_by(scaling)
         trial = self._search(X, kernel, _TRIAL_ROUNDS)
-        better = surely_less(trial.best.errors, search.best.errors)
-        self.decisions.note("scaling", "quantile" if better else "standard", (trial if better else search).best.error)
-        if not better:
+        if not surely_less(trial.best.errors, search.best.errors):
             return search
-        self.quantiles, self._X = quantiles, X
+        self._take(scaling, scaler, X)
         return self._search(X, kernel, _ROUNDS, start=trial.best)
 
     def _late_rounds(self, search, kernel):
@@ -200,45 +190,62 @@ class Training:
             return search
         return self._search(self._X, kernel, _LATE_ROUNDS, _LATE_ROWS, start=search.best)
 
-    def _try_laplacian(self, search, kernel):
-        other = search.sample.of_kernel(Laplacian())
-        rival = other.fit(search.best.gamma, search.best.alpha * NEAR)
-        better = surely_less(rival.errors, search.best.errors)
-        return (Laplacian(), rival.error) if better else (kernel, search.best.error)
+    def _try_kernels(self, search, kernel):
+        best = search.best
+        for other in _OTHER_KERNELS:
+            if self._may_search():
+                rival = search.sample.of_kernel(other).fit(search.best.gamma, self._penalties(search.best.alpha * NEAR))
+                if rival.gains_on(best):
+                    best, kernel = rival, other
+        return kernel, best.error
+
+    def _given_widths(self):
+        """Widths that are not learned: one over inputs times standard deviation, or the caller's."""
+        machine = self._machine
+        if isinstance(machine.gamma, str):
+            std = np.where(self._categorical, 1.0, self._X.std() if machine.scaling is None else self._X.std(axis=0))
+            return np.divide(1.0, std * std.size, out=np.zeros_like(std), where=std > 0)
+        return check_gamma(machine.gamma, machine.n_features_in_)[self._columns.source]
+
+    # Kind of features, on the same sample.
+
+    @property
+    def _bins_too(self):
+        return self.features != "fourier"
 
     def _choose_features(self, search):
         """Fourier features of the Gaussian kernel with the same widths: instead of bins, or beside them."""
         wanted = self._machine.features
-        too_large = 8 * _N_WAVES * len(self._X) > _WAVES_BYTES
         if self._categorical.any() and wanted in ("fourier", "hybrid"):
             raise ValueError(f"features={wanted!r} needs numbers only, and X has categorical inputs; use 'binning'.")
-        if wanted == "binning" or self._categorical.any() or (wanted == "auto" and too_large):
+        # Where no input varies there is a constant, of whatever features.
+        if wanted == "binning" or not search.best.gamma.any() or (wanted == "auto" and not self._may_try_waves()):
             return
-        if not search.best.gamma.any():  # no input varies: a constant, of whatever features
-            return
-        best, choice = search.best.errors, "binning"
-        trials = [self._try_waves(search, factor) for factor in _WAVE_FACTORS]
-        errors, alpha, waves = min(trials, key=_mean_error)
-        if wanted == "fourier" or (wanted == "auto" and surely_less(errors, best)):
-            best, choice, self.waves, self.alpha = errors, "fourier", waves, self._penalty_or(alpha)
+        best = _Trial("binning", search.best.errors, search.best.alpha, None)
+        fourier = min((self._try_waves(search, factor) for factor in _WAVE_FACTORS), key=_mean_error)
+        trials = [fourier] if wanted != "hybrid" else []
         if wanted != "fourier":
-            errors, alpha = self._try_hybrid(search, waves)
-            if wanted == "hybrid" or surely_less(errors, best):
-                best, choice, self.waves, self.alpha = errors, "hybrid", waves, self._penalty_or(alpha)
-        self._bins_too = choice != "fourier"
-        self.decisions.note("features", choice, best.mean())
+            trials.append(self._try_hybrid(search, fourier.waves))
+        for trial in trials:
+            if wanted != "auto" or surely_less(trial.errors, best.errors):
+                best = trial
+        self.features, self.waves, self.alpha = best.features, best.waves, best.alpha
+        self.decisions.note("features", best.features, best.error)
+
+    def _may_try_waves(self):
+        small = 8 * _N_WAVES * len(self._X) <= _WAVES_BYTES
+        return small and not self._categorical.any() and self._may_search()
 
     def _try_waves(self, search, factor):
-        """Held-out errors of the best penalty for Fourier features, that penalty, and the map."""
         sample = search.sample
         gamma = (factor * search.best.gamma) ** 2
         waves = RandomFourier(gamma=gamma, n_components=_N_WAVES, random_state=self._seed, n_jobs=self._n_jobs)
         system = gram_system(waves.fit_transform(sample.X), sample.Y, sample.weights, fit_intercept=True)
-        out, trials = waves.transform(sample.X_out), []
-        results = system.solve([np.full(sample.Y.shape[1], alpha) for alpha in ALPHAS])
-        for alpha, result in zip(ALPHAS, results, strict=True):
+        out, trials, alphas = waves.transform(sample.X_out), [], self._penalties(ALPHAS)
+        results = system.solve([np.full(sample.Y.shape[1], alpha) for alpha in alphas])
+        for alpha, result in zip(alphas, results, strict=True):
             errors = sample.judge(out @ result.solution + system.intercept(result.solution))
-            trials.append((errors, alpha, waves))
+            trials.append(_Trial("fourier", errors, float(alpha), waves))
         return min(trials, key=_mean_error)
 
     def _try_hybrid(self, search, waves):
@@ -247,24 +254,12 @@ class Training:
             sample.X, sample.Y, sample.weights, sample.X_out, lambda n: search.best.grids[:n], waves, self._n_jobs
         )
         growth.grow(sample.n_grids)
-        for alpha in search.best.alpha * np.array([1.0, np.sqrt(10), 10.0]):
+        for alpha in self._penalties(search.best.alpha * np.array([1.0, np.sqrt(10), 10.0])):
             growth.solve(alpha, _TOL, _MAX_ITER)
-            trials.append((sample.judge(growth.held_out()), alpha))
+            trials.append(_Trial("hybrid", sample.judge(growth.held_out()), float(alpha), waves))
         return min(trials, key=_mean_error)
 
-    def _penalty_or(self, alpha):
-        return float(alpha) if self._machine.alpha == "auto" else float(self._machine.alpha)
-
-    def _given_widths(self):
-        """Widths that are not learned: one over inputs times standard deviation, or the caller's."""
-        machine = self._machine
-        if isinstance(machine.gamma, str):
-            std = np.where(self._categorical, 1.0, self._X.std(axis=0) if self._scaled else self._X.std())
-            return np.divide(1.0, std * std.size, out=np.zeros_like(std), where=std > 0)
-        gamma = check_gamma(machine.gamma, machine.n_features_in_)
-        return gamma[self._columns.source]
-
-    # Overall width, on all training rows.
+    # Overall width and size, on all training rows.
 
     def _choose_factor(self):
         """Scale the widths for more rows than the sample's, which take finer grids."""
@@ -293,86 +288,29 @@ class Training:
 
         return Growth(X, self._Y[self._train], weights, X_out, draw, self.waves, self._n_jobs)
 
-    # Size.
-
-    def _grow(self):
-        """Add grids until that gains too little, or the budget ends."""
-        self.growth = self._new_growth(self.gamma)
-        if not self._bins_too:
-            self.curve.append((0, self._try_penalties(self._solve_for(self.alpha))))
-            return
-        n_grids, most = self._first_and_most_grids()
-        while True:
-            start = self.budget.used
-            self.growth.grow(n_grids)
-            error = self._solve_for(self.alpha)
-            seconds = self.budget.used - start
-            error = self._try_penalties(error)
-            self.curve.append((n_grids, error))
-            _log.info("%d grids: held-out error %.4g", n_grids, error)
-            if not self._monitor():
-                self.status = "stopped"
-                return
-            wanted = self._grids_wanted(most)
-            if wanted == n_grids:
-                return
-            # A batch costs as its grids do, and the refit about as much as the last batch.
-            affordable = next((k for k in (wanted, 2 * n_grids) if self._can_afford(k, seconds)), None)
-            if affordable is None:
-                self.status = "budget"
-                return
-            n_grids = min(affordable, wanted)
-
-    def _can_afford(self, n_grids, seconds):
-        return self.budget.allows(2 * seconds * n_grids / self.growth.n_grids)
-
-    def _grids_wanted(self, most):
-        """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
-        now, error = self.curve[-1]
-        if now == most or len(self.curve) < 2:
-            return min(2 * now, most)
-        before, earlier = self.curve[-2]
-        slope = (earlier - error) / (1 / before - 1 / now)
-        enough = _ENOUGH * abs(error)  # minus a score is often below zero
-        if slope / (2 * now) <= enough:
-            return now
-        wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
-        return int(min(np.clip(wanted, 2 * now, 4 * now), most))
+    def _size(self):
+        machine = self._machine
+        options = machine.alpha == "auto", self.budget, self._monitor, machine.refit
+        self.sizing = Sizing(self._new_growth(self.gamma), self._judge, self.alpha, *options)
+        if self._bins_too:
+            self.sizing.run(*self._first_and_most_grids())
+        else:
+            self.sizing.run_without_grids()
+        self.alpha = self.sizing.alpha
+        self.decisions.note("grids", self.sizing.growth.n_grids, self.sizing.error)
+        self.decisions.note("penalty", f"{self.alpha:.3g}", self.sizing.error)
+        self.held_out_predictions = self.sizing.growth.held_out()
 
     def _first_and_most_grids(self):
         machine = self._machine
         if machine.n_grids != "auto":
-            return machine.n_grids, machine.n_grids
+            return machine.n_grids, None
         first, largest = _SAMPLE_GRIDS
         most = min(machine.max_grids, max(largest, _MOST_ENTRIES // len(self._train)))
         if machine.max_bytes is not None:  # codes of 4 bytes, as much again while they grow
             most = int(np.clip(machine.max_bytes // (8 * len(self._X)), 1, most))
         return min(int(np.clip(_ROW_GRIDS // len(self._train), first, largest)), most), most
 
-    def _try_penalties(self, error):
-        """Solve with other penalties as long as the held-out error falls: more grids take lower ones."""
-        tried = 0
-        for factor in self._penalty_factors:
-            tried = 0
-            while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA:
-                kept, tried = self.growth.coefficients, tried + 1
-                other = self._solve_for(self.alpha * factor)
-                if other >= error:
-                    self.growth.coefficients = kept
-                    break
-                error, self.alpha = other, self.alpha * factor
-            if tried > 1:
-                break
-        self._penalty_factors = (1 / np.sqrt(10),) if self._penalty_factors and (tried > 1 or not self.curve) else ()
-        return error
 
-    def _solve_for(self, alpha):
-        """Held-out error with this penalty."""
-        self.growth.solve(alpha, _TOL, _MAX_ITER)
-        return self._judge(self.growth.held_out()).mean()
-
-    def _refit(self):
-        """Take the held-out rows in."""
-        weights = None if self._weights is None else self._weights[self._held_out]
-        self.growth.add_held_out_rows(self._Y[self._held_out], weights)
-        self.growth.solve(self.alpha, _TOL, _MAX_ITER)
+def _mean_error(trial):
+    return trial.error

@@ -52,7 +52,7 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
         NaN matches NaN and nothing else.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
         A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
-        `GammaPitch`, `Product`.
+        `GammaPitch`, `Product`, `Skip`.
     gamma : float or array-like of shape (n_inputs,), default=1.0
         In units of one over the input's; 0 ignores an input.
     n_grids : int, default=64
@@ -121,7 +121,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
     ----------
     kernel : str or object of `binfeat.kernels`, default="laplacian"
         A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
-        `GammaPitch`, `Product`.
+        `GammaPitch`, `Product`, `Skip`.
     gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
         In units of one over the input's; 0 ignores an input. "scale" is one over the number of inputs
         times the standard deviation of all values of X. On a categorical input a mismatch multiplies

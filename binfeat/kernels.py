@@ -17,6 +17,7 @@ kernel        value                                       binning  Fourier
 `Hat`         ``prod_j max(0, 1 - gamma_j |x_j - y_j|)``  yes      iid, qmc
 `GammaPitch`  between the two, by its shape               yes      no
 `Product`     ``prod_j k(gamma_j |x_j - y_j|)``           yes      no
+`Skip`        ``prod_j (q + (1 - q) k_j)``                yes      no
 `Cauchy`      ``prod_j 1 / (1 + (gamma_j D_j)^2)``        no       iid, qmc
 `RBF`         ``exp(-s)``                                 no       iid, orthogonal, qmc, fastfood
 `Matern`      from ``exp(-sqrt(2 s))`` to the RBF         no       iid, orthogonal, qmc, fastfood
@@ -43,7 +44,7 @@ from binfeat._laws import (
     student_scale,
 )
 
-__all__ = ["RBF", "Cauchy", "GammaPitch", "Hat", "Laplacian", "Matern", "Product", "Spectral"]
+__all__ = ["RBF", "Cauchy", "GammaPitch", "Hat", "Laplacian", "Matern", "Product", "Skip", "Spectral"]
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,45 @@ class Product(ProductKernel):
             below = self._distribution(middle) < u
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.exp((low + high) / 2)
+
+
+@dataclass(frozen=True)
+class Skip(ProductKernel):
+    """``prod_j (share + (1 - share) k(gamma_j |x_j - y_j|))``: every grid skips each input with probability `share`.
+
+    Multiplied out, it is a sum of products of fewer inputs each, which fits targets that few inputs at a time
+    make up. Its pitch law is that of k with the rest of the probability at infinity.
+
+    Parameters
+    ----------
+    kernel : object of this module that has a pitch law
+        What k is the profile of.
+    share : float
+        Between 0 and 1, 1 excluded.
+
+    Raises
+    ------
+    ValueError
+        If `kernel` has no pitch law or `share` is out of range.
+    """
+
+    kernel: ProductKernel
+    share: float
+
+    def __post_init__(self):
+        binning_kernel(self.kernel)
+        if isinstance(self.kernel, str) or not 0 <= self.share < 1:
+            raise ValueError(
+                f"Skip takes a kernel object and a share from 0 to below 1, got {self.kernel!r} and {self.share!r}."
+            )
+
+    def profile(self, t):
+        return self.share + (1.0 - self.share) * self.kernel.profile(t)
+
+    def pitch_quantile(self, u):
+        below = np.asarray(u) / (1.0 - self.share)
+        taken = below < 1.0
+        return np.where(taken, self.kernel.pitch_quantile(np.where(taken, below, 0.5)), np.inf)
 
 
 @dataclass(frozen=True)
@@ -362,7 +402,8 @@ def binning_kernel(kernel):
         )
     if not hasattr(found, "pitch_quantile") or not isinstance(found, ProductKernel):
         raise ValueError(
-            f"kernel must be 'laplacian', 'hat', or one of kernels.Laplacian, Hat, GammaPitch, Product; got {kernel!r}."
+            "kernel must be 'laplacian', 'hat', or one of kernels.Laplacian, Hat, GammaPitch, Product, Skip; "
+            f"got {kernel!r}."
         )
     return found
 

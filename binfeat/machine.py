@@ -27,8 +27,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
         what held-out rows say; Fourier features are tried where they take at most 1 GB.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the binning features, one with a pitch law. "auto" is ``GammaPitch(8)`` or, if held-out rows
-        say so, the Laplacian.
+        Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)`` or, if held-out
+        rows say so, the Laplacian that skips as often or ``GammaPitch(8)``.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
         "scale" is one over the inputs' number times their standard deviation.
@@ -36,9 +36,10 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         Ridge penalty; "auto" is chosen on held-out rows.
     n_grids : "auto" or int, default="auto"
         Number of grids; "auto" adds grids until the held-out error gains less than 1 % by a doubling.
-    scaling : {"auto", "standard", "quantile", None}, default="auto"
-        What widths start from: "standard" gives every input the same part in the kernel, "quantile" replaces values
-        by their ranks in the training rows, None starts with one gamma for all. "auto" compares the first two.
+    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
+        What widths start from: "standard" gives every input the same part in the kernel, "arcsinh" draws in the
+        tails of inputs that reach further than ten interquartile ranges, "quantile" replaces values by their ranks in
+        the training rows, None starts with one gamma for all. "auto" compares the first three.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
         A mismatch multiplies the kernel by ``exp(-gamma_j)``.
@@ -70,7 +71,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     feature_relevances_ : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     features_, kernel_, scaling_ : str
-        What was chosen.
+        What was chosen; "none" for no scaling.
     alpha_ : float
     n_grids_ : int
     width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
@@ -80,7 +81,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     decisions_ : ndarray of shape (n_decisions,), structured
         What was decided, the choice, the held-out error after it, the seconds since the start; see `summary`.
     status_ : {"converged", "budget", "stopped", "interrupted"}
-        Whether the fit ended by itself, by `max_seconds`, by a callback, or by Ctrl-C.
+        Whether the fit ended by itself, by `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C.
     coef_ : ndarray of shape (n_targets, n_features)
     intercept_ : ndarray of shape (n_targets,)
     n_features_in_ : int
@@ -152,8 +153,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
             own = predictions * std + mean
             return own[:, 0] if y.ndim == 1 else own
 
-        self._target_mean, self._target_std, self._one_target = mean, std, y.ndim == 1
-        self._fit(X, y, (Y - mean) / std, sample_weight, groups, finish)
+        own = {"_target_mean": mean, "_target_std": std, "_one_target": y.ndim == 1}
+        self._fit(X, y, (Y - mean) / std, sample_weight, groups, finish, own)
         return self
 
     def predict(self, X):
@@ -186,8 +187,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
         what held-out rows say; Fourier features are tried where they take at most 1 GB.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the binning features, one with a pitch law. "auto" is ``GammaPitch(8)`` or, if held-out rows
-        say so, the Laplacian.
+        Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)`` or, if held-out
+        rows say so, the Laplacian that skips as often or ``GammaPitch(8)``.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
         "scale" is one over the inputs' number times their standard deviation.
@@ -195,9 +196,10 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         Ridge penalty; "auto" is chosen on held-out rows.
     n_grids : "auto" or int, default="auto"
         Number of grids; "auto" adds grids until the held-out error gains less than 1 % by a doubling.
-    scaling : {"auto", "standard", "quantile", None}, default="auto"
-        What widths start from: "standard" gives every input the same part in the kernel, "quantile" replaces values
-        by their ranks in the training rows, None starts with one gamma for all. "auto" compares the first two.
+    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
+        What widths start from: "standard" gives every input the same part in the kernel, "arcsinh" draws in the
+        tails of inputs that reach further than ten interquartile ranges, "quantile" replaces values by their ranks in
+        the training rows, None starts with one gamma for all. "auto" compares the first three.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
         A mismatch multiplies the kernel by ``exp(-gamma_j)``.
@@ -231,7 +233,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     feature_relevances_ : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     features_, kernel_, scaling_ : str
-        What was chosen.
+        What was chosen; "none" for no scaling.
     alpha_ : float
     n_grids_ : int
     width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
@@ -241,7 +243,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     decisions_ : ndarray of shape (n_decisions,), structured
         What was decided, the choice, the held-out error after it, the seconds since the start; see `summary`.
     status_ : {"converged", "budget", "stopped", "interrupted"}
-        Whether the fit ended by itself, by `max_seconds`, by a callback, or by Ctrl-C.
+        Whether the fit ended by itself, by `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C.
     coef_ : ndarray of shape (n_targets, n_features)
     intercept_ : ndarray of shape (n_targets,)
     classes_ : ndarray of shape (n_classes,)
@@ -349,19 +351,20 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
             raise ValueError("KernelMachineClassifier requires y to be passed, but the target y is None")
         y = column_or_1d(check_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
         check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        n_classes = self.classes_.size
+        classes, labels = np.unique(y, return_inverse=True)
+        n_classes = classes.size
         if n_classes < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}.")
+            raise ValueError(f"y must have at least two classes, got one class: {classes[0]!r}.")
         Y = np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
         if self.class_weight is not None:
             own = 1.0 if sample_weight is None else check_weights(sample_weight, len(y)).ravel()
             sample_weight = own * compute_sample_weight(self.class_weight, y)
-        self._fit(X, y, Y, sample_weight, groups, self._labels, labels)
-        return self
 
-    def _labels(self, scores):
-        return self.classes_[(scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)]
+        def finish(scores):
+            return _labels(classes, scores)
+
+        self._fit(X, y, Y, sample_weight, groups, finish, {"classes_": classes}, labels)
+        return self
 
     def decision_function(self, X):
         """Predictions of the targets, 1 for a class and -1 for the others.
@@ -389,7 +392,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         -------
         y : ndarray of shape (n_rows,)
         """
-        return self._labels(self._scores(X))
+        scores = self._scores(X)
+        return _labels(self.classes_, scores)
 
     def predict_proba(self, X):
         """Class probabilities, calibrated on the held-out rows by one temperature (Guo et al. 2017).
@@ -403,3 +407,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         p : ndarray of shape (n_rows, n_classes)
         """
         return probabilities(self._scores(X), self.sharpness_)
+
+
+def _labels(classes, scores):
+    """The class of each row's largest score; one column of scores is the second class's against the first's."""
+    return classes[(scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)]

@@ -199,13 +199,13 @@ class LearnedGamma:
 class WidthSearch:
     """Rounds of a fit, a look at its slopes, and new widths from them.
 
-    New widths go with the root of the relevances (Radhakrishnan et al., recursive feature machines, whose
-    average gradient outer product has them on its diagonal), keep the kernel's mean exponent, and are then
-    scaled together as held-out rows say.
+    `penalties` gives those of some penalties that may be tried. New widths go with the root of the relevances
+    (Radhakrishnan et al., recursive feature machines, whose average gradient outer product has them on its
+    diagonal), keep the kernel's mean exponent, and are then scaled together as held-out rows say.
     """
 
-    def __init__(self, sample, seed, start=None, scaled=True):
-        self.sample, self._start, self._scaled = sample, start, scaled
+    def __init__(self, sample, seed, start=None, scaled=True, penalties=lambda alphas: alphas):
+        self.sample, self._start, self._scaled, self._penalties = sample, start, scaled, penalties
         rng = np.random.default_rng(seed)
         self._distance = mean_distances(sample.X, sample.categorical, rng)
         self._rows = rng.permutation(len(sample.X))[:_ROWS]
@@ -217,7 +217,7 @@ class WidthSearch:
             gamma = _per_distance(self._distance, _START)
             if not self._scaled:
                 gamma = np.where(gamma > 0, _START / max(self._distance.sum(), np.finfo(float).tiny), 0.0)
-            return self.sample.fit(gamma, ALPHAS)
+            return self.sample.fit(gamma, self._penalties(ALPHAS))
         gamma, alpha = self._start.gamma, self._start.alpha
         return min((self.sample.fit(gamma * f, [alpha]) for f in (1.0, _FACTOR)), key=lambda fit: fit.error)
 
@@ -231,7 +231,7 @@ class WidthSearch:
         alphas = np.array([fit.alpha])
         if len(self.fits) % _ALPHA_ROUNDS == 0:
             near = fit.alpha * NEAR
-            alphas = near[near >= 0.99 * _LEAST_ALPHA]
+            alphas = self._penalties(near[near >= 0.99 * _LEAST_ALPHA])
         now = self.sample.fit(gamma, alphas)
         for factor in (_FACTOR, 1 / _FACTOR):
             other = self.sample.fit(gamma * factor, [now.alpha])

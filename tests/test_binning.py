@@ -28,6 +28,7 @@ KERNELS = {
     "gamma pitch 8": kernels.GammaPitch(8),
     "gamma pitch inf": kernels.GammaPitch(np.inf),
     "rational": kernels.Product(lambda t: 1 / (1 + t)),
+    "skip": kernels.Skip(kernels.Laplacian(), 0.3),
 }
 quiet = pytest.mark.filterwarnings("ignore:The grids are too fine")
 

@@ -22,6 +22,7 @@ BINNING = {
     "rational": kernels.Product(lambda t: 1 / (1 + t)),
     "kinked": kernels.Product(lambda t: np.maximum(0, 1 - t) / 2 + np.maximum(0, 1 - t / 3) / 2),
     "exponential": kernels.Product(lambda t: np.exp(-t)),
+    "skip": kernels.Skip(kernels.GammaPitch(8), 0.25),
 }
 
 
@@ -69,6 +70,27 @@ def test_quantiles_against_scipy():
 def test_gamma_pitch_refuses_shapes(shape):
     with pytest.raises(ValueError, match="shape must be a number above 1"):
         kernels.GammaPitch(shape)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "share", "message"),
+    [
+        (kernels.Laplacian(), 1.0, "share from 0 to below 1, got Laplacian.. and 1.0"),
+        (kernels.Laplacian(), -0.1, "share from 0 to below 1"),
+        (kernels.Laplacian(), np.nan, "share from 0 to below 1"),
+        ("laplacian", 0.5, "takes a kernel object"),
+        (kernels.RBF(), 0.5, "cannot be approximated by random binning"),
+    ],
+)
+def test_skip_refuses(kernel, share, message):
+    with pytest.raises(ValueError, match=message):
+        kernels.Skip(kernel, share)
+
+
+def test_skip_of_nothing_is_the_kernel(rng):
+    u = rng.random(100)
+    skip = kernels.Skip(kernels.Laplacian(), 0.0)
+    np.testing.assert_array_equal(skip.pitch_quantile(u), kernels.Laplacian().pitch_quantile(u))
 
 
 @pytest.mark.parametrize(

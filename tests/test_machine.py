@@ -16,7 +16,16 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, TimeSe
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor, _growth, _training, kernels, relevance
+from binfeat import (
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    _budget,
+    _growth,
+    _sizing,
+    _training,
+    kernels,
+    relevance,
+)
 from binfeat._held_out import probabilities
 from binfeat._solver import pcg
 
@@ -443,11 +452,12 @@ def test_fit_again_forgets(table):
 
 def test_grids_are_added_until_they_gain_little(table):
     X, y, _ = table
+    y = y + np.random.default_rng(2).normal(size=y.size)
     machine = KernelMachineRegressor(**{**GROWING, "max_grids": 5000}).fit(X, y)
     n_grids, errors = machine.learning_curve_.T
-    assert n_grids.size > 2
+    assert n_grids.size > 1
     assert (np.diff(n_grids) > 0).all()
-    assert errors[-1] < errors[0] / 2
+    assert errors[-1] < errors[0]
     assert machine.n_grids_ == n_grids[-1] < 5000
     assert machine.status_ == "converged"
 
@@ -475,31 +485,35 @@ class Clock:
 
 @pytest.mark.parametrize("max_seconds", [0, 100, 500, 1000])
 def test_budget_of_seconds(table, monkeypatch, max_seconds):
-    """Of batches, and of a refit, that take as many seconds as there are grids."""
+    """Of a second for each new grid, and half a second for each grid in a solve."""
     X, y, _ = table
     clock = Clock(0.0)
-    monkeypatch.setattr(_training, "_clock", clock)
-    grow, refit = _growth.Growth.grow, _growth.Growth.add_held_out_rows
+    monkeypatch.setattr(_budget, "_clock", clock)
+    grow, solve = _growth.Growth.grow, _growth.Growth.solve
 
     def slow_grow(self, n_grids):
-        clock.now += n_grids
+        clock.now += n_grids - self.n_grids
         grow(self, n_grids)
 
-    def slow_refit(self, *args):
-        clock.now += self.n_grids
-        refit(self, *args)
+    def slow_solve(self, *args):
+        clock.now += 0.5 * self.n_grids
+        return solve(self, *args)
 
     monkeypatch.setattr(_growth.Growth, "grow", slow_grow)
-    monkeypatch.setattr(_growth.Growth, "add_held_out_rows", slow_refit)
-    machine = KernelMachineRegressor(**{**GROWING, "max_grids": 5000}, max_seconds=max_seconds).fit(X, y)
+    monkeypatch.setattr(_growth.Growth, "solve", slow_solve)
+    machine = KernelMachineRegressor(**{**GROWING, "max_grids": 50_000}, max_seconds=max_seconds).fit(X, y)
     assert machine.status_ == "budget"
-    assert machine.n_grids_ == {0: 40, 100: 40, 500: 160, 1000: 320}[max_seconds]
-    assert clock.now <= max_seconds or machine.n_grids_ == 40  # with less there is no machine
+    if max_seconds <= 100:  # with fewer grids there is no machine
+        assert machine.n_grids_ == 40
+    else:
+        assert max_seconds / 2 < clock.now <= max_seconds
     assert machine.score(X, y) > 0.5
     assert machine.decisions_["seconds"].max() <= clock.now
-    ample = KernelMachineRegressor(**{**GROWING, "max_grids": 5000}, max_seconds=1e6).fit(X, y)
-    free = KernelMachineRegressor(**{**GROWING, "max_grids": 5000}).fit(X, y)
-    assert ample.status_ == "converged"
+
+
+def test_an_ample_budget_changes_nothing(table):
+    X, y, _ = table
+    ample, free = (KernelMachineRegressor(**GROWING, max_seconds=seconds).fit(X, y) for seconds in (1e6, None))
     assert_same_state(ample, free)
 
 
@@ -507,7 +521,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
     X, y, _ = table
     rounds = {}
     for seconds in (6, 12, 1000):
-        monkeypatch.setattr(_training, "_clock", Clock(1.0))
+        monkeypatch.setattr(_budget, "_clock", Clock(1.0))
         machine = KernelMachineRegressor(**BINS, max_seconds=seconds, scaling="standard").fit(X, y)
         rounds[seconds] = len(machine.width_errors_) - 1
     assert rounds[6] <= 2
@@ -542,7 +556,7 @@ def interrupt_at(monkeypatch, home, name, call):
         (_growth, "count_bins", 2),  # in the second batch
         (_growth, "find_codes", 2),
         (_growth.Growth, "solve", 4),
-        (_training.Training, "_refit", 1),
+        (_sizing.Sizing, "refit", 1),
         (_growth.Growth, "add_held_out_rows", 1),
     ],
 )
@@ -554,7 +568,7 @@ def test_ctrl_c_keeps_the_machine_so_far(table, monkeypatch, home, name, call):
         with pytest.raises(KeyboardInterrupt):
             machine.fit(X, labels)
     assert machine.status_ == "interrupted"
-    assert machine.n_grids_ == machine.learning_curve_[-1, 0] or name == "solve"
+    assert machine.n_grids_ == machine.learning_curve_[-1, 0]
     assert machine.score(X, labels) > 0.8
     np.testing.assert_allclose(machine.predict_proba(X).sum(axis=1), 1.0)
     assert machine.predict(X[:1]) in ("yes", "no")
@@ -580,19 +594,17 @@ def test_ctrl_c_in_a_solve(table, monkeypatch):
     X, y, _ = table
     real, machine = pcg.solve, KernelMachineRegressor(**GROWING)
     seen = []
-    for call in range(1, 30):
+    for call in range(1, 40, 4):
         monkeypatch.setattr(pcg, "solve", interrupted(real, call))
         machine = KernelMachineRegressor(**GROWING)
         try:
             machine.fit(X, y)
         except KeyboardInterrupt:
             seen.append(getattr(machine, "status_", "nothing"))
-        else:
-            break
-        assert seen[-1] == "nothing" or machine.score(X, y) > 0.3
+            assert seen[-1] == "nothing" or machine.score(X, y) > 0.3
     assert seen == sorted(seen, reverse=True)
     assert set(seen) == {"nothing", "interrupted"}
-    assert machine.status_ == "converged"
+    assert machine.status_ == "budget"
 
 
 def test_ctrl_c_before_there_is_a_machine(table, monkeypatch):
@@ -697,7 +709,7 @@ def test_skops_round_trip(fitted):
 def test_attributes_hold_arrays_numbers_and_strings(fitted):
     for machine in fitted[1]:
         for name, value in state(machine).items():
-            if name in ("_columns", "_quantiles"):
+            if name in ("_columns", "_scaler"):
                 assert all(isinstance(part, np.ndarray) for part in value.values())
             elif name != "decisions":
                 assert isinstance(value, np.ndarray | str | int | float | np.number | bool), name
@@ -782,7 +794,12 @@ def test_in_a_pipeline(table):
         ("n_grids", "many", ValueError, "n_grids must be 'auto', or a number, got 'many'"),
         ("n_grids", 0, ValueError, "n_grids must be at least 1, got 0"),
         ("n_grids", 1.5, TypeError, "n_grids must be an integer of at least 1, got 1.5"),
-        ("scaling", "minmax", ValueError, "scaling must be 'auto', 'standard', 'quantile' or None, got 'minmax'"),
+        (
+            "scaling",
+            "minmax",
+            ValueError,
+            "scaling must be 'auto', 'standard', 'arcsinh', 'quantile' or None, got 'minmax'",
+        ),
         ("categorical_features", [9], ValueError, "categorical_features must be a mask of length 4"),
         ("categorical_features", ["a"], ValueError, "categorical_features has .*'a'.*, which are no column names"),
         ("max_grids", 0, ValueError, "max_grids must be at least 1, got 0"),

@@ -1,0 +1,161 @@
+"""How many grids a machine takes, and the penalty and the precision that go with them, by held-out rows."""
+
+import logging
+
+import numpy as np
+
+_log = logging.getLogger("binfeat")
+
+_ENOUGH = 0.01  # a doubling of the grids that gains less than this share of the error is the last
+_LEAST_STEP = 1.25  # times the grids so far; less is not worth another solve
+_FEW_ROWS = 40_000  # up to which a more precise solution is tried: of more rows it takes longer than it is worth
+_TOL, _FINE_TOL, _MAX_ITER = 1e-2, 1e-3, 200
+_LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
+_DECADES = 10.0 ** np.arange(5)
+_UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
+
+
+class Sizing:
+    """Grows a ridge machine until that gains too little, or the budget ends.
+
+    Parameters
+    ----------
+    growth : Growth
+    judge : callable
+        From predictions for the held-out rows to their errors.
+    alpha : float
+        Penalty to begin with.
+    tunes_alpha : bool
+        Whether others are tried.
+    budget : Budget
+    monitor : callable
+        Called between steps; False ends the fit.
+    refits : bool
+        Whether a last solve with more rows will follow, whose seconds are kept free.
+
+    Attributes
+    ----------
+    alpha : float
+    status : {"converged", "budget", "stopped"}
+    curve : list of (int, float)
+        Number of grids and held-out error after each batch of them.
+    """
+
+    def __init__(self, growth, judge, alpha, tunes_alpha, budget, monitor, refits):
+        self.growth, self._judge, self.alpha, self._tunes_alpha = growth, judge, alpha, tunes_alpha
+        self._budget, self._monitor, self._refits = budget, monitor, refits
+        self._tol, self.status, self.curve = _TOL, "converged", []
+        self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
+
+    @property
+    def error(self):
+        return self.curve[-1][1]
+
+    def run_without_grids(self):
+        """Solve for the features that stand beside the grids, when there are none."""
+        self.curve.append((0, self.solve(self.alpha)))
+        self._tune((_UP, _DOWN))
+        self._stopped()
+
+    def run(self, n_grids, most=None):
+        """Grow from the first number of grids to at most another; None is no further."""
+        while True:
+            self._add_grids(n_grids)
+            if self._stopped() or most is None:
+                return
+            wanted = self._grids_wanted()
+            if wanted == n_grids:
+                return
+            n_grids = min(wanted, most, self._affordable())
+            if n_grids < _LEAST_STEP * self.growth.n_grids:
+                self.status = "budget"
+                return
+
+    def solve(self, alpha):
+        """Held-out error with this penalty."""
+        start = self._budget.used
+        self.growth.solve(alpha, self._tol, _MAX_ITER)
+        self._solve_seconds = (self._budget.used - start) / max(1, self.growth.n_grids)
+        return self._judge(self.growth.held_out()).mean()
+
+    def refit(self, Y, weights):
+        """Take the held-out rows in."""
+        self.growth.add_held_out_rows(Y, weights)
+        self.growth.solve(self.alpha, self._tol, _MAX_ITER)
+
+    def _add_grids(self, n_grids):
+        start, before = self._budget.used, self.growth.n_grids
+        self.growth.grow(n_grids)
+        self._grid_seconds = (self._budget.used - start) / (n_grids - before)
+        self.curve.append((n_grids, self.solve(self.alpha)))
+        if len(self.curve) == 1:
+            self._tune((_UP, _DOWN))
+            self._try_fine_solution()
+        else:  # more grids take a lower penalty
+            self._tune((_DOWN,))
+        _log.info("%d grids: held-out error %.4g", *self.curve[-1])
+
+    def _stopped(self):
+        if self._monitor():
+            return False
+        self.status = "stopped"
+        return True
+
+    def _tune(self, factors):
+        """Solve with other penalties as long as the held-out error falls."""
+        for factor in factors if self._tunes_alpha else ():
+            tried = 0
+            while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA and self._can_try():
+                tried += 1
+                if not self._gains_by(self.alpha * factor, self._tol):
+                    break
+            if tried > 1:
+                break
+
+    def _try_fine_solution(self):
+        """A solver that ends early shrinks as a penalty does; where rows are few, see which of the two does better."""
+        if self.growth.n_rows > _FEW_ROWS:
+            return
+        for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):
+            if not self._can_try() or (not self._gains_by(alpha, _FINE_TOL) and self._tol == _FINE_TOL):
+                break
+        if self._tol == _FINE_TOL:
+            self._tune((_UP, _DOWN))
+
+    def _gains_by(self, alpha, tol):
+        """Whether another penalty or tolerance lowers the held-out error; the solution stays only if it does."""
+        kept, gains = (self.growth.coefficients, self.alpha, self._tol), False
+        n_grids, before = self.curve[-1]
+        try:
+            self._tol = tol
+            error = self.solve(alpha)
+            gains = error < before
+        finally:
+            if not gains:
+                self.growth.coefficients, self.alpha, self._tol = kept
+        if gains:
+            self.alpha, self.curve[-1] = alpha, (n_grids, error)
+        return gains
+
+    def _can_try(self):
+        return self._budget.allows((1 + self._refits) * self._solve_seconds * self.growth.n_grids)
+
+    def _affordable(self):
+        """Grids that can be added, solved for twice, and refitted in the seconds left."""
+        grid, solve = self._grid_seconds, (2 + self._refits) * self._solve_seconds
+        if np.isinf(self._budget.left):
+            return np.iinfo(np.int64).max
+        return int((self._budget.left + grid * self.growth.n_grids) / max(grid + solve, 1e-9))
+
+    def _grids_wanted(self):
+        """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
+        now, error = self.curve[-1]
+        if len(self.curve) < 2:
+            return 2 * now
+        before, earlier = self.curve[-2]
+        slope = (earlier - error) / (1 / before - 1 / now)
+        enough = _ENOUGH * abs(error)  # minus a score is often below zero
+        if slope / (2 * now) <= enough:
+            return now
+        wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
+        return int(np.clip(wanted, 2 * now, 4 * now))
