@@ -15,6 +15,11 @@ def _evenly_spaced(X):
     return X[:: -(-X.shape[0] // _ROWS)]
 
 
+def _two_values(X):
+    """Which columns have no values but their least and their largest."""
+    return ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
+
+
 class _Arrays:
     """A dataclass of arrays that can be kept by their names."""
 
@@ -33,7 +38,8 @@ class Arcsinh(_Arrays):
     """Maps each column with long tails to ``arcsinh((x - median) / interquartile range)``.
 
     That is linear about the median and logarithmic far from it. Tails are long that reach further than ten
-    interquartile ranges. Where half the values or more are one, the standard deviation takes that range's place.
+    interquartile ranges; columns of two values have none. Where half the values or more are one, the standard
+    deviation takes that range's place.
 
     Attributes
     ----------
@@ -52,7 +58,7 @@ class Arcsinh(_Arrays):
         low, center, high = np.quantile(rows, (0.25, 0.5, 0.75), axis=0)
         unit = np.where(high > low, high - low, rows.std(axis=0))
         reach = np.maximum(rows.max(axis=0) - center, center - rows.min(axis=0))
-        columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & (unit > 0))
+        columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & ~_two_values(rows))
         return cls(columns.astype(np.int64), center[columns], unit[columns])
 
     def transform(self, X, n_jobs=None):
@@ -102,11 +108,8 @@ class Quantiles(_Arrays):
         """
         rows = _evenly_spaced(X)
         columns, knots, ranks = [], [np.empty(0)], [np.empty(0)]
-        for j in np.flatnonzero(~np.asarray(categorical)):
-            values = np.array(rows[:, j])
-            if ((values == values.min()) | (values == values.max())).all():
-                continue
-            values.sort()
+        for j in np.flatnonzero(~np.asarray(categorical) & ~_two_values(rows)):
+            values = np.sort(rows[:, j])
             own_knots = np.unique(values[np.linspace(0, values.size - 1, n_quantiles).round().astype(np.intp)])
             counts = np.searchsorted(values, own_knots, "left") + np.searchsorted(values, own_knots, "right")
             columns.append(j)

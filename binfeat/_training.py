@@ -129,10 +129,7 @@ class Training:
         self._choose_features(search)
 
     def _learn_widths(self, kernel, scalings):
-        search = self._search(self._X, kernel, _ROUNDS)
-        for scaling in scalings:
-            if self.budget.allows(self.budget.used / 2, _SEARCH_SHARE):
-                search = self._try_scaling(scaling, search, kernel)
+        search = self._search_scaled(kernel, scalings)
         if scalings:
             self.decisions.note("scaling", self.scaling, search.best.error)
         search = self._late_rounds(search, kernel)
@@ -144,6 +141,17 @@ class Training:
         self.decisions.note("widths", f"{len(search.fits) - 1} rounds", search.best.error)
         self.decisions.note("kernel", kernel, error)
         return search, kernel
+
+    def _search_scaled(self, kernel, others):
+        """Rounds under the scaling at hand, or under another that does better."""
+        search = self._search(self._X, kernel, _TRIAL_ROUNDS if "arcsinh" in others else _ROUNDS)
+        for scaling in others:
+            before = search
+            if self.budget.allows(self.budget.used / 2, _SEARCH_SHARE):
+                search = self._try_scaling(scaling, before, kernel)
+            if search is not before or scaling == "arcsinh":
+                search = self._search(self._X, kernel, _ROUNDS, start=search.best)
+        return search
 
     def _search(self, X, kernel, rounds, n_rows=None, start=None):
         sample = self._sample(X, kernel, n_rows or _SAMPLE_ROWS)
@@ -164,7 +172,7 @@ class Training:
         if self._machine.scaling != "auto":
             return [self.scaling]
         long_tails = Arcsinh.fit(self._X[self._train], self._categorical).columns.size > 0
-        return ["arcsinh", "standard", "quantile"] if long_tails else ["standard", "quantile"]
+        return ["standard", "arcsinh", "quantile"] if long_tails else ["standard", "quantile"]
 
     def _scaled_by(self, scaling):
         """What maps the table, learned from the training rows, and the table mapped."""
@@ -177,13 +185,13 @@ class Training:
         self.scaling, self.scaler, self._X = scaling, scaler, X
 
     def _try_scaling(self, scaling, search, kernel):
-        """A few rounds, and more of them where these do better than all rounds before."""
+        """A few rounds, taken where they do better than all rounds before."""
         scaler, X = self._scaled_by(scaling)
         trial = self._search(X, kernel, _TRIAL_ROUNDS)
         if not surely_less(trial.best.errors, search.best.errors):
             return search
         self._take(scaling, scaler, X)
-        return self._search(X, kernel, _ROUNDS, start=trial.best)
+        return trial
 
     def _late_rounds(self, search, kernel):
         if len(self._train) <= _SAMPLE_ROWS or not self._may_search():

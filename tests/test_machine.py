@@ -118,7 +118,48 @@ def test_a_given_kernel_gamma_and_scaling(table):
     assert ranked.scaling_ == "quantile"
     assert ranked.score(np.exp(5 * X), y) > 0.9
     assert KernelMachineRegressor(**BINS).fit(np.exp(5 * X), y).scaling_ == "quantile"
-    assert KernelMachineRegressor(**BINS, scaling=None).fit(X, y).score(X, y) > 0.9
+    plain = KernelMachineRegressor(**BINS, scaling=None).fit(X, y)
+    assert plain.scaling_ == "none"
+    assert plain.score(X, y) > 0.9
+
+
+def test_long_tails_are_drawn_in(rng):
+    X = np.sinh(3 * rng.normal(size=(1500, 3)))
+    y = np.sin(np.arcsinh(X[:, 0])) + np.tanh(np.arcsinh(X[:, 1])) + 0.1 * rng.normal(size=1500)
+    given, chosen = (
+        KernelMachineRegressor(**BINS, scaling=name).fit(X[:1000], y[:1000]) for name in ("arcsinh", "auto")
+    )
+    assert given.scaling_ == "arcsinh"
+    assert chosen.scaling_ in ("arcsinh", "quantile")
+    standard = KernelMachineRegressor(**BINS, scaling="standard").fit(X[:1000], y[:1000])
+    assert given.score(X[1000:], y[1000:]) > standard.score(X[1000:], y[1000:])
+    loaded = pickle.loads(pickle.dumps(given))
+    np.testing.assert_array_equal(loaded.predict(X), given.predict(X))
+
+
+def test_a_given_penalty_is_the_only_one(table, monkeypatch):
+    X, y, _ = table
+    real, seen = pcg.solve, set()
+
+    def spy(apply, rhs, diagonal, shift, **options):
+        seen.update(shift)
+        return real(apply, rhs, diagonal, shift, **options)
+
+    monkeypatch.setattr(pcg, "solve", spy)
+    machine = KernelMachineRegressor(**BINS, alpha=0.3).fit(X, y)
+    assert seen == {machine.alpha_} == {0.3}
+
+
+def test_a_refit_that_fails_leaves_the_machine(table):
+    X, y, labels = table
+    for machine, target, other in (
+        (KernelMachineRegressor(**FIXED), y, 1000 + y),
+        (KernelMachineClassifier(**FIXED), labels, np.where(labels == "yes", "a", "b")),
+    ):
+        before = machine.fit(X, target).predict(X)
+        with pytest.raises(ValueError, match="infinity"):
+            machine.fit(np.where(X > 3, np.inf, X), other)
+        np.testing.assert_array_equal(machine.predict(X), before)
 
 
 # Columns.
