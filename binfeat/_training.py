@@ -213,7 +213,10 @@ class Training:
         if isinstance(machine.gamma, str):
             std = np.where(self._categorical, 1.0, self._X.std() if machine.scaling is None else self._X.std(axis=0))
             return np.divide(1.0, std * std.size, out=np.zeros_like(std), where=std > 0)
-        return check_gamma(machine.gamma, machine.n_features_in_)[self._columns.source]
+        source = self._columns.source
+        if np.shape(machine.gamma) == source.shape:  # as `gamma_` of another machine has it
+            return check_gamma(machine.gamma, source.size)
+        return check_gamma(machine.gamma, machine.n_features_in_)[source]
 
     # Kind of features, on the same sample.
 

@@ -31,7 +31,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         rows say so, the Laplacian that skips as often or ``GammaPitch(8)``.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
-        "scale" is one over the inputs' number times their standard deviation.
+        "scale" is one over the inputs' number times their standard deviation. An array may also have the shape of
+        `gamma_`.
     alpha : "auto" or float, default="auto"
         Ridge penalty; "auto" is chosen on held-out rows.
     n_grids : "auto" or int, default="auto"
@@ -56,7 +57,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     validation_fraction : float, default=0.1
         Size of that part.
     scoring : str or callable, default=None
-        Score that choices go by, as in `sklearn.metrics.get_scorer`; None is the mean squared error.
+        Score that choices go by, as in `sklearn.metrics.get_scorer`, of all held-out rows alike; None is the mean
+        squared error, weighted by `sample_weight`.
     refit : bool, default=True
         Whether the held-out rows are taken in at the end.
     n_jobs : int, default=None
@@ -191,7 +193,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         rows say so, the Laplacian that skips as often or ``GammaPitch(8)``.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
-        "scale" is one over the inputs' number times their standard deviation.
+        "scale" is one over the inputs' number times their standard deviation. An array may also have the shape of
+        `gamma_`.
     alpha : "auto" or float, default="auto"
         Ridge penalty; "auto" is chosen on held-out rows.
     n_grids : "auto" or int, default="auto"
@@ -218,7 +221,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     validation_fraction : float, default=0.1
         Size of that part.
     scoring : str or callable, default=None
-        Score that choices go by, as in `sklearn.metrics.get_scorer`; None is the mean squared error.
+        Score that choices go by, as in `sklearn.metrics.get_scorer`, of all held-out rows alike; None is the mean
+        squared error, weighted by `sample_weight`.
     refit : bool, default=True
         Whether the held-out rows are taken in at the end.
     n_jobs : int, default=None

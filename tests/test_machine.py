@@ -137,6 +137,15 @@ def test_long_tails_are_drawn_in(rng):
     np.testing.assert_array_equal(loaded.predict(X), given.predict(X))
 
 
+def test_widths_of_another_machine_may_be_given(table):
+    X, y, _ = table
+    X = np.where(np.arange(400)[:, None] % 7 == np.arange(4), np.nan, X)
+    learned = KernelMachineRegressor(**BINS).fit(X, y)
+    assert learned.gamma_.size == 8  # a flag for each input
+    given = KernelMachineRegressor(**{**FIXED, "gamma": learned.gamma_, "scaling": "standard"}).fit(X, y)
+    np.testing.assert_array_equal(given.gamma_, learned.gamma_)
+
+
 def test_a_given_penalty_is_the_only_one(table, monkeypatch):
     X, y, _ = table
     real, seen = pcg.solve, set()
