@@ -11,7 +11,7 @@ from scipy import sparse
 
 import binfeat
 
-N_ROWS, N_INPUTS, N_GRIDS, GAMMA = 20_000, 10, 32, 0.1
+N_ROWS, N_INPUTS, N_GRIDS, GAMMA = 60_000, 10, 32, 0.1
 N_COMPONENTS = 256
 
 
@@ -82,7 +82,7 @@ def _transform():
 
 
 def _sparse():
-    X = sparse.random(4_000, 1_000, density=0.01, format="csr", random_state=0)
+    X = sparse.random(8_000, 1_000, density=0.01, format="csr", random_state=0)
     return partial(binfeat.RandomBinning(gamma=0.1, n_grids=N_GRIDS, output="codes", random_state=0).fit_transform, X)
 
 

@@ -1,7 +1,7 @@
 """One side of the gate: a process that runs micro cases when it is told to, with the binfeat that it finds.
 
-A request is one line of JSON, ``{"case": "ridge", "threads": 1, "count": false}``; the reply is another, with "seconds",
-and with "counters" where these are asked for, or with "error".
+A request is one line of JSON, ``{"case": "ridge", "threads": 1, "count": false}``; the reply is another, with
+"seconds", and with "counters" where these are asked for, or with "error".
 """
 
 import functools
