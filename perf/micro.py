@@ -86,10 +86,10 @@ def _sparse():
     return partial(binfeat.RandomBinning(gamma=0.1, n_grids=N_GRIDS, output="codes", random_state=0).fit_transform, X)
 
 
-def _products(n_columns):
+def _products(n_columns, n_times):
     rng, Z = np.random.default_rng(0), _codes()
     W, V = rng.normal(size=(Z.shape[1], n_columns)), rng.normal(size=(Z.shape[0], n_columns))
-    return lambda: (Z @ W, Z.T @ V)
+    return lambda: [product for _ in range(n_times) for product in (Z @ W, Z.T @ V)]
 
 
 def _ridge(n_targets):
@@ -108,7 +108,7 @@ def _gram():
 
 def _predict_one():
     machine, row = _machine(), _table()[:1]
-    return lambda: [machine.predict(row) for _ in range(100)]
+    return lambda: [machine.predict(row) for _ in range(1_000)]
 
 
 def _predict():
@@ -142,8 +142,8 @@ CASES = {
         Micro("fit_transform", _fit_transform, _count_codes),
         Micro("transform", _transform, _count_codes),
         Micro("sparse", _sparse, _count_codes),
-        Micro("products", partial(_products, 1), _count_arrays),
-        Micro("products_8", partial(_products, 8), _count_arrays),
+        Micro("products", partial(_products, 1, 10), _count_arrays),
+        Micro("products_8", partial(_products, 8, 1), _count_arrays),
         Micro("ridge", partial(_ridge, 1), _count_solve),
         Micro("ridge_7", partial(_ridge, 7), _count_solve),
         Micro("fourier", _fourier, _count_array),
