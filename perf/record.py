@@ -4,6 +4,7 @@ import json
 import operator
 import os
 import platform
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -105,6 +106,12 @@ def _value(figure):
 
 def _digits(value):
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def failed(what, error):
+    """Row of a part that raised; the trace goes to stderr."""
+    traceback.print_exception(error)
+    return Row(what, None, error=f"{type(error).__name__}: {error}")
 
 
 def misses_first(rows):

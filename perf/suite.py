@@ -2,7 +2,6 @@
 
 import pkgutil
 import sys
-import traceback
 from importlib import import_module
 
 from perf import cases, record
@@ -31,8 +30,7 @@ def guarded(what, part, *arguments):
     except MissingDataError as error:
         yield record.Row(what, None, error=str(error))
     except Exception as error:
-        traceback.print_exc()
-        yield record.Row(what, None, error=f"{type(error).__name__}: {error}")
+        yield record.failed(what, error)
 
 
 def run(names, quick):

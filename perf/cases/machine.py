@@ -3,9 +3,11 @@
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from binfeat import KernelMachineClassifier
+from perf import plots
 from perf.data import Split, forest_cover
 from perf.peers import lightgbm, skipped, trial
 from perf.record import Row
+from perf.suite import guarded
 
 QUICK_ROWS = 10_000
 WARM_UP_ROWS = 2_000
@@ -13,11 +15,19 @@ CURVE = ((500, 255, 0.1, 2.3), (1500, 255, 0.15, 2.1), (1000, 1023, 0.1, 2.0))  
 QUICK_CURVE = ((50, 31, 0.1, 2.3),)
 
 
+def pictures(record):
+    """Error against seconds of the fit."""
+    return {"machine.png": plots.lines(record, "seconds of the fit", "test error (%)")}
+
+
 def run(quick):
     split = _forest_cover(QUICK_ROWS if quick else None)
     two = Split(split.X, split.y == 2, split.X_test, split.y_test == 2)
     trial(KernelMachineClassifier(max_seconds=2, random_state=0), two.quick(WARM_UP_ROWS))
-    return [*_against_time(two, quick), *_without_limit(two), *_seven_classes(split, quick)]
+    for point in QUICK_CURVE if quick else CURVE:
+        yield from guarded(f"LightGBM {point[0]} x {point[1]}", _against_time, two, *point)
+    yield from guarded("defaults", _without_limit, two)
+    yield from guarded("7 classes", _seven_classes, split, quick)
 
 
 def _forest_cover(n_rows):
@@ -27,19 +37,20 @@ def _forest_cover(n_rows):
     return Split(X[:n], y[:n], X[n:], y[n:])
 
 
-def _against_time(split, quick):
-    """Every point of LightGBM's curve of error against time, and ours in the same time."""
-    for n_trees, n_leaves, rate, reach in QUICK_CURVE if quick else CURVE:
-        name = f"LightGBM {n_trees} x {n_leaves}"
-        peer = lightgbm(n_trees, n_leaves, rate)
-        if peer is None:
-            yield skipped(name)
-            continue
-        theirs = trial(peer, split)
-        ours = trial(KernelMachineClassifier(max_seconds=theirs.seconds, random_state=0), split)
-        yield Row(f"error in the time of {name}", ours.error, reach=("<=", reach), unit="%")
-        yield Row(f"error in the time of {name}, beside its own", ours.error, theirs.error, unit="%")
-        yield Row(f"fit in the time of {name}", ours.seconds, theirs.seconds, ("<=", 1))
+def _against_time(split, n_trees, n_leaves, rate, reach):
+    """A point of LightGBM's curve of error against time, and ours in the same time."""
+    name = f"LightGBM {n_trees} x {n_leaves}"
+    peer = lightgbm(n_trees, n_leaves, rate)
+    if peer is None:
+        yield skipped(name)
+        return
+    theirs = trial(peer, split)
+    ours = trial(KernelMachineClassifier(max_seconds=theirs.seconds, random_state=0), split)
+    at = {"panel": "Forest Cover, class 2 against the rest"}
+    own, other = ({**at, "series": who, "x": one.seconds} for who, one in (("binfeat", ours), ("LightGBM", theirs)))
+    yield Row(f"error in the time of {name}", ours.error, reach=("<=", reach), unit="%", at=own)
+    yield Row(f"error of {name}", theirs.error, unit="%", at=other)
+    yield Row(f"fit in the time of {name}", ours.seconds, theirs.seconds, ("<=", 1))
 
 
 def _without_limit(split):
