@@ -39,12 +39,14 @@ def _compare(base, head, names, threshold):
     if base.dependencies != head.dependencies:
         print("base names other dependencies; both sides run with those that are installed.")
     with ThreadPoolExecutor(2) as pool:  # compiling takes most of the time
-        counted = list(pool.map(lambda side: _count(side, names), (base, head)))
-    failures = [f"{name} does not run: {error}" for name, error in counted[1].errors.items()]
-    for name, error in counted[0].errors.items():
+        counted, errors = zip(*pool.map(lambda side: _count(side, names), (base, head)))
+    failures = [f"{name} does not run: {error}" for name, error in errors[1].items()]
+    for name, error in errors[0].items():
         print(f"{name} does not run in base, not compared: {error}")
-    shared = [name for name in names if not any(name in side.errors for side in counted)]
-    failures += _changed(*(side.of(shared) for side in counted), judge.accepted(base.reasons, head.reasons))
+    shared = [name for name in names if name not in errors[0] | errors[1]]
+    comparable = [*shared, *(["all"] if shared == names else [])]
+    own = [{key: value for key, value in counters.items() if key[0] in comparable} for counters in counted]
+    failures += _changed(*own, judge.accepted(base.reasons, head.reasons))
     keys = [(name, threads) for name in shared for threads in THREADS]
     looks, slower = judge.twice_slower(keys, lambda own: _look(base, head, own), threshold)
     _print_looks(looks)
@@ -52,30 +54,25 @@ def _compare(base, head, names, threshold):
     return failures + [what.format(*key, threshold, 1e3 * judge.FLOOR) for key in slower]
 
 
-class _Counts:
-    """Counters of one side, and the errors of cases that do not run there."""
-
-    def __init__(self):
-        self.counters, self.errors, self.n_compiled = {}, {}, 0
-
-    def of(self, names):
-        """Counters of some cases; what was compiled belongs to all together."""
-        own = {key: value for key, value in self.counters.items() if key[0] in names}
-        return own if self.errors else own | {("all", "signatures"): self.n_compiled}
-
-
 def _count(side, names):
-    """Run every case once with each number of threads, which compiles it; its counters are those of one thread."""
-    counts = _Counts()
+    """Run every case once with each number of threads, which compiles it.
+
+    Returns
+    -------
+    counters : dict of (case, counter) to int or str
+        With one thread; what was compiled belongs to "all".
+    errors : dict of str to str
+        Of the cases that do not run.
+    """
+    counters, errors = {}, {}
     for name in names:
         replies = [side.ask(name, threads, count=threads == 1) for threads in THREADS]
-        errors = [reply["error"] for reply in replies if "error" in reply]
-        if errors:
-            counts.errors[name] = errors[0]
-            continue
-        counts.counters.update({(name, key): value for key, value in replies[0]["counters"].items()})
-    counts.n_compiled = side.n_compiled
-    return counts
+        said = [reply["error"] for reply in replies if "error" in reply]
+        if said:
+            errors[name] = said[0]
+        else:
+            counters |= {(name, key): value for key, value in replies[0]["counters"].items()}
+    return counters | {("all", "signatures"): side.n_compiled}, errors
 
 
 def _changed(base, head, reasons):
