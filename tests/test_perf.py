@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perf import __main__ as command
-from perf import data, gate, judge, measure, peers, plots, record, report, sides, suite
+from perf import curves, data, gate, judge, measure, peers, record, report, sides, suite
 from perf.measure import Times
 from perf.record import Row
 
@@ -239,7 +239,7 @@ def test_missing_and_damaged_data_files(tmp_path, monkeypatch):
 @pytest.fixture
 def records(folder, cases):
     def pictures(content):
-        return {"case.png": plots.lines(content, "rows", "error")}
+        return {"case.png": curves.panels(content, "rows", "error")}
 
     cases["case"] = case(None, pictures=pictures)
     record.save("case", [*ROWS, Row("slow <", 2.0, 4.0, (">=", 3))], quick=False)

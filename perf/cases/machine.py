@@ -3,7 +3,6 @@
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from binfeat import KernelMachineClassifier
-from perf import plots
 from perf.data import Split, forest_cover
 from perf.peers import lightgbm, skipped, trial
 from perf.record import Row
@@ -17,7 +16,9 @@ QUICK_CURVE = ((50, 31, 0.1, 2.3),)
 
 def pictures(record):
     """Error against seconds of the fit."""
-    return {"machine.png": plots.lines(record, "seconds of the fit", "test error (%)")}
+    from perf import curves
+
+    return {"machine.png": curves.panels(record, "seconds of the fit", "test error (%)")}
 
 
 def run(quick):

@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import binfeat
 from binfeat import CGRidge, RandomBinning, RandomFourier
-from perf import plots
 from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
 from perf.suite import guarded
@@ -23,10 +22,12 @@ GRIDS, INPUTS, CLASSES = (8, 32, 128, 512), (4, 16, 64, 256), (1, 4, 16, 64)
 
 def pictures(record):
     """One panel for each thing that grows, times and bytes apart."""
+    from perf import curves
+
     seconds, megabytes = ({"rows": [row for row in record["rows"] if row["unit"] == unit]} for unit in ("s", "MB"))
     return {
-        "scaling_time.png": plots.lines(seconds, "panel", "seconds"),
-        "scaling_memory.png": plots.lines(megabytes, "panel", "MB"),
+        "scaling_time.png": curves.panels(seconds, "panel", "seconds"),
+        "scaling_memory.png": curves.panels(megabytes, "panel", "MB"),
     }
 
 

@@ -7,7 +7,7 @@ _SIDE = 3.2  # inches
 _GREEN, _RED = "#2a7f62", "#b23a48"
 
 
-def lines(record, x_label, y_label, log=True):
+def panels(record, x_label, y_label, log=True):
     """One panel beside another, with a line for each series.
 
     Parameters
