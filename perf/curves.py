@@ -7,36 +7,34 @@ _SIDE = 3.2  # inches
 _GREEN, _RED = "#2a7f62", "#b23a48"
 
 
-def panels(record, x_label, y_label, log=True):
-    """One panel beside another, with a line for each series.
+def panels(rows, y_label, x_label=None):
+    """One panel beside another, with a line for each series, both axes logarithmic.
 
     Parameters
     ----------
-    record : dict
-        Rows with ``at={"panel": ..., "series": ..., "x": ...}`` are drawn at the height of their figure.
-    x_label, y_label : str
-        "panel" as `x_label` puts each panel's own name below it.
-    log : bool, default=True
-        Whether both axes are logarithmic.
+    rows : list of dict
+        Rows of a record. Those with ``at={"panel": ..., "series": ..., "x": ...}`` are drawn at the height of their
+        figure.
+    y_label : str
+    x_label : str, default=None
+        None puts the panel's name there instead of above it.
 
     Returns
     -------
     figure : matplotlib.figure.Figure
     """
-    panels = {}
-    for row in record["rows"]:
+    points = {}
+    for row in rows:
         if row["at"] is not None and row["ours"] is not None:
-            series = panels.setdefault(row["at"]["panel"], {})
+            series = points.setdefault(row["at"]["panel"], {})
             series.setdefault(row["at"]["series"], []).append((row["at"]["x"], row["ours"]))
-    figure = Figure(figsize=(max(1, len(panels)) * _SIDE * 1.2, _SIDE), layout="constrained")
-    axes = figure.subplots(1, max(1, len(panels)), squeeze=False)[0]
-    for ax, (panel, series) in zip(axes, panels.items()):
-        for name, points in series.items():
-            ax.plot(*zip(*sorted(points)), marker="o", markersize=3, label=name)
-        if log:
-            ax.set(xscale="log", yscale="log")
-        ax.set(xlabel=panel if x_label == "panel" else x_label, ylabel=y_label)
-        if x_label != "panel":
+    figure = Figure(figsize=(max(1, len(points)) * 1.2 * _SIDE, _SIDE), layout="constrained")
+    axes = figure.subplots(1, max(1, len(points)), squeeze=False)[0]
+    for ax, (panel, series) in zip(axes, points.items()):
+        for name, own in series.items():
+            ax.plot(*zip(*sorted(own)), marker="o", markersize=3, label=name)
+        ax.set(xscale="log", yscale="log", xlabel=x_label or panel, ylabel=y_label)
+        if x_label is not None:
             ax.set_title(panel, fontsize="medium")
         ax.legend(fontsize="small", frameon=False)
     return figure

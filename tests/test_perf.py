@@ -239,7 +239,7 @@ def test_missing_and_damaged_data_files(tmp_path, monkeypatch):
 @pytest.fixture
 def records(folder, cases):
     def pictures(content):
-        return {"case.png": curves.panels(content, "rows", "error")}
+        return {"case.png": curves.panels(content["rows"], "error", "rows")}
 
     cases["case"] = case(None, pictures=pictures)
     record.save("case", [*ROWS, Row("slow <", 2.0, 4.0, (">=", 3))], quick=False)

@@ -18,7 +18,7 @@ def pictures(record):
     """Error against seconds of the fit."""
     from perf import curves
 
-    return {"machine.png": curves.panels(record, "seconds of the fit", "test error (%)")}
+    return {"machine.png": curves.panels(record["rows"], "test error (%)", "seconds of the fit")}
 
 
 def run(quick):

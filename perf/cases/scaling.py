@@ -24,10 +24,10 @@ def pictures(record):
     """One panel for each thing that grows, times and bytes apart."""
     from perf import curves
 
-    seconds, megabytes = ({"rows": [row for row in record["rows"] if row["unit"] == unit]} for unit in ("s", "MB"))
+    seconds, megabytes = ([row for row in record["rows"] if row["unit"] == unit] for unit in ("s", "MB"))
     return {
-        "scaling_time.png": curves.panels(seconds, "panel", "seconds"),
-        "scaling_memory.png": curves.panels(megabytes, "panel", "MB"),
+        "scaling_time.png": curves.panels(seconds, "seconds"),
+        "scaling_memory.png": curves.panels(megabytes, "MB"),
     }
 
 
