@@ -25,7 +25,7 @@ def panels(rows, y_label, x_label=None):
     """
     points = {}
     for row in rows:
-        if row["at"] is not None and row["ours"] is not None:
+        if row.get("at") and row["ours"] is not None:
             series = points.setdefault(row["at"]["panel"], {})
             series.setdefault(row["at"]["series"], []).append((row["at"]["x"], row["ours"]))
     figure = Figure(figsize=(max(1, len(points)) * 1.2 * _SIDE, _SIDE), layout="constrained")

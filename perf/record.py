@@ -70,7 +70,7 @@ class Row:
         reach = ""
         if self.reach is not None:
             sign, bound = self.reach
-            reach = f"{sign} {bound:g}{' ' + self.unit if self.reference is None else 'x'}"
+            reach = f"{sign} {bound:g}{' ' + self.unit if self.reference is None else 'x'}".rstrip()
         verdict = {True: "ok", False: "MISSED", None: "" if self.reach is None else "not measured"}[self.ok]
         return self.what, self._text(self.ours), self._text(self.reference), ratio, reach, verdict
 
@@ -79,7 +79,7 @@ class Row:
             return ""
         repeated = isinstance(figure, Times) and len(figure.seconds) > 1
         spread = f" ({figure.spread:.2f})" if repeated else ""
-        return f"{_digits(_value(figure))} {self.unit}{spread}"
+        return f"{_digits(_value(figure))} {self.unit}".rstrip() + spread
 
     def as_dict(self):
         return {
