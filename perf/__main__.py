@@ -19,7 +19,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m perf", description="Measure binfeat beside its references.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run, or all; none lists them")
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds: shows that it runs, not how fast")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     known = suite.case_names()
     unknown = [name for name in options.names if name not in (*known, "all")]
     if unknown:

@@ -18,7 +18,7 @@ def main(arguments):
     parser.add_argument("names", nargs="*", metavar="CASE", help=f"of {', '.join(micro.CASES)}; none is all")
     parser.add_argument("--threshold", type=float, default=15.0, help="percent that is too slow (default: 15)")
     parser.add_argument("--repository", default=sides.HEAD, help="where git has BASE (default: this tree)")
-    options = parser.parse_args(arguments)
+    options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in micro.CASES]
     if unknown:
         parser.error(f"unknown case {', '.join(unknown)}; there are: {', '.join(micro.CASES)}")

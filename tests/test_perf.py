@@ -156,7 +156,7 @@ def test_unknown_names_are_refused_with_those_there_are(cases, capsys):
     cases["one"] = case(lambda quick: [])
     for arguments, message in (
         (["none"], "unknown case none; there are: one, all"),
-        (["gate", "HEAD", "none"], "unknown case none; there are: hashed"),
+        (["gate", "HEAD", "--threshold", "25", "none"], "unknown case none; there are: hashed"),
     ):
         with pytest.raises(SystemExit) as stopped:
             command.main(arguments)
