@@ -4,11 +4,11 @@ import argparse
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from perf import judge, micro, sides
 from perf.measure import Times
 
-ROUNDS = 9
 THREADS = (1, 2) if (os.cpu_count() or 1) > 1 else (1,)
 
 
@@ -48,7 +48,7 @@ def _compare(base, head, names, threshold):
     own = [{key: value for key, value in counters.items() if key[0] in comparable} for counters in counted]
     failures += _changed(*own, judge.accepted(base.reasons, head.reasons))
     keys = [(name, threads) for name in shared for threads in THREADS]
-    looks, slower = judge.twice_slower(keys, lambda own: _look(base, head, own), threshold)
+    looks, slower = judge.twice_slower(keys, partial(_look, base, head), threshold)
     _print_looks(looks)
     what = "{} with {} threads is slower by more than {:g} % and {:g} ms, twice in a row"
     return failures + [what.format(*key, threshold, 1e3 * judge.FLOOR) for key in slower]
@@ -87,16 +87,16 @@ def _changed(base, head, reasons):
     return failures
 
 
-def _look(base, head, keys):
+def _look(base, head, keys, rounds):
     """Times of both sides, in new processes, alternately."""
     for side in (base, head):
         side.start()
-    return {key: _alternate(base, head, *key) for key in keys}
+    return {key: _alternate(base, head, *key, rounds) for key in keys}
 
 
-def _alternate(base, head, name, threads):
+def _alternate(base, head, name, threads, rounds):
     seconds = {base: [], head: []}
-    for done in range(-1, ROUNDS):
+    for done in range(-1, rounds):
         for side in (base, head) if done % 2 else (head, base):
             reply = side.ask(name, threads)
             if "error" in reply:
@@ -108,7 +108,7 @@ def _alternate(base, head, name, threads):
 
 def _print_looks(looks):
     for number, look in enumerate(looks, 1):
-        print(f"Look {number}, minimum of {ROUNDS} in ms (median / minimum)")
+        print(f"Look {number}, minimum in ms (median / minimum), ratio, rounds that head lost")
         for (name, threads), pair in look.items():
             times = " | ".join(f"{1e3 * own.best:8.2f} ({own.spread:.2f})" for own in (pair.base, pair.head))
-            print(f"  {name:14} {threads} threads | base {times} head | {pair.ratio:.3f}x")
+            print(f"  {name:14} {threads} threads | base {times} head | {pair.ratio:.3f}x | {pair.lost:.0%}")

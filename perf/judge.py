@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from perf.measure import Times
 
 FLOOR = 1e-3  # seconds that a call must lose: less than that is the clock and the scheduler
+ROUNDS = 9  # of the first look; the second has twice as many
+_ROUNDS_LOST = 8 / 9  # a busy machine shifts the minimum by a fifth, but not this share of rounds to one side
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Times of one case on both sides, measured alternately."""
+    """Times of one case on both sides, one of each in every round."""
 
     base: Times
     head: Times
@@ -18,9 +20,16 @@ class Pair:
     def ratio(self):
         return self.head.best / self.base.best
 
+    @property
+    def lost(self):
+        """Share of the rounds in which head is the slower."""
+        rounds = list(zip(self.base.seconds, self.head.seconds, strict=True))
+        return sum(base < head for base, head in rounds) / len(rounds)
+
     def slower(self, threshold):
-        """Whether head takes more than `threshold` percent and more than the floor beyond base."""
-        return self.ratio > 1 + threshold / 100 and self.head.best - self.base.best > FLOOR
+        """Whether head loses nearly all rounds, and its minimum is above base's by `threshold` percent and the floor."""
+        beyond = self.ratio > 1 + threshold / 100 and self.head.best - self.base.best > FLOOR
+        return beyond and self.lost >= _ROUNDS_LOST
 
 
 def twice_slower(keys, look, threshold):
@@ -31,7 +40,7 @@ def twice_slower(keys, look, threshold):
     keys : list
         What is compared, such as (case, threads).
     look : callable
-        Measures a list of keys afresh: returns a dict of key to `Pair`.
+        Measures a list of keys in so many rounds: returns a dict of key to `Pair`.
     threshold : float
         Percent.
 
@@ -41,10 +50,10 @@ def twice_slower(keys, look, threshold):
         What each look measured; the second holds the keys that were slower in the first.
     slower : list
     """
-    looks = [look(keys)]
+    looks = [look(keys, ROUNDS)]
     suspects = [key for key, pair in looks[0].items() if pair.slower(threshold)]
     if suspects:
-        looks.append(look(suspects))
+        looks.append(look(suspects, 2 * ROUNDS))
     return looks, [key for key in suspects if looks[-1][key].slower(threshold)]
 
 
