@@ -27,7 +27,7 @@ class Pair:
         return sum(base < head for base, head in rounds) / len(rounds)
 
     def slower(self, threshold):
-        """Whether head loses nearly all rounds, and its minimum is above base's by `threshold` percent and the floor."""
+        """Whether head loses nearly all rounds, and its minimum by more than `threshold` percent and the floor."""
         beyond = self.ratio > 1 + threshold / 100 and self.head.best - self.base.best > FLOOR
         return beyond and self.lost >= _ROUNDS_LOST
 
