@@ -12,7 +12,7 @@ from perf.suite import guarded
 
 GRIDS = 50
 ROWS = (10_000, 30_000, 100_000, 200_000, 400_000)
-QUICK_ROWS = (2_000, 5_000, 10_000)
+QUICK_ROWS = (1_000, 2_000, 4_000)
 PREDICTION_GRIDS, PREDICTION_ROWS = 200, 100_000
 ONE_ROW_CALLS = 1_000
 ONE_ROW = {(200, "standard"): 100, (200, "quantile"): 200, (500, "standard"): 200}  # grids, scaling: reach in us

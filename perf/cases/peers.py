@@ -106,7 +106,7 @@ def _penalties(split, rounds):
 def _machines(split, quick):
     n_trees = 20 if quick else 500
     makers = {
-        "KernelMachine": lambda: KernelMachineClassifier(max_seconds=2 if quick else None, random_state=0),
+        "KernelMachine": lambda: KernelMachineClassifier(max_seconds=0.5 if quick else None, random_state=0),
         "SVC": lambda: SVC(gamma=RBF_GAMMA, C=10),
         "ExtraTrees": lambda: ExtraTreesClassifier(n_trees, n_jobs=-1, random_state=0),
         "HistGradientBoosting": lambda: HistGradientBoostingClassifier(max_iter=n_trees, random_state=0),
