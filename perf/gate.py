@@ -88,10 +88,11 @@ def _changed(base, head, reasons):
 
 
 def _look(base, head, keys, rounds):
-    """Times of both sides, in new processes, alternately."""
+    """Times of both sides, alternately; the processes end with it, so that a second look has new ones."""
+    pairs = {key: _alternate(base, head, *key, rounds) for key in keys}
     for side in (base, head):
-        side.start()
-    return {key: _alternate(base, head, *key, rounds) for key in keys}
+        side.stop()
+    return pairs
 
 
 def _alternate(base, head, name, threads, rounds):
@@ -101,7 +102,7 @@ def _alternate(base, head, name, threads, rounds):
             reply = side.ask(name, threads)
             if "error" in reply:
                 raise sides.GateError(f"{side.name} ran {name} before and does not now: {reply['error']}")
-            if done >= 0:  # the first run loads what is compiled
+            if done >= 0:  # a new process first loads what is compiled
                 seconds[side].append(reply["seconds"])
     return judge.Pair(*(Times(tuple(own)) for own in seconds.values()))
 

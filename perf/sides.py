@@ -40,9 +40,7 @@ class Side:
         (self._view / "perf").symlink_to(HEAD / "perf")
         self._process = None
 
-    def start(self):
-        """Start the process, anew if there is one."""
-        self.stop()
+    def _start(self):
         own = {"PYTHONPATH": str(self._view), "NUMBA_CACHE_DIR": str(self.cache)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "perf.worker"],
@@ -54,6 +52,7 @@ class Side:
         )
 
     def stop(self):
+        """End the process; the next request starts a new one."""
         if self._process is not None:
             self._process.communicate()  # the end of its input ends it
         self._process = None
@@ -66,6 +65,8 @@ class Side:
         GateError
             If the process died.
         """
+        if self._process is None:
+            self._start()
         request = json.dumps({"case": case, "threads": threads, "count": count})
         try:
             print(request, file=self._process.stdin, flush=True)
@@ -94,7 +95,7 @@ class Side:
 
 @contextmanager
 def both(revision, repository=HEAD):
-    """Base, checked out into a worktree, and head, this tree as it is; both started.
+    """Base, checked out into a worktree, and head, this tree as it is.
 
     Raises
     ------
@@ -107,8 +108,6 @@ def both(revision, repository=HEAD):
         sides = []
         try:
             sides = [Side("base", tree, Path(folder, "base")), Side("head", HEAD, Path(folder, "head"))]
-            for side in sides:
-                side.start()
             yield sides
         finally:
             for side in sides:

@@ -359,7 +359,7 @@ class Side:
         self.name, self.seconds, self.iterations = name, seconds, iterations
         self.reasons, self.broken = reasons, broken
 
-    def start(self):
+    def stop(self):
         pass
 
     def ask(self, case, threads, count=False):
