@@ -12,7 +12,7 @@ from perf.suite import guarded
 
 GRIDS = 50
 ROWS = (10_000, 30_000, 100_000, 200_000, 400_000)
-QUICK_ROWS = (1_000, 2_000, 4_000)
+QUICK_ROWS = (500, 1_000, 2_000)
 PREDICTION_GRIDS, PREDICTION_ROWS = 200, 100_000
 ONE_ROW_CALLS = 1_000
 ONE_ROW = {(200, "standard"): 100, (200, "quantile"): 200, (500, "standard"): 200}  # grids, scaling: reach in us
@@ -25,7 +25,7 @@ def run(quick):
     learned = KernelMachineClassifier(n_grids=GRIDS, scaling="standard", random_state=0)
     learned.fit(X[: sizes[1]], y[: sizes[1]])
     yield from guarded("fit", _growth, learned, X, y, sizes)
-    yield from guarded("fit, given widths", _given_widths, learned, X, y, sizes)
+    yield from guarded("fit, given widths", _given_widths, learned, X, y, sizes, 1 if quick else 3)
     yield from guarded("predict", _prediction, X, y, quick)
     yield from guarded("predict of one row", _one_row, X, y, quick)
 
@@ -35,11 +35,11 @@ def _growth(machine, X, y, sizes):
     yield from _times_of_sizes("fit", machine, X, y, sizes, 1)
 
 
-def _given_widths(learned, X, y, sizes):
+def _given_widths(learned, X, y, sizes, repeats):
     """The same widths and penalty for every size: hashing, look-up and solver alone."""
     given = {"gamma": learned.gamma_, "alpha": learned.alpha_, "refit": False}
     machine = KernelMachineClassifier(**{**learned.get_params(), **given})
-    yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, 3)
+    yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, repeats)
 
 
 def _times_of_sizes(what, machine, X, y, sizes, repeats):
