@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 from perf.measure import Times
 from perf.record import Row, failed
 
+QUICK = {"max_seconds": 0.5, "max_grids": 32}  # of a kernel machine that only shows that it runs
+
 
 @dataclass(frozen=True)
 class Trial:

@@ -4,11 +4,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from binfeat import KernelMachineClassifier
 from perf.data import Split, forest_cover
-from perf.peers import lightgbm, skipped, trial
+from perf.peers import QUICK, lightgbm, skipped, trial
 from perf.record import Row
 from perf.suite import guarded
 
-QUICK_ROWS, QUICK_SECONDS = 5_000, 1
+QUICK_ROWS = 5_000
 WARM_UP_ROWS = 2_000
 CURVE = ((500, 255, 0.1, 2.3), (1500, 255, 0.15, 2.1), (1000, 1023, 0.1, 2.0))  # trees, leaves, rate, our reach
 QUICK_CURVE = ((50, 31, 0.1, 2.3),)
@@ -24,7 +24,7 @@ def pictures(record):
 def run(quick):
     split = _forest_cover(QUICK_ROWS if quick else None)
     two = Split(split.X, split.y == 2, split.X_test, split.y_test == 2)
-    trial(KernelMachineClassifier(max_seconds=QUICK_SECONDS, random_state=0), two.quick(WARM_UP_ROWS))
+    trial(KernelMachineClassifier(**QUICK, random_state=0), two.quick(WARM_UP_ROWS))
     for point in QUICK_CURVE if quick else CURVE:
         yield from guarded(f"LightGBM {point[0]} x {point[1]}", _against_time, two, *point)
     yield from guarded("defaults", _defaults, two, quick)
@@ -66,7 +66,7 @@ def _defaults(split, quick):
 
 
 def _machine(quick):
-    return KernelMachineClassifier(max_seconds=QUICK_SECONDS if quick else None, random_state=0)
+    return KernelMachineClassifier(**(QUICK if quick else {}), random_state=0)
 
 
 def _seven_classes(split, quick):

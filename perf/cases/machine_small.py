@@ -8,12 +8,12 @@ from sklearn.model_selection import KFold
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from perf import synthetic
 from perf.data import Split
-from perf.peers import contest, fit_times, mean_error
+from perf.peers import QUICK, contest, fit_times, mean_error
 from perf.record import Row
 
 PEER = "HistGradientBoosting"
 N_FOLDS = 5
-QUICK_FOLDS, QUICK_TRAIN, QUICK_SECONDS = 2, 500, 0.3
+QUICK_FOLDS, QUICK_TRAIN = 2, 500
 LABELLED = (load_breast_cancer, load_digits, load_iris, load_wine)
 
 
@@ -28,13 +28,13 @@ def run(quick):
 
 
 def _regressors(quick):
-    seconds = QUICK_SECONDS if quick else None
-    return KernelMachineRegressor(max_seconds=seconds, random_state=0), HistGradientBoostingRegressor(random_state=0)
+    options = QUICK if quick else {}
+    return KernelMachineRegressor(**options, random_state=0), HistGradientBoostingRegressor(random_state=0)
 
 
 def _classifiers(quick):
-    seconds = QUICK_SECONDS if quick else None
-    return KernelMachineClassifier(max_seconds=seconds, random_state=0), HistGradientBoostingClassifier(random_state=0)
+    options = QUICK if quick else {}
+    return KernelMachineClassifier(**options, random_state=0), HistGradientBoostingClassifier(random_state=0)
 
 
 def _folds(load, quick):

@@ -13,12 +13,11 @@ from sklearn.pipeline import make_pipeline
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from perf import data
-from perf.peers import contest, fit_times, lightgbm, mean_error
+from perf.peers import QUICK, contest, fit_times, lightgbm, mean_error
 from perf.record import Row
 from perf.suite import guarded
 
 QUICK_ROWS = 1_000
-QUICK_SECONDS = 0.5
 NYSTROEM_GAMMAS = (0.003, 0.01, 0.03)
 
 
@@ -31,8 +30,8 @@ def run(quick):
     yield from guarded("KDD Cup", _classification, "KDD Cup 1999, raw table", data.kddcup99, quick, boosting)
 
 
-def _seconds(quick):
-    return QUICK_SECONDS if quick else None
+def _options(quick):
+    return QUICK if quick else {}
 
 
 def _regression(name, load, n_train, quick):
@@ -41,7 +40,7 @@ def _regression(name, load, n_train, quick):
     splits = [data.seeded_split(X, y, n_train, seed) for seed in range(2 if quick else data.N_SPLITS)]
     splits = [split.quick(QUICK_ROWS if quick else None) for split in splits]
     makers = {
-        "ours": lambda: KernelMachineRegressor(max_seconds=_seconds(quick), random_state=0),
+        "ours": lambda: KernelMachineRegressor(**_options(quick), random_state=0),
         "LightGBM 500": lambda: lightgbm(500, 31, regression=True),
         "HistGradientBoosting": lambda: HistGradientBoostingRegressor(random_state=0),
         "ExtraTrees 200": lambda: ExtraTreesRegressor(200, n_jobs=-1, random_state=0),
@@ -64,7 +63,7 @@ def _paired(differences):
 def _classification(name, load, quick, peers):
     """Error on the official test rows, and its distance to the best of the peers; quick leaves those rows alone."""
     split = load().quick(QUICK_ROWS if quick else None)
-    ours = {"ours": lambda: KernelMachineClassifier(max_seconds=_seconds(quick), random_state=0)}
+    ours = {"ours": lambda: KernelMachineClassifier(**_options(quick), random_state=0)}
     trials, failures = contest({**ours, "LightGBM 500": lambda: lightgbm(500, 31), **peers}, [split])
     yield from failures
     trials = {peer: own[0] for peer, own in trials.items()}

@@ -13,7 +13,7 @@ from sklearn.svm import SVC, LinearSVC
 from binfeat import CGRidgeClassifier, KernelMachineClassifier, RandomBinning, RandomFourier
 from perf import numpy_binning
 from perf.data import Split, forest_cover_hand_widths, forest_cover_labels
-from perf.peers import contest, fit_times, lightgbm, mean_error, xgboost, xrfm
+from perf.peers import QUICK, contest, fit_times, lightgbm, mean_error, xgboost, xrfm
 from perf.record import Row
 from perf.suite import guarded
 
@@ -107,7 +107,7 @@ def _penalties(split, rounds):
 def _machines(split, quick):
     n_trees = 20 if quick else 500
     makers = {
-        "KernelMachine": lambda: KernelMachineClassifier(max_seconds=0.5 if quick else None, random_state=0),
+        "KernelMachine": lambda: KernelMachineClassifier(**(QUICK if quick else {}), random_state=0),
         "SVC": lambda: SVC(gamma=SVC_GAMMA, C=10),
         "ExtraTrees": lambda: ExtraTreesClassifier(n_trees, n_jobs=-1, random_state=0),
         "HistGradientBoosting": lambda: HistGradientBoostingClassifier(max_iter=n_trees, random_state=0),
