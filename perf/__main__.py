@@ -1,6 +1,7 @@
 """Command line: `python -m perf [NAME ...] [--quick]`, `python -m perf report`, `python -m perf gate BASE`."""
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 
@@ -43,4 +44,5 @@ def _list(known):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that worktrees and folders are removed all the same
     sys.exit(main())
