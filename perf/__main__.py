@@ -1,48 +1,48 @@
-"""Command line: `python -m perf [NAME ...] [--quick]`."""
+"""Command line: `python -m perf [NAME ...] [--quick]`, `python -m perf report`, `python -m perf gate BASE`."""
 
 import argparse
-import pkgutil
+import signal
 import sys
 from importlib import import_module
 
-from perf import cases
-from perf.data import MissingDataError
+from perf import suite
+
+COMMANDS = {
+    "report": "one HTML page, the pictures and the tables of the README files, from the newest full records",
+    "gate": "the micro cases of a base revision and of this tree side by side; fails if this one is slower",
+}
 
 
-def case_names():
-    return [module.name for module in pkgutil.iter_modules(cases.__path__)]
-
-
-def load(name):
-    return import_module(f"perf.cases.{name}")
-
-
-def run(name, quick):
-    """Run one case, print its table and keep its record."""
-    from perf import record
-
-    rows = load(name).run(quick)
-    print(record.table(name, rows, quick))
-    print(f"Recorded in {record.save(name, rows, quick)}\n", flush=True)
-
-
-def main():
+def main(arguments=None):
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments and arguments[0] in COMMANDS:
+        return import_module(f"perf.{arguments[0]}").main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m perf", description="Measure binfeat beside its references.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run; none lists them")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run, or all; none lists them")
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds: shows that it runs, not how fast")
-    options = parser.parse_args()
-    known = case_names()
-    unknown = [name for name in options.names if name not in known]
+    options = parser.parse_intermixed_args(arguments)
+    known = suite.case_names()
+    unknown = [name for name in options.names if name not in (*known, "all")]
     if unknown:
-        parser.error(f"unknown case {', '.join(unknown)}; there are: {', '.join(known)}")
-    for name in known if not options.names else []:
-        print(f"{name:12} {load(name).__doc__.splitlines()[0]}")
-    try:
-        for name in options.names:
-            run(name, options.quick)
-    except MissingDataError as error:
-        parser.exit(1, f"{parser.prog}: {error}\n")
+        parser.error(
+            f"unknown case {', '.join(unknown)}; there are: {', '.join(known)}, all; and first, the commands "
+            f"{', '.join(COMMANDS)}"
+        )
+    if not options.names:
+        _list(known)
+    failed = suite.run(known if "all" in options.names else options.names, options.quick)
+    if failed:
+        print(f"{parser.prog}: failed, in part or in whole: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _list(known):
+    for name in known:
+        print(f"{name:16} {suite.load(name).__doc__.splitlines()[0]}")
+    for name, what in COMMANDS.items():
+        print(f"{name:16} {what}")
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that worktrees and folders are removed all the same
     sys.exit(main())

@@ -3,6 +3,7 @@
 import functools
 import gc
 import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
@@ -42,14 +43,22 @@ def stopwatch(call):
     return seconds
 
 
-def new_process(statement, setup="pass"):
-    """Timer of a statement in a new interpreter; neither its start nor `setup` is timed."""
+def new_process(statement, setup="pass", environment=None):
+    """Timer of a statement in a new interpreter; neither its start nor `setup` is timed.
+
+    Parameters
+    ----------
+    statement, setup : str
+    environment : dict of str to str, default=None
+        Variables that are other than here.
+    """
     script = (
         f"from time import perf_counter\n{setup}\nstart = perf_counter()\n{statement}\nprint(perf_counter() - start)"
     )
 
     def seconds():
-        done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+        own = os.environ | (environment or {})
+        done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, check=True, env=own)
         return float(done.stdout.splitlines()[-1])
 
     return seconds

@@ -2,12 +2,16 @@
 
 import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 
-from perf.record import Row
+from perf.measure import Times
+from perf.record import Row, failed
+
+QUICK = {"max_seconds": 0.5, "max_grids": 32}  # of a kernel machine that only shows that it runs
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,46 @@ def trial(machine, split):
     return Trial(machine, seconds, machine.predict(split.X_test), split)
 
 
+def contest(makers, splits):
+    """Fit machines to one split after another, all in turn.
+
+    Parameters
+    ----------
+    makers : dict of str to callable
+        Each makes a machine, or None where its package is not installed.
+    splits : list of Split
+        The same one several times for several timings.
+
+    Returns
+    -------
+    trials : dict of str to list of Trial
+        One for each split; none of a machine that is absent or failed.
+    rows : list of Row
+        What became of those.
+    """
+    trials, rows = {name: [] for name in makers}, []
+    for split in splits:
+        for name in list(trials):
+            try:
+                machine = makers[name]()
+                if machine is not None:
+                    trials[name].append(trial(machine, split))
+                    continue
+                rows.append(skipped(name))
+            except Exception as error:
+                rows.append(failed(name, error))
+            del trials[name]
+    return trials, rows
+
+
+def mean_error(trials):
+    return float(np.mean([one.error for one in trials]))
+
+
+def fit_times(trials):
+    return Times(tuple(one.seconds for one in trials))
+
+
 def relative_rms(predictions, y):
     """Norm of the errors over the norm of the ground truth, in percent: the paper's measure."""
     return 100 * float(np.linalg.norm(predictions - y) / np.linalg.norm(y))
@@ -49,6 +93,40 @@ def lightgbm(n_trees, n_leaves, rate=0.1, regression=False):
     kind = LGBMRegressor if regression else LGBMClassifier
     options = {"n_jobs": os.cpu_count(), "random_state": 0, "verbose": -1}
     return kind(n_estimators=n_trees, num_leaves=n_leaves, learning_rate=rate, **options)
+
+
+def xgboost(n_trees, depth):
+    """An XGBoost machine on all cores; None where it is not installed."""
+    try:
+        from xgboost import XGBClassifier
+    except ImportError:
+        return None
+    return XGBClassifier(n_estimators=n_trees, max_depth=depth, n_jobs=os.cpu_count(), random_state=0)
+
+
+class XRFM(ClassifierMixin, BaseEstimator):
+    """xRFM with its defaults, and a tenth of the training rows to validate on."""
+
+    def __init__(self, max_leaf_size=10_000):
+        self.max_leaf_size = max_leaf_size
+
+    def fit(self, X, y):
+        from xrfm import xRFM
+
+        n = len(y) // 10
+        X, y = np.asarray(X, np.float32), y.astype(np.int64)
+        options = {"device": "cpu", "tuning_metric": "accuracy", "random_state": 0, "verbose": False}
+        self.machine_ = xRFM(max_leaf_size=self.max_leaf_size, **options)
+        self.machine_.fit(X[n:], y[n:], X[:n], y[:n])
+        return self
+
+    def predict(self, X):
+        return np.asarray(self.machine_.predict(np.asarray(X, np.float32))).ravel() > 0
+
+
+def xrfm():
+    """An xRFM machine for two classes; None where it is not installed."""
+    return None if find_spec("xrfm") is None else XRFM()
 
 
 def skipped(name):

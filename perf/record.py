@@ -1,9 +1,10 @@
-"""Rows of a case: their table, misses first, and their record in JSON."""
+"""Rows of a case: their table, misses first, and their record in JSON, written and read."""
 
 import json
 import operator
 import os
 import platform
+import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ import numba
 from perf.measure import Times
 
 FOLDER = Path(__file__).parent / "records"
-_HEADER = ("what", "ours", "reference", "measured", "reach", "")
+HEADER = ("what", "ours", "reference", "measured", "reach", "")
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "binfeat")
 _SIGNS = {">=": operator.ge, "<=": operator.le}
 
@@ -26,7 +27,8 @@ class Row:
 
     With a reference, what is measured is a ratio: reference / ours (how many times faster), or
     ours / reference when the reach is an upper bound. Without, it is our figure itself. None is a
-    figure that this system cannot measure.
+    figure that this system cannot measure. `at` holds the coordinates of a point that is also drawn,
+    such as ``{"panel": "P", "series": "learned", "x": 50}``. `error` says why there is no figure at all.
     """
 
     what: str
@@ -34,6 +36,18 @@ class Row:
     reference: Times | float | None = None
     reach: tuple[str, float] | None = None
     unit: str = "s"
+    at: dict | None = None
+    error: str | None = None
+
+    @classmethod
+    def from_dict(cls, kept):
+        """Row that `as_dict` made."""
+        figures = {
+            side: Times(tuple(kept["seconds"][side])) if side in kept["seconds"] else kept[side]
+            for side in ("ours", "reference")
+        }
+        reach = None if kept["reach"] is None else tuple(kept["reach"])
+        return cls(kept["what"], reach=reach, unit=kept["unit"], at=kept.get("at"), error=kept.get("error"), **figures)
 
     @property
     def measured(self):
@@ -56,7 +70,7 @@ class Row:
         reach = ""
         if self.reach is not None:
             sign, bound = self.reach
-            reach = f"{sign} {bound:g}{' ' + self.unit if self.reference is None else 'x'}"
+            reach = f"{sign} {bound:g}{' ' + self.unit if self.reference is None else 'x'}".rstrip()
         verdict = {True: "ok", False: "MISSED", None: "" if self.reach is None else "not measured"}[self.ok]
         return self.what, self._text(self.ours), self._text(self.reference), ratio, reach, verdict
 
@@ -65,7 +79,7 @@ class Row:
             return ""
         repeated = isinstance(figure, Times) and len(figure.seconds) > 1
         spread = f" ({figure.spread:.2f})" if repeated else ""
-        return f"{_digits(_value(figure))} {self.unit}{spread}"
+        return f"{_digits(_value(figure))} {self.unit}".rstrip() + spread
 
     def as_dict(self):
         return {
@@ -76,6 +90,8 @@ class Row:
             "measured": self.measured,
             "reach": self.reach,
             "ok": self.ok,
+            "at": self.at,
+            "error": self.error,
             "seconds": {
                 name: figure.seconds
                 for name, figure in (("ours", self.ours), ("reference", self.reference))
@@ -92,16 +108,31 @@ def _digits(value):
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
+def failed(what, error):
+    """Row of a part that raised; the trace goes to stderr."""
+    traceback.print_exception(error)
+    return Row(what, None, error=f"{type(error).__name__}: {error}")
+
+
+def misses_first(rows):
+    """The rows that have figures, those that miss their reach before the others."""
+    return sorted((row for row in rows if row.error is None), key=lambda row: row.ok is not False)
+
+
+def verdict(rows):
+    """How many figures miss their reach, in words."""
+    missed, aimed = sum(row.ok is False for row in rows), sum(row.ok is not None for row in rows)
+    return f"{missed} of {aimed} figures MISSED"
+
+
 def table(name, rows, quick):
-    """Lay out the rows as text, those that miss their reach first."""
-    ordered = sorted(rows, key=lambda row: row.ok is not False)
-    lines = [_HEADER, *(row.cells for row in ordered)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(_HEADER))]
-    missed = sum(row.ok is False for row in rows)
-    aimed = sum(row.ok is not None for row in rows)
+    """Lay out the rows as text: what failed, what misses its reach, the others."""
+    lines = [HEADER, *(row.cells for row in misses_first(rows))]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(HEADER))]
     return "\n".join(
         [
-            f"{name}{' (quick: figures mean little)' if quick else ''}: {missed} of {aimed} figures MISSED",
+            f"{name}{' (quick: figures mean little)' if quick else ''}: {verdict(rows)}",
+            *(f"FAILED {row.what}: {row.error}" for row in rows if row.error is not None),
             "Times are the minimum of the rounds, with median / minimum in brackets.",
             *(" | ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip(" |") for line in lines),
         ]
@@ -122,12 +153,21 @@ def _threads():
     return threads
 
 
+class RecordError(Exception):
+    """A record cannot be written, or is not one."""
+
+
 def save(name, rows, quick):
     """Write the record of a run.
 
     Returns
     -------
     path : pathlib.Path
+
+    Raises
+    ------
+    RecordError
+        If the folder or the file cannot be written.
     """
     now = datetime.now(UTC)
     content = {
@@ -139,7 +179,65 @@ def save(name, rows, quick):
         "threads": _threads(),
         "rows": [row.as_dict() for row in rows],
     }
-    FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    unfinished = path.with_suffix(".part")
+    try:
+        FOLDER.mkdir(exist_ok=True)
+        unfinished.write_text(json.dumps(content, indent=1) + "\n")
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise RecordError(f"{path} cannot be written: {error}. Make room and run {name} again.") from error
     return path
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run of a case, as it was kept."""
+
+    content: dict
+
+    @property
+    def case(self):
+        return self.content["case"]
+
+    @property
+    def rows(self):
+        return [Row.from_dict(kept) for kept in self.content["rows"]]
+
+
+def read(path):
+    """Record of a file.
+
+    Raises
+    ------
+    RecordError
+        If it cannot be read or is not a record.
+    """
+    try:
+        record = Record(json.loads(path.read_text()))
+        [row.cells for row in record.rows]
+        return record
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise RecordError(f"{path} is not a record, delete it or run its case again: {error!r}") from error
+
+
+def newest(folder=None):
+    """The newest full record of every case, and the errors of files that are not records.
+
+    Returns
+    -------
+    records : dict of str to Record
+    errors : list of RecordError
+    """
+    records, errors = {}, []
+    for path in sorted((FOLDER if folder is None else folder).glob("*.json")):  # names end with the time
+        try:
+            record = read(path)
+        except RecordError as error:
+            errors.append(error)
+            continue
+        if not record.content["quick"]:
+            records[record.case] = record
+    return records, errors

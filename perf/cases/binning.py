@@ -1,4 +1,4 @@
-"""RandomBinning on Forest Cover and on CSR: against NumPy and RandomTreesEmbedding; memory, first call, import."""
+"""RandomBinning on Forest Cover and on CSR: against NumPy and RandomTreesEmbedding; memory, stages."""
 
 from functools import partial
 
@@ -10,8 +10,9 @@ from binfeat import BinMatrix, RandomBinning, _bins, binning
 from binfeat._grids import Grids
 from perf import numpy_binning
 from perf.data import forest_cover_hand_widths
-from perf.measure import interleave, new_process, peak_memory, stages, stopwatch
+from perf.measure import interleave, peak_memory, stages, stopwatch
 from perf.record import Row
+from perf.suite import guarded
 
 N_GRIDS = 50
 QUICK_ROWS = 40_000
@@ -34,13 +35,10 @@ def run(quick):
     n_rows = QUICK_ROWS if quick else None
     X, gamma = forest_cover_hand_widths(n_rows)
     ours = RandomBinning(gamma=gamma, n_grids=N_GRIDS, random_state=0)
-    return [
-        *_against_references(ours, X, quick),
-        *_sparse_input(quick),
-        _memory(ours, X, n_rows),
-        *_new_processes(quick),
-        *_breakdown(ours, X, quick),
-    ]
+    yield from guarded("against references", _against_references, ours, X, quick)
+    yield from guarded("CSR input", _sparse_input, quick)
+    yield from guarded("peak memory", _memory, ours, X, n_rows)
+    yield from guarded("stages", _breakdown, ours, X, quick)
 
 
 def _against_references(ours, X, quick):
@@ -99,7 +97,7 @@ def _memory(ours, X, n_rows):
     Z = ours.fit_transform(X)
     own = sum(part.nbytes for part in (Z.data, Z.indices, Z.indptr))
     peak = peak_memory(_prepare_memory, n_rows)
-    return Row("peak memory beyond X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.5), "MB")
+    yield Row("peak memory beyond X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.5), "MB")
 
 
 def _prepare_memory(n_rows):
@@ -107,22 +105,6 @@ def _prepare_memory(n_rows):
     ours = RandomBinning(gamma=gamma, n_grids=N_GRIDS, random_state=0)
     ours.fit_transform(X[:SMALL_ROWS])
     return partial(ours.fit_transform, X)
-
-
-def _new_processes(quick):
-    table = "import numpy as np; X = np.random.default_rng(0).normal(size=(1_000, 10))"
-    timers = {
-        "ours": new_process("import binfeat; binfeat.RandomBinning; binfeat.CGRidge"),
-        "sklearn": new_process("import sklearn.linear_model"),
-        "first": new_process("RandomBinning().fit_transform(X)", f"{table}; from binfeat import RandomBinning"),
-        "import and first": new_process("from binfeat import RandomBinning; RandomBinning().fit_transform(X)", table),
-    }
-    times = interleave(timers, 3 if quick else 9)
-    return [
-        Row("import / sklearn.linear_model", times["ours"], times["sklearn"], ("<=", 1.3)),
-        Row("first call in a new process", times["first"], reach=("<=", 0.3)),
-        Row("import and first call", times["import and first"]),
-    ]
 
 
 def _breakdown(ours, X, quick):

@@ -13,6 +13,7 @@ from binfeat._engine.policy import share_blocks
 from perf.data import adult_a9a
 from perf.measure import interleave, stopwatch
 from perf.record import Row
+from perf.suite import guarded
 
 N_ROWS, QUICK_ROWS = 100_000, 10_000
 N_COMPONENTS = 1_000
@@ -22,13 +23,11 @@ BLOCK = 512
 
 def run(quick):
     n_rows = QUICK_ROWS if quick else N_ROWS
-    return [
-        *_against_rbf_sampler(n_rows, np.float32, 4.5, quick),
-        *_against_rbf_sampler(n_rows, np.float64, 3, quick),
-        _fastfood(n_rows // 50, quick),
-        _sparse_input(n_rows, quick),
-        *_ridge_on_adult(quick),
-    ]
+    yield from guarded("float32", _against_rbf_sampler, n_rows, np.float32, 4.5, quick)
+    yield from guarded("float64", _against_rbf_sampler, n_rows, np.float64, 3, quick)
+    yield from guarded("fastfood", _fastfood, n_rows // 50, quick)
+    yield from guarded("CSR input", _sparse_input, n_rows, quick)
+    yield from guarded("Adult", _ridge_on_adult, quick)
 
 
 def _against_rbf_sampler(n_rows, dtype, reach, quick):
@@ -83,7 +82,7 @@ def _fastfood(n_rows, quick):
         for sampler in ("fastfood", "iid")
     }
     times = interleave({name: stopwatch(call) for name, call in calls.items()}, 3 if quick else 7)
-    return Row("1,024 inputs -> 16,384, fastfood / iid", times["fastfood"], times["iid"], (">=", 5))
+    yield Row("1,024 inputs -> 16,384, fastfood / iid", times["fastfood"], times["iid"], (">=", 5))
 
 
 def _sparse_input(n_rows, quick):
@@ -93,7 +92,7 @@ def _sparse_input(n_rows, quick):
     ours = RandomFourier(n_components=N_COMPONENTS, random_state=0).fit(rows)
     calls = {"CSR": partial(ours.transform, rows), "dense": partial(ours.transform, dense)}
     times = interleave({name: stopwatch(call) for name, call in calls.items()}, 3 if quick else 15)
-    return Row("CSR at 11 % density / dense", times["CSR"], times["dense"], (">=", 1))
+    yield Row("CSR at 11 % density / dense", times["CSR"], times["dense"], (">=", 1))
 
 
 def _ridge_on_adult(quick):

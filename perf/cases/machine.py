@@ -4,20 +4,31 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from binfeat import KernelMachineClassifier
 from perf.data import Split, forest_cover
-from perf.peers import lightgbm, skipped, trial
+from perf.peers import QUICK, lightgbm, skipped, trial
 from perf.record import Row
+from perf.suite import guarded
 
-QUICK_ROWS = 10_000
+QUICK_ROWS = 5_000
 WARM_UP_ROWS = 2_000
 CURVE = ((500, 255, 0.1, 2.3), (1500, 255, 0.15, 2.1), (1000, 1023, 0.1, 2.0))  # trees, leaves, rate, our reach
 QUICK_CURVE = ((50, 31, 0.1, 2.3),)
 
 
+def pictures(record):
+    """Error against seconds of the fit."""
+    from perf import curves
+
+    return {"machine.png": curves.panels(record["rows"], "test error (%)", "seconds of the fit")}
+
+
 def run(quick):
     split = _forest_cover(QUICK_ROWS if quick else None)
     two = Split(split.X, split.y == 2, split.X_test, split.y_test == 2)
-    trial(KernelMachineClassifier(max_seconds=2, random_state=0), two.quick(WARM_UP_ROWS))
-    return [*_against_time(two, quick), *_without_limit(two), *_seven_classes(split, quick)]
+    trial(KernelMachineClassifier(**QUICK, random_state=0), two.quick(WARM_UP_ROWS))
+    for point in QUICK_CURVE if quick else CURVE:
+        yield from guarded(f"LightGBM {point[0]} x {point[1]}", _against_time, two, *point)
+    yield from guarded("defaults", _defaults, two, quick)
+    yield from guarded("7 classes", _seven_classes, split, quick)
 
 
 def _forest_cover(n_rows):
@@ -27,31 +38,39 @@ def _forest_cover(n_rows):
     return Split(X[:n], y[:n], X[n:], y[n:])
 
 
-def _against_time(split, quick):
-    """Every point of LightGBM's curve of error against time, and ours in the same time."""
-    for n_trees, n_leaves, rate, reach in QUICK_CURVE if quick else CURVE:
-        name = f"LightGBM {n_trees} x {n_leaves}"
-        peer = lightgbm(n_trees, n_leaves, rate)
-        if peer is None:
-            yield skipped(name)
-            continue
-        theirs = trial(peer, split)
-        ours = trial(KernelMachineClassifier(max_seconds=theirs.seconds, random_state=0), split)
-        yield Row(f"error in the time of {name}", ours.error, reach=("<=", reach), unit="%")
-        yield Row(f"error in the time of {name}, beside its own", ours.error, theirs.error, unit="%")
-        yield Row(f"fit in the time of {name}", ours.seconds, theirs.seconds, ("<=", 1))
+def _against_time(split, n_trees, n_leaves, rate, reach):
+    """A point of LightGBM's curve of error against time, and ours in the same time."""
+    name = f"LightGBM {n_trees} x {n_leaves}"
+    peer = lightgbm(n_trees, n_leaves, rate)
+    if peer is None:
+        yield skipped(name)
+        return
+    theirs = trial(peer, split)
+    ours = trial(KernelMachineClassifier(max_seconds=theirs.seconds, random_state=0), split)
+    at = {"panel": "Forest Cover, class 2 against the rest"}
+    own, other = ({**at, "series": who, "x": one.seconds} for who, one in (("binfeat", ours), ("LightGBM", theirs)))
+    yield Row(f"error in the time of {name}", ours.error, reach=("<=", reach), unit="%", at=own)
+    yield Row(f"error of {name}", theirs.error, unit="%", at=other)
+    yield Row(f"fit in the time of {name}", ours.seconds, theirs.seconds, ("<=", 1))
 
 
-def _without_limit(split):
-    boosting = HistGradientBoostingClassifier(max_iter=500, max_leaf_nodes=255, early_stopping=False, random_state=0)
-    ours, theirs = (trial(machine, split) for machine in (KernelMachineClassifier(random_state=0), boosting))
-    yield Row("defaults, error / HistGradientBoosting 500 x 255", ours.error, theirs.error, unit="%")
-    yield Row("defaults, fit / HistGradientBoosting 500 x 255", ours.seconds, theirs.seconds)
+def _defaults(split, quick):
+    n_trees = 20 if quick else 500
+    boosting = HistGradientBoostingClassifier(
+        max_iter=n_trees, max_leaf_nodes=255, early_stopping=False, random_state=0
+    )
+    ours, theirs = trial(_machine(quick), split), trial(boosting, split)
+    yield Row(f"defaults, error / HistGradientBoosting {n_trees} x 255", ours.error, theirs.error, unit="%")
+    yield Row(f"defaults, fit / HistGradientBoosting {n_trees} x 255", ours.seconds, theirs.seconds)
     yield Row("defaults, grids", ours.machine.n_grids_, unit="")
 
 
+def _machine(quick):
+    return KernelMachineClassifier(**(QUICK if quick else {}), random_state=0)
+
+
 def _seven_classes(split, quick):
-    ours = trial(KernelMachineClassifier(random_state=0), split)
+    ours = trial(_machine(quick), split)
     yield Row("7 classes, error", ours.error, reach=("<=", 4.0), unit="%")
     name = "LightGBM 20 x 31" if quick else "LightGBM 200 x 255"
     peer = lightgbm(20, 31) if quick else lightgbm(200, 255)

@@ -8,12 +8,14 @@ from binfeat import KernelMachineClassifier
 from perf.data import forest_cover
 from perf.measure import Times, interleave, stopwatch
 from perf.record import Row
+from perf.suite import guarded
 
 GRIDS = 50
 ROWS = (10_000, 30_000, 100_000, 200_000, 400_000)
-QUICK_ROWS = (2_000, 5_000, 10_000)
+QUICK_ROWS = (500, 1_000, 2_000)
 PREDICTION_GRIDS, PREDICTION_ROWS = 200, 100_000
 ONE_ROW_CALLS = 1_000
+ONE_ROW = {(200, "standard"): 100, (200, "quantile"): 200, (500, "standard"): 200}  # grids, scaling: reach in us
 
 
 def run(quick):
@@ -22,7 +24,10 @@ def run(quick):
     sizes = QUICK_ROWS if quick else ROWS
     learned = KernelMachineClassifier(n_grids=GRIDS, scaling="standard", random_state=0)
     learned.fit(X[: sizes[1]], y[: sizes[1]])
-    return [*_growth(learned, X, y, sizes), *_given_widths(learned, X, y, sizes), *_prediction(X, y, quick)]
+    yield from guarded("fit", _growth, learned, X, y, sizes)
+    yield from guarded("fit, given widths", _given_widths, learned, X, y, sizes, 1 if quick else 3)
+    yield from guarded("predict", _prediction, X, y, quick)
+    yield from guarded("predict of one row", _one_row, X, y, quick)
 
 
 def _growth(machine, X, y, sizes):
@@ -30,11 +35,11 @@ def _growth(machine, X, y, sizes):
     yield from _times_of_sizes("fit", machine, X, y, sizes, 1)
 
 
-def _given_widths(learned, X, y, sizes):
+def _given_widths(learned, X, y, sizes, repeats):
     """The same widths and penalty for every size: hashing, look-up and solver alone."""
     given = {"gamma": learned.gamma_, "alpha": learned.alpha_, "refit": False}
     machine = KernelMachineClassifier(**{**learned.get_params(), **given})
-    yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, 3)
+    yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, repeats)
 
 
 def _times_of_sizes(what, machine, X, y, sizes, repeats):
@@ -51,16 +56,30 @@ def _times_of_sizes(what, machine, X, y, sizes, repeats):
 
 
 def _prediction(X, y, quick):
-    n_train = QUICK_ROWS[-1] if quick else PREDICTION_ROWS
-    machine = KernelMachineClassifier(n_grids=PREDICTION_GRIDS, scaling="standard", random_state=0)
-    machine.fit(X[:n_train], y[:n_train])
-    one, many = X[-1:], X[-n_train:]
-    calls = {"one": partial(_repeat, machine.predict, one), "many": partial(machine.predict, many)}
-    times = interleave({name: stopwatch(call) for name, call in calls.items()}, 3 if quick else 7)
-    row_grids = len(many) * PREDICTION_GRIDS / times["many"].best / 1e6
-    microseconds = Times(tuple(1e6 / ONE_ROW_CALLS * own for own in times["one"].seconds))
-    yield Row(f"predict of one row, {PREDICTION_GRIDS} grids", microseconds, reach=("<=", 100), unit="us")
+    n_rows = QUICK_ROWS[-1] if quick else PREDICTION_ROWS
+    machine = _machine(PREDICTION_GRIDS, "standard").fit(X[:n_rows], y[:n_rows])
+    times = interleave({"many": stopwatch(partial(machine.predict, X[-n_rows:]))}, 3 if quick else 7)
+    row_grids = n_rows * PREDICTION_GRIDS / times["many"].best / 1e6
     yield Row(f"predict, row-grids a second at {PREDICTION_GRIDS} grids", row_grids, reach=(">=", 20), unit="M")
+
+
+def _one_row(X, y, quick):
+    n_rows = QUICK_ROWS[-1] if quick else PREDICTION_ROWS
+    timers = {}
+    for kind in ONE_ROW:
+        machine = _machine(*kind).fit(X[:n_rows], y[:n_rows])
+        timers[kind] = stopwatch(partial(_repeat, machine.predict, X[-1:]))
+    times = interleave(timers, 3 if quick else 7)
+    for (n_grids, scaling), reach in ONE_ROW.items():
+        own = times[n_grids, scaling].seconds
+        microseconds = Times(tuple(1e6 / ONE_ROW_CALLS * seconds for seconds in own))
+        yield Row(f"predict of one row, {n_grids} grids, {scaling}", microseconds, reach=("<=", reach), unit="us")
+
+
+def _machine(n_grids, scaling):
+    """Widths take no part in the speed of predictions."""
+    given = {"kernel": "laplacian", "features": "binning", "gamma": "scale", "alpha": 0.1, "refit": False}
+    return KernelMachineClassifier(n_grids=n_grids, scaling=scaling, **given, random_state=0)
 
 
 def _repeat(predict, row):

@@ -13,27 +13,25 @@ from sklearn.pipeline import make_pipeline
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from perf import data
-from perf.measure import Times
-from perf.peers import lightgbm, skipped, trial
+from perf.peers import QUICK, contest, fit_times, lightgbm, mean_error
 from perf.record import Row
+from perf.suite import guarded
 
-QUICK_ROWS = 2_000
-QUICK_SECONDS = 2
+QUICK_ROWS = 1_000
 NYSTROEM_GAMMAS = (0.003, 0.01, 0.03)
 
 
 def run(quick):
-    return [
-        *_regression("cpu_act", data.cpu_act, data.CPU_ACT_ROWS, quick),
-        *_regression("census", data.census, data.CENSUS_ROWS, quick),
-        *_classification("Adult a9a", data.adult_a9a(), quick, {"Nystroem 1000": _nystroem()}),
-        *_classification("Adult, raw table", data.adult_table(), quick, {"HistGradientBoosting": _boosting()}),
-        *_classification("KDD Cup 1999, raw table", data.kddcup99(), quick, {"HistGradientBoosting": _boosting()}),
-    ]
+    boosting = {"HistGradientBoosting": lambda: HistGradientBoostingClassifier(random_state=0)}
+    yield from guarded("cpu_act", _regression, "cpu_act", data.cpu_act, data.CPU_ACT_ROWS, quick)
+    yield from guarded("census", _regression, "census", data.census, data.CENSUS_ROWS, quick)
+    yield from guarded("a9a", _classification, "Adult a9a", data.adult_a9a, quick, {"Nystroem 1000": _nystroem})
+    yield from guarded("Adult", _classification, "Adult, raw table", data.adult_table, quick, boosting)
+    yield from guarded("KDD Cup", _classification, "KDD Cup 1999, raw table", data.kddcup99, quick, boosting)
 
 
-def _seconds(quick):
-    return QUICK_SECONDS if quick else None
+def _options(quick):
+    return QUICK if quick else {}
 
 
 def _regression(name, load, n_train, quick):
@@ -41,54 +39,45 @@ def _regression(name, load, n_train, quick):
     X, y = load()
     splits = [data.seeded_split(X, y, n_train, seed) for seed in range(2 if quick else data.N_SPLITS)]
     splits = [split.quick(QUICK_ROWS if quick else None) for split in splits]
-    ours = [trial(KernelMachineRegressor(max_seconds=_seconds(quick), random_state=0), split) for split in splits]
-    peers = {
+    makers = {
+        "ours": lambda: KernelMachineRegressor(**_options(quick), random_state=0),
         "LightGBM 500": lambda: lightgbm(500, 31, regression=True),
         "HistGradientBoosting": lambda: HistGradientBoostingRegressor(random_state=0),
         "ExtraTrees 200": lambda: ExtraTreesRegressor(200, n_jobs=-1, random_state=0),
     }
-    for peer, make in peers.items():
-        if make() is None:
-            yield skipped(f"{name}: {peer}")
-            continue
-        theirs = [trial(make(), split) for split in splits]
-        errors, their_errors = (np.array([one.error for one in trials]) for trials in (ours, theirs))
-        yield Row(f"{name}, relative RMS / {peer}", errors.mean(), their_errors.mean(), unit="%")
+    trials, failures = contest(makers, splits)
+    yield from failures
+    ours = trials.pop("ours", None)
+    for peer, theirs in trials.items() if ours else ():
+        yield Row(f"{name}, relative RMS / {peer}", mean_error(ours), mean_error(theirs), unit="%")
         if peer == "LightGBM 500":
-            beyond = _paired(errors - their_errors)
+            beyond = _paired(np.array([own.error - other.error for own, other in zip(ours, theirs)]))
             yield Row(f"{name}, beyond {peer}, in paired standard errors", beyond, reach=("<=", -1), unit="s.e.")
-            yield Row(f"{name}, fit / {peer}", _times(ours), _times(theirs))
+            yield Row(f"{name}, fit / {peer}", fit_times(ours), fit_times(theirs))
 
 
 def _paired(differences):
     return float(differences.mean() / (differences.std(ddof=1) / np.sqrt(differences.size)))
 
 
-def _times(trials):
-    return Times(tuple(one.seconds for one in trials))
-
-
-def _classification(name, split, quick, peers):
+def _classification(name, load, quick, peers):
     """Error on the official test rows, and its distance to the best of the peers; quick leaves those rows alone."""
-    split = split.quick(QUICK_ROWS if quick else None)
-    ours = trial(KernelMachineClassifier(max_seconds=_seconds(quick), random_state=0), split)
-    theirs = {}
-    for peer, machine in {"LightGBM 500": lightgbm(500, 31), **peers}.items():
-        if machine is None:
-            yield skipped(f"{name}: {peer}")
-            continue
-        theirs[peer] = trial(machine, split)
-        yield Row(f"{name}, error / {peer}", ours.error, theirs[peer].error, unit="%")
-        yield Row(f"{name}, fit / {peer}", ours.seconds, theirs[peer].seconds)
-    best = min(theirs, key=lambda peer: theirs[peer].error)
-    share = theirs[best].error / 100
+    split = load().quick(QUICK_ROWS if quick else None)
+    ours = {"ours": lambda: KernelMachineClassifier(**_options(quick), random_state=0)}
+    trials, failures = contest({**ours, "LightGBM 500": lambda: lightgbm(500, 31), **peers}, [split])
+    yield from failures
+    trials = {peer: own[0] for peer, own in trials.items()}
+    ours = trials.pop("ours", None)
+    if not ours or not trials:
+        return
+    for peer, theirs in trials.items():
+        yield Row(f"{name}, error / {peer}", ours.error, theirs.error, unit="%")
+        yield Row(f"{name}, fit / {peer}", ours.seconds, theirs.seconds)
+    best = min(trials, key=lambda peer: trials[peer].error)
+    share = trials[best].error / 100
     one = 100 * np.sqrt(share * (1 - share) / len(split.y_test))
-    beyond = (ours.error - theirs[best].error) / one
+    beyond = (ours.error - trials[best].error) / one
     yield Row(f"{name}, error beyond {best}, the best, in standard errors", beyond, reach=("<=", 1), unit="s.e.")
-
-
-def _boosting():
-    return HistGradientBoostingClassifier(random_state=0)
 
 
 def _nystroem():

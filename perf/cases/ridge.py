@@ -13,6 +13,7 @@ from binfeat._solver.path import solve_path
 from perf.data import forest_cover_hand_widths, forest_cover_labels
 from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
+from perf.suite import guarded
 
 ALPHA = 0.1
 ALPHAS = np.geomspace(1e3, ALPHA, 20)
@@ -24,15 +25,13 @@ HINGE_ROWS = 100_000
 def run(quick):
     Z, labels, Z_test, labels_test = _features(QUICK_ROWS if quick else None)
     y, y_test = labels == 2, labels_test == 2
-    return [
-        *_products(Z, quick),
-        Row("bytes per non-zero", Z.codes.nbytes / Z.codes.size, reach=("<=", 4), unit="bytes"),
-        *_stopping(Z, y, Z_test, y_test),
-        _classes(Z, labels, y, quick),
-        *_path(Z, y),
-        _squared_hinge(Z, y),
-        _memory(Z, quick),
-    ]
+    yield Row("bytes per non-zero", Z.codes.nbytes / Z.codes.size, reach=("<=", 4), unit="bytes")
+    yield from guarded("products", _products, Z, quick)
+    yield from guarded("default fit", _stopping, Z, y, Z_test, y_test)
+    yield from guarded("7 classes", _classes, Z, labels, y, quick)
+    yield from guarded("20 alphas", _path, Z, y)
+    yield from guarded("squared hinge", _squared_hinge, Z, y)
+    yield from guarded("peak memory", _memory, Z, quick)
 
 
 def _features(n_rows):
@@ -80,7 +79,7 @@ def _classes(Z, labels, y, quick):
     machine = CGRidgeClassifier(alpha=ALPHA)
     calls = {"all": stopwatch(partial(machine.fit, Z, labels)), "one": stopwatch(partial(machine.fit, Z, y))}
     times = interleave(calls, 2 if quick else 4)
-    return Row("7 classes / 1", times["all"], times["one"], ("<=", 3))
+    yield Row("7 classes / 1", times["all"], times["one"], ("<=", 3))
 
 
 def _path(Z, y):
@@ -124,14 +123,14 @@ def _squared_hinge(Z, y):
         for machine in (ours, theirs)
     ]
     what = f"squared hinge, 100,000 rows, objective {objectives[0]:.6g} / LinearSVC, objective {objectives[1]:.6g}"
-    return Row(what, times["ours"], times["LinearSVC"], (">=", 1))
+    yield Row(what, times["ours"], times["LinearSVC"], (">=", 1))
 
 
 def _memory(Z, quick):
     budget = 1.5 * Z.codes.nbytes + 6 * 8 * Z.shape[1]
     peak = peak_memory(_prepare_memory, QUICK_ROWS if quick else None)
     whole = peak and (peak + Z.codes.nbytes) / 1e6
-    return Row("codes and peak of a fit / 1.5 codes + 6 coefficients", whole, budget / 1e6, ("<=", 1), "MB")
+    yield Row("codes and peak of a fit / 1.5 codes + 6 coefficients", whole, budget / 1e6, ("<=", 1), "MB")
 
 
 def _prepare_memory(n_rows):

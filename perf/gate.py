@@ -1,0 +1,115 @@
+"""The gate: base and head side by side, and the reasons to stop a change. See README.md here."""
+
+import argparse
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from perf import judge, micro, sides
+from perf.measure import Times
+
+THREADS = (1, 2) if (os.cpu_count() or 1) > 1 else (1,)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python -m perf gate", description="Compare this tree with a revision.")
+    parser.add_argument("base", metavar="BASE", help="revision to compare with, such as HEAD or main")
+    parser.add_argument("names", nargs="*", metavar="CASE", help=f"of {', '.join(micro.CASES)}; none is all")
+    parser.add_argument("--threshold", type=float, default=15.0, help="percent that is too slow (default: 15)")
+    parser.add_argument("--repository", default=sides.HEAD, help="where git has BASE (default: this tree)")
+    options = parser.parse_intermixed_args(arguments)
+    unknown = [name for name in options.names if name not in micro.CASES]
+    if unknown:
+        parser.error(f"unknown case {', '.join(unknown)}; there are: {', '.join(micro.CASES)}")
+    try:
+        with sides.both(options.base, options.repository) as (base, head):
+            failures = _compare(base, head, options.names or list(micro.CASES), options.threshold)
+    except sides.GateError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
+    for failure in failures:
+        print(f"FAILED {failure}")
+    print(f"The gate is {'shut' if failures else 'open'}.")
+    return 1 if failures else 0
+
+
+def _compare(base, head, names, threshold):
+    """What speaks against head, in sentences."""
+    if base.dependencies != head.dependencies:
+        print("base names other dependencies; both sides run with those that are installed.")
+    with ThreadPoolExecutor(2) as pool:  # compiling takes most of the time
+        counted, errors = zip(*pool.map(lambda side: _count(side, names), (base, head)))
+    failures = [f"{name} does not run: {error}" for name, error in errors[1].items()]
+    for name, error in errors[0].items():
+        print(f"{name} does not run in base, not compared: {error}")
+    shared = [name for name in names if name not in errors[0] | errors[1]]
+    comparable = [*shared, *(["all"] if shared == names else [])]
+    own = [{key: value for key, value in counters.items() if key[0] in comparable} for counters in counted]
+    failures += _changed(*own, judge.accepted(base.reasons, head.reasons))
+    keys = [(name, threads) for name in shared for threads in THREADS]
+    looks, slower = judge.twice_slower(keys, partial(_look, base, head), threshold)
+    _print_looks(looks)
+    what = "{} with {} threads is slower by more than {:g} % and {:g} ms, twice in a row"
+    return failures + [what.format(*key, threshold, 1e3 * judge.FLOOR) for key in slower]
+
+
+def _count(side, names):
+    """Run every case once with each number of threads, which compiles it.
+
+    Returns
+    -------
+    counters : dict of (case, counter) to int or str
+        With one thread; what was compiled belongs to "all".
+    errors : dict of str to str
+        Of the cases that do not run.
+    """
+    counters, errors = {}, {}
+    for name in names:
+        replies = [side.ask(name, threads, count=threads == 1) for threads in THREADS]
+        said = [reply["error"] for reply in replies if "error" in reply]
+        if said:
+            errors[name] = said[0]
+        else:
+            counters |= {(name, key): value for key, value in replies[0]["counters"].items()}
+    return counters | {("all", "signatures"): side.n_compiled}, errors
+
+
+def _changed(base, head, reasons):
+    """Sentences on the counters that changed without a reason; those with one are printed."""
+    failures = []
+    for (case, counter), (was, now) in judge.changes(base, head).items():
+        what = f"{case} {counter} changed from {was} to {now}"
+        if (case, counter) in reasons:
+            print(f"{what}: {reasons[case, counter]}")
+        else:
+            failures.append(f"{what}; if that is meant, say why in perf/accepted.txt: {case} {counter}: REASON")
+    return failures
+
+
+def _look(base, head, keys, rounds):
+    """Times of both sides, alternately; the processes end with it, so that a second look has new ones."""
+    pairs = {key: _alternate(base, head, *key, rounds) for key in keys}
+    for side in (base, head):
+        side.stop()
+    return pairs
+
+
+def _alternate(base, head, name, threads, rounds):
+    seconds = {base: [], head: []}
+    for done in range(-1, rounds):
+        for side in (base, head) if done % 2 else (head, base):
+            reply = side.ask(name, threads)
+            if "error" in reply:
+                raise sides.GateError(f"{side.name} ran {name} before and does not now: {reply['error']}")
+            if done >= 0:  # a new process first loads what is compiled
+                seconds[side].append(reply["seconds"])
+    return judge.Pair(*(Times(tuple(own)) for own in seconds.values()))
+
+
+def _print_looks(looks):
+    for number, look in enumerate(looks, 1):
+        print(f"Look {number}, minimum in ms (median / minimum), ratio, rounds that head lost")
+        for (name, threads), pair in look.items():
+            times = " | ".join(f"{1e3 * own.best:8.2f} ({own.spread:.2f})" for own in (pair.base, pair.head))
+            print(f"  {name:14} {threads} threads | base {times} head | {pair.ratio:.3f}x | {pair.lost:.0%}")

@@ -1,0 +1,95 @@
+"""What the gate decides, from times and counters alone."""
+
+from dataclasses import dataclass
+
+from perf.measure import Times
+
+FLOOR = 1e-3  # seconds that a call must lose: less than that is the clock and the scheduler
+ROUNDS = 9  # of the first look; the second has twice as many
+_ROUNDS_LOST = 8 / 9  # a busy machine shifts the minimum by a fifth, but not this share of rounds to one side
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Times of one case on both sides, one of each in every round."""
+
+    base: Times
+    head: Times
+
+    @property
+    def ratio(self):
+        return self.head.best / self.base.best
+
+    @property
+    def lost(self):
+        """Share of the rounds in which head is the slower."""
+        rounds = list(zip(self.base.seconds, self.head.seconds, strict=True))
+        return sum(base < head for base, head in rounds) / len(rounds)
+
+    def slower(self, threshold):
+        """Whether head loses nearly all rounds, and its minimum by more than `threshold` percent and the floor."""
+        beyond = self.ratio > 1 + threshold / 100 and self.head.best - self.base.best > FLOOR
+        return beyond and self.lost >= _ROUNDS_LOST
+
+
+def twice_slower(keys, look, threshold):
+    """Keys that are slower in two looks in a row.
+
+    Parameters
+    ----------
+    keys : list
+        What is compared, such as (case, threads).
+    look : callable
+        Measures a list of keys in so many rounds: returns a dict of key to `Pair`.
+    threshold : float
+        Percent.
+
+    Returns
+    -------
+    looks : list of dict
+        What each look measured; the second holds the keys that were slower in the first.
+    slower : list
+    """
+    looks = [look(keys, ROUNDS)]
+    suspects = [key for key, pair in looks[0].items() if pair.slower(threshold)]
+    if suspects:
+        looks.append(look(suspects, 2 * ROUNDS))
+    return looks, [key for key in suspects if looks[-1][key].slower(threshold)]
+
+
+def changes(base, head):
+    """Counters that are not the same.
+
+    Parameters
+    ----------
+    base, head : dict of (case, counter) to int or str
+
+    Returns
+    -------
+    changed : dict of (case, counter) to (value or None, value or None)
+    """
+    keys = sorted(base.keys() | head.keys())
+    return {key: (base.get(key), head.get(key)) for key in keys if base.get(key) != head.get(key)}
+
+
+def accepted(base, head):
+    """Counters whose change has a reason that head gives and base does not yet.
+
+    Parameters
+    ----------
+    base, head : str
+        Texts of the file of reasons, with lines ``case counter: reason``.
+
+    Returns
+    -------
+    reasons : dict of (case, counter) to str
+    """
+    known = set(_reasons(base))
+    return {key: reason for key, reason in _reasons(head) if (key, reason) not in known}
+
+
+def _reasons(text):
+    for line in text.splitlines():
+        what, _, reason = line.partition(":")
+        if len(what.split()) == 2 and reason.strip() and not line.startswith("#"):
+            yield tuple(what.split()), reason.strip()

@@ -1,0 +1,182 @@
+"""The report: one HTML page, the pictures and the tables of the README files, from the newest full records."""
+
+import argparse
+import base64
+import html
+import io
+import re
+import sys
+from pathlib import Path
+
+from perf import curves, record, suite
+
+ROOT = Path(__file__).parents[1]
+README_FILES = (ROOT / "README.md", ROOT / "perf" / "README.md")
+PICTURES = ROOT / "perf" / "pictures"
+PAGE = "report.html"
+
+_BLOCK = re.compile(r"(<!-- perf: ([\w ]+) -->\n).*?(<!-- /perf -->)", flags=re.DOTALL)
+_STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; color: #222 }
+table { border-collapse: collapse; margin: 1em 0 } th, td { padding: .15em .8em .15em 0; text-align: left }
+th { border-bottom: 1px solid #999 } td { border-bottom: 1px solid #eee; font-variant-numeric: tabular-nums }
+.missed td { color: #b23a48 } .failed { color: #b23a48; font-weight: bold } img { max-width: 100%; display: block }
+small { color: #666 }
+"""
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python -m perf report", description=__doc__)
+    parser.parse_args(arguments)
+    records, errors = record.newest()
+    if not records:
+        errors.append(f"there is no full record in {record.FOLDER}: run python -m perf NAME first.")
+    else:
+        pictures = _pictures(records, errors)
+        try:
+            for path in write(records, pictures):
+                print(path)
+        except OSError as error:
+            errors.append(f"the report cannot be written: {error}")
+    for error in errors:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+    return 1 if errors else 0
+
+
+def _pictures(records, errors):
+    """PNG of every picture; what cannot be drawn is added to `errors`.
+
+    Returns
+    -------
+    pictures : dict of str to dict of str to bytes
+        For each case, and for "reach", names of files and their content.
+    """
+    pictures = {"reach": {"reach.png": _png(curves.reached(_aimed(records)))}}
+    for case, kept in records.items():
+        try:
+            draw = getattr(suite.load(case), "pictures", None)
+            drawn = {} if draw is None else draw(kept.content)
+            pictures[case] = {name: _png(figure) for name, figure in drawn.items()}
+        except Exception as error:
+            errors.append(f"the pictures of {case} cannot be drawn: {type(error).__name__}: {error}")
+    return pictures
+
+
+def _png(figure):
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=120, metadata={"Software": None})
+    return content.getvalue()
+
+
+def _aimed(records):
+    """Names and rows of all that has a reach, misses first."""
+    rows = [(f"{case}: {row.what}", row) for case, kept in records.items() for row in kept.rows if row.ok is not None]
+    return sorted(rows, key=lambda named: named[1].ok)
+
+
+def write(records, pictures):
+    """Write the page, the pictures and the tables.
+
+    Parameters
+    ----------
+    records : dict of str to Record
+    pictures : dict of str to dict of str to bytes
+
+    Returns
+    -------
+    paths : list of Path
+        What was written.
+    """
+    PICTURES.mkdir(exist_ok=True)
+    paths = [record.FOLDER / PAGE]
+    paths[0].write_text(page(records, pictures))
+    for name, content in (pair for own in pictures.values() for pair in own.items()):
+        paths.append(PICTURES / name)
+        paths[-1].write_bytes(content)
+    for path in README_FILES:
+        text = path.read_text()
+        if (renewed := renew(text, records)) != text:
+            path.write_text(renewed)
+            paths.append(path)
+    return paths
+
+
+def renew(text, records):
+    """Markdown with its tables made anew.
+
+    Between ``<!-- perf: CASE ... -->`` and ``<!-- /perf -->`` goes the table of the rows of these cases that have a
+    reach; ``reach`` stands for all cases. Tables of cases without a record stay.
+    """
+
+    def table(block):
+        names = block[2].split()
+        names = list(records) if names == ["reach"] else names
+        if not all(name in records for name in names):
+            return block[0]
+        own = {name: records[name] for name in names}
+        return f"{block[1]}{_origin(own)}\n\n{markdown(_aimed(own))}{block[3]}"
+
+    return _BLOCK.sub(table, text)
+
+
+def markdown(rows):
+    """Table of named rows."""
+    lines = [record.HEADER, ("---",) * len(record.HEADER), *_cells(rows)]
+    return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines)
+
+
+def _cells(rows):
+    return [(name, *row.cells[1:]) for name, row in rows]
+
+
+def _origin(records):
+    """Where and when the records were made, in one sentence for each machine and day."""
+    lines = {}
+    for case, kept in records.items():
+        own = kept.content
+        packages = ", ".join(f"{name} {number}" for name, number in own["versions"].items())
+        made = f"{own['time'][:10]}, {own['machine']['cores']} cores of {own['machine']['cpu']}, {packages}"
+        lines.setdefault(made, []).append(case)
+    return "\n".join(f"{', '.join(cases)}: {made}." for made, cases in lines.items())
+
+
+def page(records, pictures):
+    """The page, which needs no other file.
+
+    Returns
+    -------
+    text : str
+    """
+    parts = [
+        f"<!doctype html><html lang=en><meta charset=utf-8><title>binfeat: measured</title><style>{_STYLE}</style>",
+        "<h1>binfeat: measured</h1><p>Times are the minimum of the rounds, with median / minimum in brackets. ",
+        "What is measured is our figure, or its ratio to the reference's in the same run.</p>",
+        "<h2>Figures to reach</h2>",
+        _html_table(_aimed(records)),
+        _images(pictures.get("reach", {})),
+    ]
+    for case, kept in records.items():
+        parts += [f"<h2>{case}</h2><p><small>{html.escape(_origin({case: kept}))}</small></p>"]
+        parts += [
+            f"<p class=failed>{html.escape(f'FAILED {row.what}: {row.error}')}</p>"
+            for row in kept.rows
+            if row.error is not None
+        ]
+        parts += [_images(pictures.get(case, {}))]
+        parts += [_html_table([(row.what, row) for row in record.misses_first(kept.rows)])]
+    return "\n".join(parts)
+
+
+def _html_table(rows):
+    lines = ["<table><tr>" + "".join(f"<th>{title}</th>" for title in record.HEADER) + "</tr>"]
+    for (_, row), cells in zip(rows, _cells(rows)):
+        kind = " class=missed" if row.ok is False else ""
+        lines.append(f"<tr{kind}>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+    return "\n".join([*lines, "</table>"])
+
+
+def _images(pictures):
+    return "".join(
+        f'<img alt="{html.escape(name)}" src="data:image/png;base64,{base64.b64encode(content).decode()}">'
+        for name, content in pictures.items()
+    )

@@ -1,0 +1,55 @@
+"""The cases, found by name and run so that one that fails leaves the others alone."""
+
+import pkgutil
+import sys
+from importlib import import_module
+
+from perf import cases, record
+from perf.data import MissingDataError
+
+
+def case_names():
+    return [module.name for module in pkgutil.iter_modules(cases.__path__)]
+
+
+def load(name):
+    return import_module(f"perf.cases.{name}")
+
+
+def guarded(what, part, *arguments):
+    """Rows of a part of a case; should it fail, those before the failure and one that says so.
+
+    Parameters
+    ----------
+    what : str
+    part : callable
+        From `arguments` to an iterable of rows.
+    """
+    try:
+        yield from part(*arguments)
+    except MissingDataError as error:
+        yield record.Row(what, None, error=str(error))
+    except Exception as error:
+        yield record.failed(what, error)
+
+
+def run(names, quick):
+    """Run cases one after the other, print their tables and keep their records.
+
+    Returns
+    -------
+    failed : list of str
+        Cases of which a part failed, or the record could not be kept.
+    """
+    return [name for name in names if not _run_one(name, quick)]
+
+
+def _run_one(name, quick):
+    rows = list(guarded(name, lambda: load(name).run(quick)))
+    print(record.table(name, rows, quick), flush=True)
+    try:
+        print(f"Recorded in {record.save(name, rows, quick)}\n", flush=True)
+    except record.RecordError as error:
+        print(error, file=sys.stderr)
+        return False
+    return all(row.error is None for row in rows)

@@ -1,0 +1,50 @@
+"""One side of the gate: a process that runs micro cases when it is told to, with the binfeat that it finds.
+
+A request is one line of JSON, ``{"case": "ridge", "threads": 1, "count": false}``; the reply is another, with
+"seconds", and with "counters" where these are asked for, or with "error".
+"""
+
+import functools
+import gc
+import json
+import sys
+from contextlib import redirect_stdout
+from time import perf_counter
+
+import numba
+from threadpoolctl import threadpool_limits
+
+from perf import micro
+
+
+@functools.cache
+def _prepared(name):
+    return micro.CASES[name].prepare()
+
+
+def answer(request):
+    """Run a case once."""
+    numba.set_num_threads(request["threads"])
+    with threadpool_limits(request["threads"]):
+        call = _prepared(request["case"])
+        gc.collect()
+        start = perf_counter()
+        result = call()
+        seconds = perf_counter() - start
+    counters = micro.CASES[request["case"]].count(result) if request["count"] else None
+    return {"seconds": seconds, "counters": counters}
+
+
+def main():
+    replies = sys.stdout
+    with redirect_stdout(sys.stderr):
+        for line in sys.stdin:
+            try:
+                reply = answer(json.loads(line))
+            except Exception as error:
+                reply = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(reply), file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()

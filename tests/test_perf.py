@@ -1,0 +1,419 @@
+"""The performance suite's own logic: statistics, records, guards, loaders, the report, the gate's decisions."""
+
+import json
+import subprocess
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from perf import __main__ as command
+from perf import curves, data, gate, judge, measure, peers, record, report, sides, suite
+from perf.measure import Times
+from perf.record import Row
+
+ROWS = [
+    Row("fit / peer", Times((2.0, 1.0, 3.0)), Times((4.0,)), (">=", 3)),
+    Row("memory | own", 100.0, 120.0, ("<=", 1), "MB"),
+    Row("error", 2.5, unit="%", at={"panel": "rows", "series": "ours", "x": 10}),
+    Row("error", 1.5, unit="%", at={"panel": "rows", "series": "ours", "x": 100}),
+    Row("peak", None, reach=("<=", 1.5), unit="MB"),
+    Row("broken peer", None, error="ValueError: no <rows>"),
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where records go."""
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "records")
+    return tmp_path / "records"
+
+
+@pytest.fixture
+def cases(monkeypatch):
+    """Stand-ins for the cases: modules by name."""
+    modules = {}
+    monkeypatch.setattr(suite, "case_names", lambda: list(modules))
+    monkeypatch.setattr(suite, "load", modules.__getitem__)
+    return modules
+
+
+def case(run, **more):
+    return types.SimpleNamespace(__doc__="A stand-in.", run=run, **more)
+
+
+# statistics
+
+
+def test_minimum_and_spread_of_times():
+    times = Times((2.0, 1.0, 4.0))
+    assert times.best == 1
+    assert times.spread == 2
+
+
+def test_rounds_are_interleaved_and_fewer_runs_spread_over_them():
+    calls = []
+    timers = {name: lambda name=name: calls.append(name) or len(calls) for name in ("often", "twice", "once")}
+    times = measure.interleave(timers, {"often": 4, "twice": 2, "once": 1})
+    assert [len(times[name].seconds) for name in timers] == [4, 2, 1]
+    assert calls == ["often", "twice", *("often", "often", "twice", "often", "often", "twice", "once")]
+
+
+def test_measured_is_the_ratio_that_the_reach_bounds():
+    faster, smaller, alone, absent = ROWS[0], ROWS[1], ROWS[2], ROWS[4]
+    assert faster.measured == 4
+    assert faster.ok
+    assert smaller.measured == 100 / 120
+    assert smaller.ok
+    assert alone.measured == 2.5
+    assert alone.ok is None
+    assert absent.measured is None
+    assert absent.cells[-1] == "not measured"
+    assert Row("slow", 2.0, 4.0, (">=", 3)).cells == ("slow", "2 s", "4 s", "2x", ">= 3x", "MISSED")
+
+
+def test_table_puts_failures_and_misses_first():
+    lines = record.table("case", [*ROWS, Row("slow", 2.0, 4.0, (">=", 3))], quick=True).splitlines()
+    assert lines[0] == "case (quick: figures mean little): 1 of 3 figures MISSED"
+    assert lines[1] == "FAILED broken peer: ValueError: no <rows>"
+    assert lines[4].startswith("slow ")
+    assert sum("broken peer" in line for line in lines) == 1
+
+
+# records
+
+
+def test_record_comes_back_as_it_was(folder):
+    kept = record.read(record.save("case", ROWS, quick=False))
+    assert kept.case == "case"
+    assert kept.rows == ROWS
+    assert kept.content["machine"]["cores"] >= 1
+    assert {"python", "numpy", "numba"} <= kept.content["versions"].keys()
+
+
+def test_newest_full_record_of_each_case_is_taken(folder):
+    folder.mkdir()
+    own = json.loads(record.save("a", ROWS, quick=False).read_text())
+    (folder / "a-20990101T000000Z.json").write_text(json.dumps({**own, "time": "2099"}))
+    (folder / "a-20990102T000000Z.json").write_text(json.dumps({**own, "quick": True}))
+    (folder / "b-20990101T000000Z.json").write_text("{")
+    (folder / "c-20990101T000000Z.json").write_text(json.dumps({**own, "rows": [{}]}))
+    records, errors = record.newest()
+    assert [records[name].content["time"] for name in records] == ["2099"]
+    assert [error.args[0].split(" is not")[0][-23:] for error in errors] == [
+        "b-20990101T000000Z.json",
+        "c-20990101T000000Z.json",
+    ]
+
+
+def full_disk(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_full_disk_is_said_and_leaves_no_half_record(folder, monkeypatch):
+    monkeypatch.setattr(Path, "replace", full_disk)
+    with pytest.raises(record.RecordError, match=r"case-.*json cannot be written: .*No space left .* run case again"):
+        record.save("case", ROWS, quick=False)
+    assert list(folder.iterdir()) == []
+
+
+# the run
+
+
+def failing_midway(quick):
+    yield Row("before", 1.0)
+    raise ZeroDivisionError("a peer crashed")
+
+
+def without_data(quick):
+    raise data.MissingDataError("table.csv is not bundled")
+
+
+def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, cases, capsys):
+    cases |= {"bad": case(failing_midway), "empty": case(without_data), "good": case(lambda quick: [Row("x", 1.0)])}
+    assert command.main(["bad", "empty", "good"]) == 1
+    out, err = capsys.readouterr()
+    assert "FAILED bad: ZeroDivisionError: a peer crashed" in out
+    assert "FAILED empty: table.csv is not bundled" in out
+    assert "failed, in part or in whole: bad, empty" in err
+    assert "Traceback" in err
+    kept = {path.name.split("-")[0]: record.read(path) for path in folder.iterdir()}
+    assert [row.what for row in kept["bad"].rows] == ["before", "bad"]
+    assert kept["good"].rows == [Row("x", 1.0)]
+
+
+def test_all_runs_every_case_and_none_lists_them(folder, cases, capsys):
+    cases |= {name: case(lambda quick: [Row(f"quick {quick}", 1.0)]) for name in ("one", "two")}
+    assert command.main(["all", "--quick"]) == 0
+    assert len(list(folder.iterdir())) == 2
+    capsys.readouterr()
+    assert command.main([]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["one", "two", "report", "gate"]
+
+
+def test_unknown_names_are_refused_with_those_there_are(cases, capsys):
+    cases["one"] = case(lambda quick: [])
+    for arguments, message in (
+        (["none"], "unknown case none; there are: one, all"),
+        (["gate", "HEAD", "--threshold", "25", "none"], "unknown case none; there are: hashed"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            command.main(arguments)
+        assert stopped.value.code == 2
+        assert message in capsys.readouterr().err
+
+
+def test_full_disk_fails_the_run_after_the_table(folder, cases, capsys, monkeypatch):
+    monkeypatch.setattr(Path, "write_text", full_disk)
+    cases |= {name: case(lambda quick: [Row("x", 1.0)]) for name in ("one", "two")}
+    assert command.main(["one", "two"]) == 1
+    out, err = capsys.readouterr()
+    assert out.count("figures MISSED") == 2
+    assert err.count("No space left on device") == 2
+
+
+def test_every_case_has_a_first_line_and_a_run():
+    for name in suite.case_names():
+        module = suite.load(name)
+        assert module.__doc__.splitlines()[0]
+        assert callable(module.run)
+
+
+# peers and loaders
+
+
+class Constant:
+    """A classifier that gives one answer, or none."""
+
+    _estimator_type = "classifier"
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def fit(self, X, y):
+        if self.answer is None:
+            raise ValueError("no answer")
+
+    def predict(self, X):
+        return np.full(len(X), self.answer)
+
+
+def test_absent_and_crashing_peers_are_named_and_leave_the_others(monkeypatch):
+    monkeypatch.setattr(peers, "is_classifier", lambda machine: True)
+    X, y = np.zeros((4, 1)), np.array([0, 0, 0, 1])
+    makers = {"ours": lambda: Constant(0), "absent": lambda: None, "broken": lambda: Constant(None)}
+    trials, rows = peers.contest(makers, [data.Split(X, y, X, y)] * 2)
+    assert list(trials) == ["ours"]
+    assert len(trials["ours"]) == 2
+    assert peers.mean_error(trials["ours"]) == 25
+    assert [(row.what, row.error) for row in rows] == [
+        ("absent: not installed, skipped", None),
+        ("broken", "ValueError: no answer"),
+    ]
+
+
+def test_missing_and_damaged_data_files(tmp_path, monkeypatch):
+    monkeypatch.delenv("BINFEAT_DATA", raising=False)
+    with pytest.raises(data.MissingDataError, match="set BINFEAT_DATA to a folder that holds it"):
+        data.cpu_act()
+    monkeypatch.setenv("BINFEAT_DATA", str(tmp_path))
+    with pytest.raises(data.MissingDataError, match=r"must be a folder that holds cpu_act\.csv\.gz; there is no"):
+        data.cpu_act()
+    loaders = {
+        "cpu_act.csv.gz": data.cpu_act,
+        "forest_cover.npz": data.forest_cover,
+        "adult_a9a_train.svm.gz": data.adult_a9a,
+        "adult_uci.data.gz": data.adult_table,
+        "kddcup99_10_percent.csv.gz": data.kddcup99,
+    }
+    for name, load in loaders.items():
+        (tmp_path / name).write_bytes(b"\x1f\x8b damaged")
+        with pytest.raises(data.MissingDataError, match=f"{name} cannot be read, get another copy"):
+            load()
+
+
+# the report
+
+
+@pytest.fixture
+def records(folder, cases):
+    def pictures(content):
+        return {"case.png": curves.panels(content["rows"], "error", "rows")}
+
+    cases["case"] = case(None, pictures=pictures)
+    record.save("case", [*ROWS, Row("slow <", 2.0, 4.0, (">=", 3))], quick=False)
+    return record.newest()[0]
+
+
+def test_page_is_whole_and_puts_misses_first(records):
+    page = report.page(records, {"case": {"case.png": b"PNG"}})
+    assert page.index("case: slow &lt;") < page.index("case: fit / peer")
+    assert "FAILED broken peer: ValueError: no &lt;rows&gt;" in page
+    assert 'src="data:image/png;base64,UE5H"' in page
+    assert "http" not in page
+
+
+def test_report_writes_the_page_the_pictures_and_the_tables(records, tmp_path, monkeypatch, capsys):
+    readme = tmp_path / "README.md"
+    readme.write_text("# a\n<!-- perf: case -->\nold\n<!-- /perf -->\n<!-- perf: other -->\nstays\n<!-- /perf -->\n")
+    monkeypatch.setattr(report, "README_FILES", (readme,))
+    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
+    assert command.main(["report"]) == 0
+    assert (record.FOLDER / report.PAGE).read_text().startswith("<!doctype html>")
+    for name in ("case.png", "reach.png"):
+        assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
+    text = readme.read_text()
+    assert "old" not in text
+    assert "stays" in text
+    assert "| case: memory / own | 100 MB | 120 MB | 0.833x | <= 1x | ok |" in text
+    assert report.renew(text, records) == text
+
+
+def test_report_without_records_or_with_a_picture_that_fails(records, tmp_path, monkeypatch, capsys, cases):
+    monkeypatch.setattr(report, "README_FILES", ())
+    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
+    cases["case"].pictures = lambda content: content["nothing"]
+    assert command.main(["report"]) == 1
+    assert "the pictures of case cannot be drawn: KeyError: 'nothing'" in capsys.readouterr().err
+    assert (record.FOLDER / report.PAGE).is_file()
+    monkeypatch.setattr(record, "FOLDER", tmp_path / "empty")
+    assert command.main(["report"]) == 1
+    assert "there is no full record" in capsys.readouterr().err
+
+
+def test_report_on_a_full_disk(records, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
+    monkeypatch.setattr(Path, "write_text", full_disk)
+    assert command.main(["report"]) == 1
+    assert "the report cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
+
+
+# the gate
+
+
+def noisy_looks(rng, factor):
+    """Looks at a case of 20 ms on a machine that is at times twice as slow, for both sides of a round or for one."""
+
+    def look(keys, rounds):
+        def pair():
+            shared = rng.choice([1, 2], p=[0.7, 0.3], size=rounds)
+            own = 1 + 0.05 * rng.exponential(size=(2, rounds)) + 0.5 * (rng.uniform(size=(2, rounds)) < 0.05)
+            base, head = 0.02 * shared * own
+            return judge.Pair(Times(tuple(base)), Times(tuple(factor * head)))
+
+        return {key: pair() for key in keys}
+
+    return look
+
+
+def test_planted_slowdown_fails_and_an_unchanged_tree_passes_ten_times_of_ten(rng):
+    keys = [("case", k) for k in range(24)]
+    for _ in range(10):
+        assert len(judge.twice_slower(keys, noisy_looks(rng, 1.5), 25)[1]) > 12
+        assert judge.twice_slower(keys, noisy_looks(rng, 1.0), 15)[1] == []
+
+
+def pair(base, head):
+    return judge.Pair(Times((base,)), Times((head,)))
+
+
+def test_slower_takes_threshold_floor_and_nearly_all_rounds():
+    assert pair(0.1, 0.12).slower(15)
+    assert not pair(0.1, 0.12).slower(25)
+    assert not pair(0.1, 0.05).slower(15)
+    assert not pair(1e-4, 1e-3).slower(15), "below the floor"
+    base, head = np.full(9, 2.0), np.full(9, 3.0)
+    base[0] = 5
+    assert judge.Pair(Times(tuple(base)), Times(tuple(head))).slower(15)
+    base[1] = 5
+    assert not judge.Pair(Times(tuple(base)), Times(tuple(head))).slower(15)
+
+
+def test_what_is_slower_is_looked_at_again_in_more_rounds():
+    slow, same = pair(0.1, 0.2), pair(0.1, 0.1)
+    found = iter([{"a": slow, "b": slow, "c": same}, {"a": same, "b": slow}])
+    asked = []
+    looks, slower = judge.twice_slower(list("abc"), lambda *request: asked.append(request) or next(found), 15)
+    assert asked == [(["a", "b", "c"], 9), (["a", "b"], 18)]
+    assert len(looks) == 2
+    assert slower == ["b"]
+
+
+def test_changed_counters_need_a_new_reason():
+    base, head = {("ridge", "iterations"): 9, ("ridge", "bytes"): 8}, {("ridge", "iterations"): 10, ("x", "bytes"): 8}
+    changed = judge.changes(base, head)
+    assert changed == {("ridge", "bytes"): (8, None), ("ridge", "iterations"): (9, 10), ("x", "bytes"): (None, 8)}
+    old = "# how: to\nridge iterations: a better start\nno reason:\n"
+    assert judge.accepted(old, old) == {}
+    assert judge.accepted(old, old + "ridge iterations: a safer stop\n") == {("ridge", "iterations"): "a safer stop"}
+
+
+class Side:
+    """A side of the gate that runs nothing."""
+
+    dependencies = ()
+    n_compiled = 5
+
+    def __init__(self, name, seconds, iterations=3, reasons="", broken=()):
+        self.name, self.seconds, self.iterations = name, seconds, iterations
+        self.reasons, self.broken = reasons, broken
+
+    def stop(self):
+        pass
+
+    def ask(self, case, threads, count=False):
+        if case in self.broken:
+            return {"error": f"AttributeError: no {case}"}
+        return {"seconds": self.seconds, "counters": {"iterations": self.iterations}}
+
+
+def test_gate_decides_on_times_counters_and_what_does_not_run(capsys):
+    names = ["ridge", "fourier"]
+    base = Side("base", 0.01)
+    assert gate._compare(base, Side("head", 0.01), names, 15) == []
+    slow = gate._compare(base, Side("head", 0.015), names, 25)
+    assert len(slow) == len(names) * len(gate.THREADS)
+    assert slow[0] == "ridge with 1 threads is slower by more than 25 % and 1 ms, twice in a row"
+    changed = gate._compare(base, Side("head", 0.01, iterations=4), ["ridge"], 15)
+    assert changed == [
+        "ridge iterations changed from 3 to 4; if that is meant, say why in perf/accepted.txt: ridge iterations: REASON"
+    ]
+    said = Side("head", 0.01, iterations=4, reasons="ridge iterations: a safer stop")
+    assert gate._compare(base, said, ["ridge"], 15) == []
+    broken = Side("head", 0.01, broken=["fourier"])
+    assert gate._compare(base, broken, names, 15) == ["fourier does not run: AttributeError: no fourier"]
+    capsys.readouterr()
+    assert gate._compare(Side("base", 0.01, broken=["fourier"]), Side("head", 0.01), names, 15) == []
+    assert "fourier does not run in base, not compared: AttributeError: no fourier" in capsys.readouterr().out
+
+
+def test_compiled_signatures_are_counted():
+    base, head = Side("base", 0.01), Side("head", 0.01)
+    head.n_compiled = 6
+    assert gate._compare(base, head, ["ridge"], 15)[0].startswith(
+        "all signatures changed from 5 to 6; if that is meant"
+    )
+
+
+def test_unknown_revision_is_said(tmp_path, capsys):
+    assert command.main(["gate", "no-such-revision", "--repository", str(tmp_path)]) == 2
+    assert "git worktree add" in capsys.readouterr().err
+
+
+def test_sides_hold_their_own_binfeat_and_this_suite(tmp_path):
+    git = ["git", "-C", str(tmp_path / "repository"), "-c", "user.name=a", "-c", "user.email=a@b"]
+    (tmp_path / "repository" / "binfeat").mkdir(parents=True)
+    (tmp_path / "repository" / "binfeat" / "__init__.py").write_text("raise ImportError('the base of the test')")
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "--quiet", "-m", "base"], check=True)
+    with sides.both("HEAD", tmp_path / "repository") as (base, head):
+        assert (base.source / "binfeat" / "__init__.py").is_file()
+        assert base.reasons == ""
+        assert head.source == sides.HEAD
+        assert base.n_compiled == head.n_compiled == 0
+        with pytest.raises(sides.GateError, match="base died in ridge with 1 threads"):
+            base.ask("ridge", 1)
+    trees = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True)
+    assert len(trees.stdout.splitlines()) == 1
