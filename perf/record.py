@@ -26,7 +26,8 @@ class Row:
 
     With a reference, what is measured is a ratio: reference / ours (how many times faster), or
     ours / reference when the reach is an upper bound. Without, it is our figure itself. None is a
-    figure that this system cannot measure.
+    figure that this system cannot measure. `at` holds the coordinates of a point that is also drawn,
+    such as ``{"panel": "P", "series": "learned", "x": 50}``.
     """
 
     what: str
@@ -34,6 +35,7 @@ class Row:
     reference: Times | float | None = None
     reach: tuple[str, float] | None = None
     unit: str = "s"
+    at: dict | None = None
 
     @property
     def measured(self):
@@ -76,6 +78,7 @@ class Row:
             "measured": self.measured,
             "reach": self.reach,
             "ok": self.ok,
+            "at": self.at,
             "seconds": {
                 name: figure.seconds
                 for name, figure in (("ours", self.ours), ("reference", self.reference))
