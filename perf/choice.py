@@ -16,21 +16,24 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
 
-from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier, kernels, learn_gamma
+from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier, learn_gamma
 from binfeat._memory import memory_limit
+from binfeat.kernels import RBF, GammaPitch, Laplacian
 
-BINNING_KERNELS = (kernels.Laplacian(), kernels.GammaPitch(8), kernels.GammaPitch(np.inf))
-FOURIER_KERNELS = (kernels.RBF(), kernels.Laplacian())
+BINNING_KERNELS = (Laplacian(), GammaPitch(8), GammaPitch(np.inf))
+FOURIER_KERNELS = (RBF(), Laplacian())
 EXPONENTS = np.geomspace(0.1, 30, 6)  # mean of sum_j gamma_j |x_j - y_j|^power over pairs of rows
-BINNING_ALPHAS, FOURIER_ALPHAS = np.geomspace(10, 1e-3, 5), np.geomspace(10, 1e-5, 7)
+FOURIER_EXPONENTS = np.geomspace(0.03, 3, 5)
+BINNING_ALPHAS, FOURIER_ALPHAS = np.geomspace(10, 1e-3, 5), np.geomspace(1, 1e-4, 5)
 FACTORS = (0.55, 1.0, 1.8)  # of widths in the fine search, and about half a step of the exponents
 NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # likewise of the penalty
-COARSE_ROWS = 20_000
-FOURIER_ROWS = 20_000  # of the fine search with Fourier features, of which there are then at most
-COARSE_COMPONENTS = 1_000
+SCALERS = (MinMaxScaler(), StandardScaler())
+LEARNING_SCALERS = (StandardScaler(), QuantileTransformer(n_quantiles=100, random_state=0))
+COARSE_ROWS = 50_000
+FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 1_000  # of both searches with Fourier features
 LEARNING_GRIDS = 50
 _DISTANCE_ROWS = 5_000
-_N_SPLITS, _SHARE = 2, 0.25
+_HELD_OUT = 0.25
 _HELD_SHARE = 0.7  # of the memory that features may take at once
 
 
@@ -40,13 +43,6 @@ class Waves(RandomFourier):
     def transform(self, X):
         held = X.shape[0] * self.n_components * X.dtype.itemsize <= _HELD_SHARE * (memory_limit() or np.inf)
         return super().transform(X) if held else self.encode(X)
-
-
-def scalers(X):
-    """What the columns may be scaled by; CSR of flags stays as it is."""
-    if sparse.issparse(X):
-        return ["passthrough"]
-    return [MinMaxScaler(), StandardScaler(), QuantileTransformer(n_quantiles=min(1000, len(X) // 4), random_state=0)]
 
 
 def mean_exponent(X, power):
@@ -68,22 +64,25 @@ def scaled(scaler, X):
     return X if scaler == "passthrough" else clone(scaler).fit_transform(X)
 
 
-def one_gamma(X, y, n_grids, some_kernels=BINNING_KERNELS):
+def _scalers(X, some):
+    """What the columns may be scaled by; CSR of flags stays as it is."""
+    return ["passthrough"] if sparse.issparse(X) else some
+
+
+def one_gamma(X, y, n_grids, kernels=BINNING_KERNELS, scalers=SCALERS):
     """Binning machines with one gamma for all inputs."""
-    for scaler in scalers(X):
+    for scaler in _scalers(X, scalers):
         distance = mean_exponent(scaled(scaler, X), 1)
-        for kernel in some_kernels:
+        for kernel in kernels:
             for exponent in EXPONENTS:
                 yield machine(scaler, _binning(kernel, exponent / distance, n_grids), y.dtype.kind == "f")
 
 
-def learned_widths(X, y, n_grids, some_kernels=BINNING_KERNELS):
+def learned_widths(X, y, n_grids, kernels=BINNING_KERNELS, scalers=LEARNING_SCALERS):
     """Binning machines with the widths that `learn_gamma` finds."""
-    for scaler in scalers(X):
-        if isinstance(scaler, MinMaxScaler):  # its widths are those of StandardScaler, which the search starts from
-            continue
+    for scaler in _scalers(X, scalers):
         X_scaled = scaled(scaler, X)
-        for kernel in some_kernels:
+        for kernel in kernels:
             learned = learn_gamma(X_scaled, y, kernel=kernel, n_grids=LEARNING_GRIDS, random_state=0)
             yield machine(scaler, _binning(kernel, learned.gamma, n_grids), y.dtype.kind == "f")
 
@@ -94,11 +93,11 @@ def _binning(kernel, gamma, n_grids):
 
 def fourier(X, y, n_frequencies):
     """Machines of Fourier features, of fewer of them than the machine that is measured."""
-    n_components = min(2 * n_frequencies, COARSE_COMPONENTS)
-    for scaler in scalers(X):
+    n_components = min(2 * n_frequencies, FOURIER_COMPONENTS)
+    for scaler in _scalers(X, SCALERS):
         for kernel in FOURIER_KERNELS:
             distance = mean_exponent(scaled(scaler, X), kernel.power)
-            for exponent in EXPONENTS / 3:  # smooth kernels: wider ones
+            for exponent in FOURIER_EXPONENTS:
                 options = {"kernel": kernel, "gamma": exponent / distance, "n_components": n_components}
                 yield machine(scaler, Waves(**options, random_state=0), y.dtype.kind == "f")
 
@@ -118,7 +117,7 @@ def best_of(machines, X, y, alphas):
         Not fitted.
     score : float
     """
-    held_out = list(ShuffleSplit(_N_SPLITS, test_size=_SHARE, random_state=0).split(X))
+    held_out = list(ShuffleSplit(1, test_size=_HELD_OUT, random_state=0).split(X))
     best, best_score = None, -np.inf
     for candidate in machines:
         with warnings.catch_warnings():
@@ -144,29 +143,29 @@ class Method:
     candidates : callable
     alphas : ndarray
         Penalties of the coarse search.
-    fine_rows : int or None
-        Most rows of the fine search; None is all.
+    max_rows : tuple of int or None
+        Most rows of the coarse and of the fine search; None is all.
     """
 
     name: str
     column: str
     candidates: Callable
     alphas: np.ndarray
-    fine_rows: int | None = None
+    max_rows: tuple[int | None, int | None] = (COARSE_ROWS, None)
 
     def choose(self, X, y, size, step=1):
         """The machine to train on these rows, which are in random order; not fitted.
 
         `step` above 1 skips candidates, for a quick run.
         """
-        some, more = slice(COARSE_ROWS), slice(self.fine_rows)
+        some, more = map(slice, self.max_rows)
         candidates = islice(self.candidates(X[some], y[some], size), 0, None, step)
         best, _ = best_of(candidates, X[some], y[some], self.alphas)
         best, _ = best_of(finer(best), X[more], y[more], best.get_params()["ridge__alpha"] * NEAR)
         return best.set_params(features__n_components=2 * size) if self.column == "fourier" else best
 
 
-FOURIER = Method("Fourier + LS", "fourier", fourier, FOURIER_ALPHAS, FOURIER_ROWS)
+FOURIER = Method("Fourier + LS", "fourier", fourier, FOURIER_ALPHAS, (FOURIER_ROWS, FOURIER_ROWS))
 ONE_GAMMA = Method("Binning + LS, one gamma", "binning", one_gamma, BINNING_ALPHAS)
 LEARNED_WIDTHS = Method("Binning + LS, learned widths", "binning", learned_widths, BINNING_ALPHAS)
 
