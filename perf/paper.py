@@ -82,7 +82,7 @@ def binning_bound(n_grids, distance):
 
 def fourier_distance(n_frequencies, probability):
     """The distance at which the bound is so much."""
-    return np.sqrt(2 * np.log(2 / probability) / n_frequencies)
+    return np.sqrt(2 * np.log(np.divide(2, probability)) / n_frequencies)
 
 
 def binning_distance(n_grids, probability):

@@ -55,7 +55,7 @@ def of_task(task, step=1):
         seconds = perf_counter() - start
         yield from _of_method(task, method, machines, published)
         yield Row(f"{task.name}, {method.name}, choosing ({describe(machines[0])})", seconds)
-        if method is FOURIER:
+        if method is METHODS[0]:
             scalers = [machine.get_params()["scale"] for machine in machines]
     yield from _of_exact(task, scalers)
     for name, own in paper.others.items():
