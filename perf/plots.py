@@ -48,14 +48,9 @@ def canvas(n_rows, n_columns, width=4.0, height=3.3):
 
 def lines(ax, found, suffix="", **style):
     """One line for each series, of the same colour in every panel."""
+    style = {"marker": "o", "markersize": 3.5, **style}
     for i, (name, own) in enumerate(found.items()):
-        ax.plot(
-            [x for x, _ in own],
-            [y for _, y in own],
-            color=f"C{i}",
-            label=name + suffix,
-            **{"marker": "o", "markersize": 3.5, **style},
-        )
+        ax.plot([x for x, _ in own], [y for _, y in own], color=f"C{i}", label=name + suffix, **style)
 
 
 def figure3(record):
