@@ -3,6 +3,7 @@
 from perf import paper
 
 BOUND = 0.05  # probability at whose distance the bounds are drawn
+_COLOURS = {"iid": "C0", "orthogonal": "C1", "qmc": "C2", "fastfood": "C3"}
 _PAPER = {"color": "0.35", "linestyle": "none", "marker": "*", "markersize": 9, "label": "the paper, read off"}
 
 
@@ -47,30 +48,30 @@ def canvas(n_rows, n_columns, width=4.0, height=3.3):
 
 
 def lines(ax, found, suffix="", **style):
-    """One line for each series, of the same colour in every panel."""
+    """One line for each series, in colours of their order or of what they are."""
     style = {"marker": "o", "markersize": 3.5, **style}
     for i, (name, own) in enumerate(found.items()):
-        ax.plot([x for x, _ in own], [y for _, y in own], color=f"C{i}", label=name + suffix, **style)
+        colour = _COLOURS.get(name, f"C{i}")
+        ax.plot([x for x, _ in own], [y for _, y in own], color=colour, label=name + suffix, **style)
 
 
 def figure3(record):
     """Three panels: error against rows, error against P, training and testing time against P."""
     figure, (axes,) = canvas(1, 3)
-    for ax, panel in zip(axes, ("rows", "P", "seconds")):
-        x, y = zip(*paper.FIGURE_3[panel])
-        if panel != "seconds":
-            lines(ax, points(record, panel=panel))
-            ax.plot(x, y, **_PAPER)
-            ax.set(ylabel="Test error, %", ylim=(0, None))
+    for ax, panel in zip(axes[:2], ("rows", "P")):
+        lines(ax, points(record, panel=panel))
+        ax.plot(*zip(*paper.FIGURE_3[panel]), **_PAPER)
+        ax.set_ylabel("Test error, %")
     lines(axes[2], points(record, panel="seconds", what="training"), ", training")
     lines(axes[2], points(record, panel="seconds", what="testing"), ", testing", linestyle=":", marker=".")
-    axes[0].set(xscale="log", xlabel="Training rows", title="Error against rows")
-    axes[1].set(xlabel="Grids P", title="Error against P", xlim=(0, None))
-    seconds = paper.FIGURE_3["seconds"][0][1]
-    axes[2].set(xlabel="Grids P", ylabel="Seconds", xlim=(0, None), ylim=(0, None))
-    axes[2].set_title(f"Time against P (the paper's, 2007: {seconds:,} s)", fontsize="medium")
+    axes[0].set(xscale="log", xlabel="Training rows", title="Error against rows", yscale="log")
+    _plain_ticks(axes[0].yaxis, (2, 5, 10, 20, 40))
+    axes[1].set(xlabel="Grids P", title="Error against P", xlim=(0, None), ylim=(0, None))
+    axes[2].set(xlabel="Grids P", ylabel="Seconds", title="Time against P", xlim=(0, None), ylim=(0, None))
     for ax in axes:
         ax.legend(frameon=False, fontsize="small")
+    grids, seconds = paper.FIGURE_3["seconds"][0]
+    axes[2].get_legend().set_title(f"The paper, {grids} grids in 2007: {seconds:,} s", prop={"size": "small"})
     return figure
 
 
@@ -99,8 +100,9 @@ def _errors(ax, found, distance):
     lines(ax, found)
     x = sorted({size for own in found.values() for size, _ in own})
     ax.plot(x, [distance(size, BOUND) for size in x], color="0.35", linestyle="--", label="bound, 5 % of pairs beyond")
-    ax.set(xscale="log", yscale="log", ylabel="RMS error of the kernel")
-    ax.legend(frameon=False, fontsize="x-small")
+    ax.set(xscale="log", yscale="log", ylabel="RMS error of the kernel", ylim=(5e-4, 1))
+    _plain_ticks(ax.xaxis, x)
+    ax.legend(frameon=False, fontsize="x-small", loc="lower left")
 
 
 def _tails(ax, record, **where):
@@ -111,3 +113,9 @@ def _tails(ax, record, **where):
     ax.plot(*zip(*sorted(bound.items())), color="0.35", linestyle="--", label="Hoeffding's bound")
     ax.set(yscale="log", ylabel="Share of pairs beyond e, %")
     ax.legend(frameon=False, fontsize="x-small")
+
+
+def _plain_ticks(axis, places):
+    """Ticks of a logarithmic axis where they are wanted, written in full."""
+    axis.set_ticks(places, [f"{place:,}" for place in places])
+    axis.set_ticks([], minor=True)

@@ -5,15 +5,21 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils import Bunch
 
 pytest.importorskip("perf", reason="perf is in the checkout only")
 
 from binfeat import kernels
-from perf import choice, data, exact, paper, tasks
+from perf import choice, data, exact, fetch, paper, tasks
 from perf.cases import figure3, table1
 from perf.cases import kernels as kernel_errors
 from perf.data import MissingDataError, Split
 from perf.record import Row
+
+
+@pytest.fixture(autouse=True)
+def folder_of_data(monkeypatch):
+    monkeypatch.setenv("BINFEAT_DATA", "a folder that no test here reads")
 
 
 @pytest.fixture
@@ -192,6 +198,45 @@ def test_connections_are_coded_as_numbers(monkeypatch):
     coded = tasks.kddcup99().splits[0]
     np.testing.assert_array_equal(coded.X, [[1, 1, 0], [2, 0, 1], [3, 1, 0]])
     np.testing.assert_array_equal(coded.X_test, [[1, 0, 1], [2, 0, 0], [3, 1, 0]])
+
+
+def test_tables_are_fetched_without_a_folder(monkeypatch, rng):
+    monkeypatch.delenv("BINFEAT_DATA")
+    tables = {
+        "cpu_act": Bunch(data=rng.normal(size=(7_000, 3)), target=np.arange(7_000)),
+        "house_16H": Bunch(data=np.zeros((19_000, 2)), target=np.arange(19_000), feature_names=["a", "b"]),
+        "house_8L": Bunch(data=np.ones((19_000, 2)), target=np.arange(19_000), feature_names=["b", "c"]),
+        "a9a": Bunch(data=sparse.csr_matrix(np.ones((32_600, 1))), target=np.where(np.arange(32_600) % 2, "1", "-1")),
+    }
+    monkeypatch.setattr(fetch, "fetch_openml", lambda name, version, as_frame: tables[name])
+    assert len(tasks.cpu().splits[0].y_test) == 500
+    np.testing.assert_array_equal(tasks.census().splits[0].X[0], [0, 0, 1])
+    adult = tasks.adult().splits[0]
+    assert (adult.X.shape, adult.y[:2].tolist(), len(adult.y_test)) == ((32_561, 1), [False, True], 39)
+
+
+def test_connections_are_fetched(monkeypatch):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.delenv("BINFEAT_DATA")
+    frame = pd.DataFrame({"duration": [1, 2] * 10, "protocol_type": [b"tcp", b"udp"] * 10}, dtype=object)
+    for name in ("service", "flag"):
+        frame[name] = b"a"
+    target = pd.Series([b"normal.", b"smurf."] * 10)
+    monkeypatch.setattr(fetch, "fetch_kddcup99", lambda percent10, as_frame: Bunch(data=frame, target=target))
+    task = tasks.kddcup99()
+    split = task.splits[0]
+    assert (split.X.shape, split.X_test.shape) == ((18, 5), (2, 5))
+    np.testing.assert_array_equal(split.y, split.X[:, 0] == 2)
+    assert "5 of its 127 inputs; 2 rows to test" in task.deviation
+
+
+def test_what_cannot_be_fetched_says_so(monkeypatch):
+    def offline(**options):
+        raise OSError("no network")
+
+    monkeypatch.setattr(fetch, "fetch_openml", offline)
+    with pytest.raises(MissingDataError, match=r"cpu_act could not be fetched by scikit-learn; set BINFEAT_DATA .* no"):
+        fetch.cpu_act()
 
 
 @pytest.mark.parametrize("kernel", [kernels.Laplacian(), kernels.Hat()])
