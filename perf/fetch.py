@@ -5,7 +5,6 @@ from sklearn.datasets import fetch_kddcup99, fetch_openml
 
 from perf.data import MissingDataError, Split, seeded_split
 
-
 _A9A_TRAIN = 32_561
 _KDD_TEST_SHARE = 0.1  # the official test rows are not among what scikit-learn fetches
 _KDD_CATEGORIES = ("protocol_type", "service", "flag")
