@@ -155,14 +155,19 @@ def test_table_1_of_a_small_task(table, monkeypatch):
     assert "CPU, KernelRidge, 120 of 120 rows, error" in by_name
 
 
-def test_missing_data_are_a_row(monkeypatch):
+def test_a_data_set_that_fails_leaves_the_others(monkeypatch):
     def absent():
         raise MissingDataError("cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
 
-    monkeypatch.setattr(tasks, "LOADERS", {"CPU": absent, "Adult": absent})
-    skipped = table1.run(True)
-    assert [row.what.split(". ")[0] for row in skipped] == ["CPU: skipped", "Adult: skipped"]
-    assert skipped[0].what.endswith("set BINFEAT_DATA.")
+    def broken(task, step):
+        yield Row("figure", 1.0)
+        raise ValueError("no more")
+
+    monkeypatch.setattr(tasks, "LOADERS", {"CPU": absent, "Adult": lambda: tasks.Task("Adult", [], "")})
+    monkeypatch.setattr(table1, "of_task", broken)
+    skipped, figure, failed = table1.run(True)
+    assert skipped.what == "CPU: skipped. cpu_act.csv.gz is not bundled; set BINFEAT_DATA."
+    assert (figure.what, failed.what) == ("figure", "Adult: failed here. ValueError: no more")
 
 
 def test_tasks_of_numbers(table, monkeypatch, rng):
@@ -256,7 +261,8 @@ def test_shares_of_pairs_stand_beside_their_bounds():
     gaps = np.full((2, 10), 0.2)
     rows = list(kernel_errors._rows("binning", "Hat", None, kernel_errors.TAIL_SIZE, gaps))
     assert rows[0].ours == pytest.approx(0.2)
-    assert [row.reach[1] for row in rows[1:]] == [100 * bound for bound in kernel_errors.TAIL_BOUNDS]
+    assert rows[1].reach is None  # of a bound that says nothing
+    assert [row.reach[1] for row in rows[2:]] == [100 * bound for bound in kernel_errors.TAIL_BOUNDS[1:]]
     assert all(row.ours == 100 * (row.at["x"] <= 0.2) for row in rows[1:])
 
 

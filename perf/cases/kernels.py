@@ -86,7 +86,8 @@ def _rows(features, kernel, sampler, size, gaps):
         share = 100 * float(np.mean(np.abs(gaps) >= distance))
         what = f"{own}, pairs beyond {distance:.2g}, where the bound is {100 * bound:g} %"
         tail = {"panel": f"{features} tail", "x": distance, "series": kernel, "bound": 100 * bound}
-        yield Row(what, share, reach=("<=", 100 * bound), unit="%", at={**at, **tail})
+        reach = ("<=", 100 * bound) if bound < 1 else None
+        yield Row(what, share, reach=reach, unit="%", at={**at, **tail})
 
 
 def pictures(record):

@@ -37,10 +37,11 @@ def run(quick):
     for name in QUICK_TASKS if quick else tasks.LOADERS:
         try:
             task = tasks.LOADERS[name]()
+            rows += of_task(task.quick(QUICK_ROWS) if quick else task, QUICK_STEP if quick else 1)
         except MissingDataError as error:
             rows.append(Row(f"{name}: skipped. {error}", None))
-            continue
-        rows += of_task(task.quick(QUICK_ROWS) if quick else task, QUICK_STEP if quick else 1)
+        except Exception as error:  # the other data sets are still worth their figures
+            rows.append(Row(f"{name}: failed here. {type(error).__name__}: {error}", None))
     return rows
 
 
