@@ -10,12 +10,12 @@ _KDD_TEST_SHARE = 0.1  # the official test rows are not among what scikit-learn 
 _KDD_CATEGORIES = ("protocol_type", "service", "flag")
 
 
-def _fetched(name, fetch, **options):
+def _fetched(what, fetch, **options):
     try:
         return fetch(**options)
     except (OSError, ValueError) as error:
         raise MissingDataError(
-            f"{name} could not be fetched by scikit-learn; set BINFEAT_DATA to a folder that holds it. "
+            f"{what} could not be fetched by scikit-learn; set BINFEAT_DATA to a folder that holds it. "
             f"The error was: {error}"
         ) from error
 
