@@ -6,6 +6,7 @@ takes their inputs but not their targets; the machine that is measured is fitted
 
 import warnings
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
@@ -44,6 +45,14 @@ class Waves(RandomFourier):
     def transform(self, X):
         held = X.shape[0] * self.n_components * X.dtype.itemsize <= _HELD_SHARE * (memory_limit() or np.inf)
         return super().transform(X) if held else self.encode(X)
+
+
+@contextmanager
+def quiet():
+    """Without warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def mean_exponent(X, power):
@@ -121,8 +130,7 @@ def best_of(machines, X, y, alphas):
     held_out = list(ShuffleSplit(1, test_size=_HELD_OUT, random_state=0).split(X))
     best, best_score = None, -np.inf
     for candidate in machines:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # candidates may be too fine, or not converge: they lose
+        with quiet():  # candidates may be too fine, or not converge: they lose
             Z = candidate[:-1].fit_transform(X)
             ridge = clone(candidate[-1]).set_params(alphas=alphas, cv=held_out).fit(Z, y)
         scores = ridge.path_scores_.mean(axis=0)

@@ -55,8 +55,8 @@ def adult():
 
 
 def _narrow(X):
-    """CSR with the index type that `SVC` takes, in float32."""
-    return csr_array((X.data.astype(np.float32), X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
+    """CSR with the index type that `SVC` takes."""
+    return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
 
 
 def forest_cover():

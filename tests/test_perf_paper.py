@@ -187,8 +187,8 @@ def test_sparse_rows_of_adult_suit_every_machine(monkeypatch, rng):
     y = np.arange(20) % 2 * 2 - 1
     monkeypatch.setattr(data, "adult_a9a", lambda: Split(X, y, X, y))
     split = tasks.adult().splits[0]
-    assert (split.X.indices.dtype, split.X.dtype, split.y.dtype) == (np.int32, np.float32, bool)
-    np.testing.assert_allclose(split.X_test.toarray(), X.toarray(), rtol=1e-6)
+    assert (split.X.indices.dtype, split.X.indptr.dtype, split.y.dtype) == (np.int32, np.int32, bool)
+    np.testing.assert_array_equal(split.X_test.toarray(), X.toarray())
 
 
 def test_connections_are_coded_as_numbers(monkeypatch):

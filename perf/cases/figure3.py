@@ -16,7 +16,7 @@ from perf.peers import trial
 from perf.record import Row
 
 GRIDS = 50
-ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, None)  # None is all of them
+ROWS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)  # and all of them
 NUMBERS_OF_GRIDS = (1, 2, 5, 10, 20, 30, 50)
 QUICK_ROWS, QUICK_NUMBERS_OF_GRIDS = (300, 3_000), (1, 10)
 FEW_ROWS, DRAWS = 10_000, 3  # sets of at most so many rows are drawn several times, and so are the grids
@@ -31,25 +31,29 @@ def run(quick):
     for name, candidates in SERIES.items():
         method = choice.Method(name, "binning", partial(candidates, **OPTIONS), choice.BINNING_ALPHAS)
         rows += _against_rows(method, split, QUICK_ROWS if quick else ROWS)
-        rows += _against_grids(method, split, QUICK_NUMBERS_OF_GRIDS if quick else NUMBERS_OF_GRIDS)
+        rows += _with_all_rows(method, split, QUICK_NUMBERS_OF_GRIDS if quick else NUMBERS_OF_GRIDS)
     return rows
 
 
 def _against_rows(method, split, sizes):
     """Error of machines that are chosen and trained on so many rows alone."""
-    for size in sizes:
-        n = size or len(split.y)
+    for n in sizes:
         errors = []
         for draw in range(min(DRAWS, len(split.y) // n) if n <= FEW_ROWS else 1):
             rows = slice(draw * n, (draw + 1) * n)
             own = Split(split.X[rows], split.y[rows], split.X_test, split.y_test)
-            errors.append(trial(method.choose(own.X, own.y, GRIDS), own).error)
-        at = {"panel": "rows", "series": method.name, "x": n}
-        yield Row(f"{method.name}, {n:,} rows, P = {GRIDS}, error", float(np.mean(errors)), unit="%", at=at)
+            with choice.quiet():  # of few rows most are alone in their bins
+                errors.append(trial(method.choose(own.X, own.y, GRIDS), own).error)
+        yield _of_rows(method, n, float(np.mean(errors)))
 
 
-def _against_grids(method, split, sizes):
-    """Error and times of one machine with fewer grids, mean and minimum over draws of them."""
+def _of_rows(method, n, error):
+    at = {"panel": "rows", "series": method.name, "x": n}
+    return Row(f"{method.name}, {n:,} rows, P = {GRIDS}, error", error, unit="%", at=at)
+
+
+def _with_all_rows(method, split, sizes):
+    """Error and times of one machine with fewer grids and with all: mean and minimum over draws of them."""
     best = method.choose(split.X, split.y, GRIDS)
     for size in sizes:
         machines = [clone(best).set_params(features__n_grids=size, features__random_state=s) for s in range(DRAWS)]
@@ -62,6 +66,8 @@ def _against_grids(method, split, sizes):
         testing = Times(tuple(_testing(one) for one in trials))
         yield Row(f"{what}, training", training, at={"panel": "seconds", "what": "training", **at})
         yield Row(f"{what}, testing", testing, at={"panel": "seconds", "what": "testing", **at})
+        if size == GRIDS:
+            yield _of_rows(method, len(split.y), error)
 
 
 def _testing(done):

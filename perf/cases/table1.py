@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from perf import exact, tasks
-from perf.choice import FOURIER, LEARNED_WIDTHS, ONE_GAMMA, describe, scaled
+from perf.choice import FOURIER, LEARNED_WIDTHS, ONE_GAMMA, describe, quiet, scaled
 from perf.data import MissingDataError, Split
 from perf.measure import Times
 from perf.paper import TABLE_1
@@ -69,7 +69,8 @@ def _of_method(task, method, machines, paper):
     what = f"{task.name}, {method.name}, {'D' if method is FOURIER else 'P'} = {paper.size}"
     draws = 1 if len(task.splits) > 1 or (task.name, method.name) in ONCE else DRAWS
     pairs = [(machine, split, seed) for machine, split in zip(machines, task.splits) for seed in range(draws)]
-    trial(clone(machines[0]), task.splits[0].quick(min(WARM_UP_ROWS, len(task.splits[0].y) // 2)))
+    with quiet():  # of few rows most are alone in their bins
+        trial(clone(machines[0]), task.splits[0].quick(min(WARM_UP_ROWS, len(task.splits[0].y) // 2)))
     trials = [trial(clone(machine).set_params(features__random_state=seed), split) for machine, split, seed in pairs]
     errors = np.array([one.error for one in trials])
     reach = ERRORS.get((task.name, method.name))
