@@ -21,7 +21,7 @@ from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier, le
 from binfeat._memory import memory_limit
 from binfeat.kernels import RBF, GammaPitch, Laplacian
 
-BINNING_KERNELS = (Laplacian(), GammaPitch(np.inf))  # GammaPitch(8) lies between them and never won by much
+BINNING_KERNELS = (Laplacian(), GammaPitch(np.inf))  # GammaPitch(8) lies between them
 FOURIER_KERNELS = (RBF(), Laplacian())
 EXPONENTS = np.geomspace(0.3, 30, 5)  # mean of sum_j gamma_j |x_j - y_j|^power over pairs of rows
 FOURIER_EXPONENTS = np.geomspace(0.03, 3, 5)

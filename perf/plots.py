@@ -100,7 +100,7 @@ def _errors(ax, found, distance):
     lines(ax, found)
     x = sorted({size for own in found.values() for size, _ in own})
     ax.plot(x, [distance(size, BOUND) for size in x], color="0.35", linestyle="--", label="bound, 5 % of pairs beyond")
-    ax.set(xscale="log", yscale="log", ylabel="RMS error of the kernel", ylim=(5e-4, 1))
+    ax.set(xscale="log", yscale="log", ylabel="RMS error of the kernel", ylim=(1e-4, 1))
     _plain_ticks(ax.xaxis, x)
     ax.legend(frameon=False, fontsize="x-small", loc="lower left")
 
