@@ -31,7 +31,7 @@ NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # likewise of the penalty
 SCALERS = (MinMaxScaler(), StandardScaler())
 LEARNING_SCALERS = (StandardScaler(), QuantileTransformer(n_quantiles=100, random_state=0))
 COARSE_ROWS = 50_000
-FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 1_000  # of both searches with Fourier features
+FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of both searches with Fourier features
 FOURIER_MAX_ITER = 60  # where there are too many features for their Gram matrix: each reads all of them twice
 LEARNING_GRIDS = 50
 _DISTANCE_ROWS = 5_000
