@@ -1,0 +1,194 @@
+"""Machines of random features and least squares; scaling, kernel, widths and penalty chosen on held-out training rows.
+
+Neither the coarse nor the fine search sees a test row. Scalings and bins are fitted to the held-out rows too, which
+takes their inputs but not their targets; the machine that is measured is fitted again to training rows alone.
+"""
+
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import ShuffleSplit
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
+
+from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier, learn_gamma
+from binfeat._memory import memory_limit
+from binfeat.kernels import RBF, GammaPitch, Laplacian
+
+BINNING_KERNELS = (Laplacian(), GammaPitch(np.inf))  # GammaPitch(8) lies between them
+FOURIER_KERNELS = (RBF(), Laplacian())
+EXPONENTS = np.geomspace(0.3, 30, 5)  # mean of sum_j gamma_j |x_j - y_j|^power over pairs of rows
+FOURIER_EXPONENTS = np.geomspace(0.03, 3, 5)
+BINNING_ALPHAS, FOURIER_ALPHAS = np.geomspace(10, 1e-3, 5), np.geomspace(1, 1e-4, 5)
+FACTORS = (0.55, 1.0, 1.8)  # of widths in the fine search, and about half a step of the exponents
+NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # likewise of the penalty
+SCALERS = (MinMaxScaler(), StandardScaler())
+LEARNING_SCALERS = (StandardScaler(), QuantileTransformer(n_quantiles=100, random_state=0))
+COARSE_ROWS = 50_000
+FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of both searches with Fourier features
+FOURIER_MAX_ITER = 60  # where there are too many features for their Gram matrix: each reads all of them twice
+LEARNING_GRIDS = 50
+_DISTANCE_ROWS = 5_000
+_HELD_OUT = 0.25
+_HELD_SHARE = 0.7  # of the memory that features may take at once
+
+
+class Waves(RandomFourier):
+    """Fourier features that are held in memory, or computed whenever they are needed where that is too small."""
+
+    def transform(self, X):
+        held = X.shape[0] * self.n_components * X.dtype.itemsize <= _HELD_SHARE * (memory_limit() or np.inf)
+        return super().transform(X) if held else self.encode(X)
+
+
+@contextmanager
+def quiet():
+    """Without warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def mean_exponent(X, power):
+    """Mean over pairs of rows of ``sum_j |x_j - y_j|^power``."""
+    X = X[:_DISTANCE_ROWS]
+    X = X.toarray() if sparse.issparse(X) else X
+    others = X[np.random.default_rng(0).permutation(len(X))]
+    return float(np.mean(np.sum(np.abs(X - others).astype(np.float64) ** power, axis=1)))
+
+
+def machine(scaler, features, regression):
+    """Scaling, features and least squares in a pipeline."""
+    ridge = CGRidge() if regression else CGRidgeClassifier()
+    return Pipeline([("scale", clone(scaler, safe=False)), ("features", features), ("ridge", ridge)])
+
+
+def scaled(scaler, X):
+    """X as it comes out of the scaler, fitted to it."""
+    return X if scaler == "passthrough" else clone(scaler).fit_transform(X)
+
+
+def _scalers(X, some):
+    """What the columns may be scaled by; CSR of flags stays as it is."""
+    return ["passthrough"] if sparse.issparse(X) else some
+
+
+def one_gamma(X, y, n_grids, kernels=BINNING_KERNELS, scalers=SCALERS):
+    """Binning machines with one gamma for all inputs."""
+    for scaler in _scalers(X, scalers):
+        distance = mean_exponent(scaled(scaler, X), 1)
+        for kernel in kernels:
+            for exponent in EXPONENTS:
+                yield machine(scaler, _binning(kernel, exponent / distance, n_grids), y.dtype.kind == "f")
+
+
+def learned_widths(X, y, n_grids, kernels=BINNING_KERNELS, scalers=LEARNING_SCALERS):
+    """Binning machines with the widths that `learn_gamma` finds."""
+    for scaler in _scalers(X, scalers):
+        X_scaled = scaled(scaler, X)
+        for kernel in kernels:
+            learned = learn_gamma(X_scaled, y, kernel=kernel, n_grids=LEARNING_GRIDS, random_state=0)
+            yield machine(scaler, _binning(kernel, learned.gamma, n_grids), y.dtype.kind == "f")
+
+
+def _binning(kernel, gamma, n_grids):
+    return RandomBinning(kernel=kernel, gamma=gamma, n_grids=n_grids, output="codes", random_state=0)
+
+
+def fourier(X, y, n_frequencies):
+    """Machines of Fourier features, of fewer of them than the machine that is measured."""
+    n_components = min(2 * n_frequencies, FOURIER_COMPONENTS)
+    for scaler in _scalers(X, SCALERS):
+        for kernel in FOURIER_KERNELS:
+            distance = mean_exponent(scaled(scaler, X), kernel.power)
+            for exponent in FOURIER_EXPONENTS:
+                options = {"kernel": kernel, "gamma": exponent / distance, "n_components": n_components}
+                yield machine(scaler, Waves(**options, random_state=0), y.dtype.kind == "f")
+
+
+def finer(best):
+    """The same machine with its widths multiplied."""
+    for factor in FACTORS:
+        yield clone(best).set_params(features__gamma=best.get_params()["features__gamma"] * factor)
+
+
+def best_of(machines, X, y, alphas):
+    """The machine with the best mean score on held-out rows, with its penalty: R^2, or the share of right labels.
+
+    Returns
+    -------
+    best : Pipeline
+        Not fitted.
+    score : float
+    """
+    held_out = list(ShuffleSplit(1, test_size=_HELD_OUT, random_state=0).split(X))
+    best, best_score = None, -np.inf
+    for candidate in machines:
+        with quiet():  # candidates may be too fine, or not converge: they lose
+            Z = candidate[:-1].fit_transform(X)
+            ridge = clone(candidate[-1]).set_params(alphas=alphas, cv=held_out).fit(Z, y)
+        scores = ridge.path_scores_.mean(axis=0)
+        if scores.max() > best_score:
+            best_score = float(scores.max())
+            best = clone(candidate).set_params(ridge__alpha=float(ridge.alphas_[scores.argmax()]))
+    return best, best_score
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to a machine: candidates from rows X, y and the paper's D or P, then a finer search around the best.
+
+    Attributes
+    ----------
+    name : str
+    column : str
+        The paper's.
+    candidates : callable
+    alphas : ndarray
+        Penalties of the coarse search.
+    max_rows : tuple of int or None
+        Most rows of the coarse and of the fine search; None is all.
+    """
+
+    name: str
+    column: str
+    candidates: Callable
+    alphas: np.ndarray
+    max_rows: tuple[int | None, int | None] = (COARSE_ROWS, None)
+
+    def choose(self, X, y, size, step=1):
+        """The machine to train on these rows, which are in random order; not fitted.
+
+        `step` above 1 skips candidates, for a quick run.
+        """
+        some, more = map(slice, self.max_rows)
+        candidates = islice(self.candidates(X[some], y[some], size), 0, None, step)
+        best, _ = best_of(candidates, X[some], y[some], self.alphas)
+        best, _ = best_of(finer(best), X[more], y[more], best.get_params()["ridge__alpha"] * NEAR)
+        if self.column == "fourier":
+            best.set_params(features__n_components=2 * size, ridge__max_iter=FOURIER_MAX_ITER)
+        return best
+
+
+FOURIER = Method("Fourier + LS", "fourier", fourier, FOURIER_ALPHAS, (FOURIER_ROWS, FOURIER_ROWS))
+ONE_GAMMA = Method("Binning + LS, one gamma", "binning", one_gamma, BINNING_ALPHAS)
+LEARNED_WIDTHS = Method("Binning + LS, learned widths", "binning", learned_widths, BINNING_ALPHAS)
+
+
+def describe(best):
+    """What was chosen, in words."""
+    parameters = best.get_params()
+    scaler, gamma = parameters["scale"], parameters["features__gamma"]
+    parts = [
+        "no scaling" if scaler == "passthrough" else type(scaler).__name__,
+        str(parameters["features__kernel"]),
+        "learned widths" if np.ndim(gamma) else f"gamma {gamma:.3g}",
+        f"alpha {parameters['ridge__alpha']:.2g}",
+    ]
+    return ", ".join(parts)

@@ -1,0 +1,90 @@
+"""Figures of A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Published:
+    """Test error in percent, seconds of training in 2007, and the D (frequencies) or P (grids) it took."""
+
+    error: float
+    seconds: float
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A line of Table 1.
+
+    Errors are shares of wrong labels, or the RMS error over the norm of the ground truth.
+    """
+
+    rows: int
+    inputs: int
+    fourier: Published
+    binning: Published
+    others: dict[str, Published]
+
+
+TABLE_1 = {
+    "CPU": Experiment(
+        6_500,
+        21,
+        Published(3.6, 20, 300),
+        Published(5.3, 3 * 60, 350),
+        {"CVM": Published(5.5, 51), "ASVM": Published(11, 31)},
+    ),
+    "Census": Experiment(
+        18_000,
+        119,
+        Published(5, 36, 500),
+        Published(7.5, 19 * 60, 30),
+        {"CVM": Published(8.8, 7.5 * 60), "SVMTorch": Published(9, 13 * 60)},
+    ),
+    "Adult": Experiment(
+        32_000,
+        123,
+        Published(14.9, 9, 500),
+        Published(15.3, 1.5 * 60, 30),
+        {"CVM": Published(14.8, 73 * 60), "SVMlight": Published(15.1, 7 * 60)},
+    ),
+    "Forest Cover": Experiment(
+        522_000,
+        54,
+        Published(11.6, 71 * 60, 5000),
+        Published(2.2, 25 * 60, 50),
+        {"CVM": Published(2.3, 7.5 * 3600), "libSVM": Published(2.2, 44 * 3600)},
+    ),
+    "KDDCUP99": Experiment(
+        4_900_000,
+        127,
+        Published(7.3, 1.5 * 60, 50),
+        Published(7.3, 35 * 60, 10),
+        {"CVM": Published(6.2, 1.4), "CVM, second figure": Published(18, 20), "SVM + sampling": Published(8.3, 1)},
+    ),
+}
+
+# Read off Figure 3: (rows, error in percent), (grids, error in percent), (grids, seconds of training and testing).
+FIGURE_3 = {"rows": ((100, 45), (500_000, 2.5)), "P": ((50, 2),), "seconds": ((50, 1200),)}
+
+
+def fourier_bound(n_frequencies, distance):
+    """Bound of Pr(|z'z - k| >= distance) for a fixed pair: each of D terms lies in [-1, 1] (Hoeffding)."""
+    return np.minimum(1.0, 2 * np.exp(-n_frequencies * np.square(distance) / 2))
+
+
+def binning_bound(n_grids, distance):
+    """The same for binning, where each of P terms is 0 or 1."""
+    return np.minimum(1.0, 2 * np.exp(-2 * n_grids * np.square(distance)))
+
+
+def fourier_distance(n_frequencies, probability):
+    """The distance at which the bound is so much."""
+    return np.sqrt(2 * np.log(np.divide(2, probability)) / n_frequencies)
+
+
+def binning_distance(n_grids, probability):
+    """The distance at which the bound is so much."""
+    return fourier_distance(4 * n_grids, probability)

@@ -1,0 +1,294 @@
+"""The paper's experiments in perf: figures carried, choices on held-out rows, and what is drawn from a record."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils import Bunch
+
+pytest.importorskip("perf", reason="perf is in the checkout only")
+
+from binfeat import kernels
+from perf import choice, data, exact, fetch, paper, tasks
+from perf.cases import figure3, table1
+from perf.cases import kernels as kernel_errors
+from perf.data import MissingDataError, Split
+from perf.record import Row
+
+
+@pytest.fixture(autouse=True)
+def folder_of_data(monkeypatch):
+    monkeypatch.setenv("BINFEAT_DATA", "a folder that no test here reads")
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.uniform(-1, 1, (400, 3))
+    return X, np.sin(4 * X[:, 0])
+
+
+def split_of(X, y, n=300):
+    return Split(X[:n], y[:n], X[n:], y[n:])
+
+
+def record_of(rows):
+    return {"rows": [row.as_dict() for row in rows]}
+
+
+def test_rows_keep_their_coordinates():
+    at = {"panel": "P", "x": 50, "series": "learned"}
+    assert Row("a", 1.0, at=at).as_dict()["at"] == at
+    assert Row("a", 1.0).as_dict()["at"] is None
+
+
+def test_table_1_has_every_data_set_of_ours():
+    assert list(paper.TABLE_1) == list(tasks.LOADERS)
+    assert all(name in paper.TABLE_1 for name, _ in table1.ERRORS)
+    assert paper.TABLE_1["Forest Cover"].binning == paper.Published(2.2, 1500, 50)
+
+
+@pytest.mark.parametrize(
+    ("bound", "distance", "size"),
+    [(paper.fourier_bound, paper.fourier_distance, 300), (paper.binning_bound, paper.binning_distance, 50)],
+)
+def test_bounds(bound, distance, size):
+    np.testing.assert_allclose(bound(size, distance(size, [0.5, 0.01])), [0.5, 0.01])
+    assert bound(size, 0.0) == 1
+    np.testing.assert_allclose(paper.fourier_bound(100, 0.3), 2 * np.exp(-4.5))
+    np.testing.assert_allclose(paper.binning_bound(10, 0.5), 2 * np.exp(-5))
+
+
+def test_mean_exponent(rng):
+    X = rng.uniform(size=(3000, 2))
+    np.testing.assert_allclose(choice.mean_exponent(X, 1), 2 / 3, rtol=0.05)
+    np.testing.assert_allclose(choice.mean_exponent(X, 2), 2 / 6, rtol=0.1)
+    assert choice.mean_exponent(sparse.csr_array(X), 1) == choice.mean_exponent(X, 1)
+
+
+@pytest.mark.parametrize("candidates", [choice.fourier, choice.one_gamma, choice.learned_widths])
+def test_candidates_are_machines_of_either_kind(candidates, table):
+    X, y = table
+    regressor, classifier = (next(iter(candidates(X, target, 20))).fit(X, target) for target in (y, y > 0))
+    assert regressor.score(X, y) > 0
+    assert classifier.score(X, y > 0) > 0.5
+
+
+def test_sparse_flags_are_not_scaled(rng):
+    X, y = sparse.random(200, 10, density=0.3, format="csr", rng=rng), rng.integers(2, size=200) > 0
+    found = list(choice.one_gamma(X, y, 5))
+    assert len(found) == len(choice.BINNING_KERNELS) * len(choice.EXPONENTS)
+    assert choice.describe(found[0].set_params(ridge__alpha=0.5)).startswith("no scaling, Laplacian(), gamma")
+    assert found[0].fit(X, y).predict(X).shape == (200,)
+
+
+def test_the_best_machine_is_that_of_the_held_out_rows(table):
+    X, y = table
+    ours = [choice.machine("passthrough", choice._binning(kernels.Laplacian(), g, 60), True) for g in (1e-4, 2, 1e4)]
+    best, score = choice.best_of(ours, X, y, [100.0, 0.1])
+    assert best["features"].gamma == 2
+    assert best["ridge"].alpha == 0.1
+    assert 0.5 < score < 1
+
+
+def test_a_choice_is_refined_and_of_full_size(table, monkeypatch):
+    monkeypatch.setattr(choice, "FOURIER_COMPONENTS", 10)
+    best = choice.FOURIER.choose(*table, 40, step=5)
+    assert best["features"].n_components == 80
+    coarse = [one["features"].gamma for one in choice.fourier(*table, 40)][::5]
+    assert min(abs(best["features"].gamma / (factor * g) - 1) for g in coarse for factor in choice.FACTORS) < 1e-9
+
+
+def test_a_choice_sees_so_many_rows(table, monkeypatch):
+    X, y = table
+    seen = []
+
+    def first_of(machines, X, y, alphas):
+        seen.append(len(y))
+        return next(iter(machines)).set_params(ridge__alpha=1.0), 1.0
+
+    monkeypatch.setattr(choice, "best_of", first_of)
+    choice.Method("some", "binning", choice.one_gamma, choice.BINNING_ALPHAS, (100, None)).choose(X, y, 5)
+    assert seen == [100, 400]
+
+
+def test_finer_widths_multiply_learned_ones():
+    learned = choice.machine(StandardScaler(), choice._binning(kernels.Laplacian(), np.array([1.0, 2.0]), 5), True)
+    finer = [one["features"].gamma for one in choice.finer(learned)]
+    np.testing.assert_allclose(finer, np.outer(choice.FACTORS, [1.0, 2.0]))
+    assert "learned widths" in choice.describe(learned)
+
+
+def test_waves_are_computed_where_memory_is_short(table, monkeypatch):
+    X, y = table
+    machine = choice.machine(MinMaxScaler(), choice.Waves(n_components=20, random_state=0), True)
+    held = clone(machine).fit(X, y).predict(X)
+    monkeypatch.setattr(choice, "memory_limit", lambda: 1)
+    np.testing.assert_allclose(clone(machine).fit(X, y).predict(X), held, rtol=1e-6)
+
+
+@pytest.mark.parametrize("regression", [True, False])
+def test_exact_machines(regression, table):
+    X, y = (part[:150] for part in table)
+    y = y if regression else y > 0
+    names = []
+    for name, machine, grid, _ in exact.machines(StandardScaler(), StandardScaler().fit_transform(X), regression):
+        best = exact.chosen(machine, {key: values[-2:] for key, values in grid.items()}, X, y)
+        names.append(name)
+        assert best.fit(X, y).score(X, y) > 0.5
+    assert names == (["SVR", "KernelRidge"] if regression else ["SVC", "LinearSVC"]) + ["Nystroem + ridge"]
+
+
+def test_table_1_of_a_small_task(table, monkeypatch):
+    monkeypatch.setattr(table1, "METHODS", (choice.FOURIER, choice.ONE_GAMMA))
+    X, y = (part[:160] for part in table)
+    task = tasks.Task("CPU", [split_of(X, y, 120), split_of(X[::-1], y[::-1], 120)], "some rows")
+    rows = list(table1.of_task(task, step=10))
+    by_name = {row.what: row for row in rows}
+    assert rows[0].what == "CPU: some rows"
+    assert by_name["CPU, Fourier + LS, D = 300, error"].reach == ("<=", 3.6)
+    assert by_name["CPU, Binning + LS, one gamma, P = 350, training / the paper's in 2007"].reach == (">=", 100)
+    assert by_name["CPU, ASVM in the paper, error"].cells[1:3] == ("", "11 %")
+    assert "CPU, KernelRidge, 120 of 120 rows, error" in by_name
+
+
+def test_a_data_set_that_fails_leaves_the_others(monkeypatch):
+    def absent():
+        raise MissingDataError("cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
+
+    def broken(task, step):
+        yield Row("figure", 1.0)
+        raise ValueError("no more")
+
+    monkeypatch.setattr(tasks, "LOADERS", {"CPU": absent, "Adult": lambda: tasks.Task("Adult", [], "")})
+    monkeypatch.setattr(table1, "of_task", broken)
+    skipped, figure, failed = table1.run(True)
+    assert skipped.what == "CPU: skipped. cpu_act.csv.gz is not bundled; set BINFEAT_DATA."
+    assert (figure.what, failed.what) == ("figure", "Adult: failed here. ValueError: no more")
+
+
+def test_tasks_of_numbers(table, monkeypatch, rng):
+    monkeypatch.setattr(data, "cpu_act", lambda: (rng.normal(size=(7_000, 3)), rng.normal(size=7_000)))
+    task = tasks.cpu()
+    assert (len(task.splits), len(task.splits[0].y), task.is_regression) == (tasks.N_SPLITS, 6_500, True)
+    assert "500 rows to test" in task.deviation
+    assert len(task.quick(50).splits[0].y) == 50
+    monkeypatch.setattr(data, "forest_cover", lambda: (rng.integers(9, size=(100, 4)), np.arange(100) % 7 + 1))
+    split = tasks.forest_cover().splits[0]
+    assert (split.X.shape, split.y_test.tolist()) == ((90, 4), [k % 7 == 1 for k in range(90, 100)])
+
+
+def test_sparse_rows_of_adult_suit_every_machine(monkeypatch, rng):
+    X = sparse.random(20, 4, density=0.5, format="csr", rng=rng)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    y = np.arange(20) % 2 * 2 - 1
+    monkeypatch.setattr(data, "adult_a9a", lambda: Split(X, y, X, y))
+    split = tasks.adult().splits[0]
+    assert (split.X.indices.dtype, split.X.indptr.dtype, split.y.dtype) == (np.int32, np.int32, bool)
+    np.testing.assert_array_equal(split.X_test.toarray(), X.toarray())
+
+
+def test_connections_are_coded_as_numbers(monkeypatch):
+    pd = pytest.importorskip("pandas")
+
+    def frame(protocols):
+        return pd.DataFrame({"c0": [1, 2, 3], "c1": pd.Categorical(protocols)})
+
+    attacks = np.array([True, False, True])
+    split = Split(frame(["tcp", "udp", "tcp"]), attacks, frame(["udp", "other", "tcp"]), attacks)
+    monkeypatch.setattr(data, "kddcup99", lambda: split)
+    coded = tasks.kddcup99().splits[0]
+    np.testing.assert_array_equal(coded.X, [[1, 1, 0], [2, 0, 1], [3, 1, 0]])
+    np.testing.assert_array_equal(coded.X_test, [[1, 0, 1], [2, 0, 0], [3, 1, 0]])
+
+
+def test_tables_are_fetched_without_a_folder(monkeypatch, rng):
+    monkeypatch.delenv("BINFEAT_DATA")
+    tables = {
+        "cpu_act": Bunch(data=rng.normal(size=(7_000, 3)), target=np.arange(7_000)),
+        "house_16H": Bunch(data=np.zeros((19_000, 2)), target=np.arange(19_000), feature_names=["a", "b"]),
+        "house_8L": Bunch(data=np.ones((19_000, 2)), target=np.arange(19_000), feature_names=["b", "c"]),
+        "a9a": Bunch(data=sparse.csr_matrix(np.ones((32_600, 1))), target=np.where(np.arange(32_600) % 2, "1", "-1")),
+    }
+    monkeypatch.setattr(fetch, "fetch_openml", lambda name, version, as_frame: tables[name])
+    assert len(tasks.cpu().splits[0].y_test) == 500
+    np.testing.assert_array_equal(tasks.census().splits[0].X[0], [0, 0, 1])
+    adult = tasks.adult().splits[0]
+    assert (adult.X.shape, adult.y[:2].tolist(), len(adult.y_test)) == ((32_561, 1), [False, True], 39)
+
+
+def test_connections_are_fetched(monkeypatch):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.delenv("BINFEAT_DATA")
+    frame = pd.DataFrame({"duration": [1, 2] * 10, "protocol_type": [b"tcp", b"udp"] * 10}, dtype=object)
+    for name in ("service", "flag"):
+        frame[name] = b"a"
+    target = pd.Series([b"normal.", b"smurf."] * 10)
+    monkeypatch.setattr(fetch, "fetch_kddcup99", lambda percent10, as_frame: Bunch(data=frame, target=target))
+    task = tasks.kddcup99()
+    split = task.splits[0]
+    assert (split.X.shape, split.X_test.shape) == ((18, 5), (2, 5))
+    np.testing.assert_array_equal(split.y, split.X[:, 0] == 2)
+    assert "5 of its 127 inputs; 2 rows to test" in task.deviation
+
+
+def test_what_cannot_be_fetched_says_so(monkeypatch):
+    def offline(**options):
+        raise OSError("no network")
+
+    monkeypatch.setattr(fetch, "fetch_openml", offline)
+    with pytest.raises(MissingDataError, match=r"cpu_act could not be fetched by scikit-learn; set BINFEAT_DATA .* no"):
+        fetch.cpu_act()
+
+
+@pytest.mark.parametrize("kernel", [kernels.Laplacian(), kernels.Hat()])
+def test_kernel_errors_shrink(kernel):
+    X = kernel_errors.pairs()
+    exact_values = kernel_errors.exact_values(kernel, X)
+    assert exact_values.shape == (kernel_errors.N_PAIRS,)
+    assert exact_values[0] == 1
+    for few, many in (
+        (kernel_errors.fourier_estimates(kernel, "iid", size, X, 0) for size in (16, 1024)),
+        (kernel_errors.binning_estimates(kernel, size, X, 0) for size in (16, 1024)),
+    ):
+        assert np.std(many - exact_values) < np.std(few - exact_values) / 4
+
+
+def test_shares_of_pairs_stand_beside_their_bounds():
+    gaps = np.full((2, 10), 0.2)
+    rows = list(kernel_errors._rows("binning", "Hat", None, kernel_errors.TAIL_SIZE, gaps))
+    assert rows[0].ours == pytest.approx(0.2)
+    assert rows[1].reach is None  # of a bound that says nothing
+    assert [row.reach[1] for row in rows[2:]] == [100 * bound for bound in kernel_errors.TAIL_BOUNDS[1:]]
+    assert all(row.ours == 100 * (row.at["x"] <= 0.2) for row in rows[1:])
+
+
+def test_pictures_are_drawn_from_records():
+    pytest.importorskip("matplotlib")
+    rows = [
+        Row("a", 3.0, unit="%", at={"panel": panel, "series": series, "x": x, "what": "training"})
+        for panel in ("rows", "P", "seconds")
+        for series in ("one gamma", "learned widths")
+        for x in (100, 10)
+    ]
+    (figure,) = figure3.pictures(record_of([Row("not drawn", 1.0), *rows])).values()
+    one, learned, read_off = figure.axes[0].get_lines()
+    assert one.get_xdata().tolist() == learned.get_xdata().tolist() == [10, 100]
+    assert read_off.get_label() == "the paper, read off"
+    gaps = np.linspace(-0.2, 0.2, 50)
+    rows = [
+        row
+        for features, kernel, sampler in (
+            ("Fourier", "RBF", "iid"),
+            ("Fourier", "RBF", "qmc"),
+            ("binning", "Hat", None),
+        )
+        for size in (16, kernel_errors.TAIL_SIZE)
+        for row in kernel_errors._rows(features, kernel, sampler, size, gaps)
+    ]
+    pictures = kernel_errors.pictures(record_of(rows))
+    assert list(pictures) == ["kernels.png"]
+    titles = [ax.get_title() for ax in pictures["kernels.png"].axes]
+    assert titles == ["Fourier features, RBF", "Random binning", "Tails, Fourier, iid", "Tails, binning"]
+    labels = [line.get_label() for line in pictures["kernels.png"].axes[0].get_lines()]
+    assert labels == ["iid", "qmc", "bound, 5 % of pairs beyond"]
