@@ -1,7 +1,8 @@
 """Machines of random features and least squares; scaling, kernel, widths and penalty chosen on held-out training rows.
 
-Neither the coarse nor the fine search sees a test row. Scalings and bins are fitted to the held-out rows too, which
-takes their inputs but not their targets; the machine that is measured is fitted again to training rows alone.
+Neither the coarse nor the fine search sees a test row; README.md says what decided the lists of candidates. Scalings
+and bins are fitted to the held-out rows too, which takes their inputs but not their targets; the machine that is
+measured is fitted again to training rows alone.
 """
 
 import warnings
