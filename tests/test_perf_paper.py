@@ -163,8 +163,9 @@ def test_a_data_set_that_fails_leaves_the_others(monkeypatch):
     monkeypatch.setattr(tasks, "LOADERS", {"CPU": absent, "Adult": lambda: tasks.Task("Adult", [], "")})
     monkeypatch.setattr(table1, "of_task", broken)
     skipped, figure, failed = table1.run(True)
-    assert skipped.what == "CPU: skipped. cpu_act.csv.gz is not bundled; set BINFEAT_DATA."
-    assert (figure.what, failed.what) == ("figure", "Adult: failed here. ValueError: no more")
+    assert (skipped.what, skipped.error) == ("CPU", "cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
+    assert (figure.what, failed.what) == ("figure", "Adult")
+    assert "no more" in failed.error
 
 
 def test_tasks_of_numbers(table, monkeypatch, rng):

@@ -7,11 +7,12 @@ from sklearn.base import clone
 
 from perf import exact, tasks
 from perf.choice import FOURIER, LEARNED_WIDTHS, ONE_GAMMA, describe, quiet, scaled
-from perf.data import MissingDataError, Split
+from perf.data import Split
 from perf.measure import Times
 from perf.paper import TABLE_1
 from perf.peers import trial
 from perf.record import Row
+from perf.suite import guarded
 
 METHODS = (FOURIER, ONE_GAMMA, LEARNED_WIDTHS)
 QUICK_TASKS, QUICK_ROWS, QUICK_STEP = ("CPU", "Adult"), 600, 9
@@ -35,14 +36,13 @@ OTHER_DATA = ("Census", "KDDCUP99")  # than the paper's: printed, not judged
 def run(quick):
     rows = []
     for name in QUICK_TASKS if quick else tasks.LOADERS:
-        try:
-            task = tasks.LOADERS[name]()
-            rows += of_task(task.quick(QUICK_ROWS) if quick else task, QUICK_STEP if quick else 1)
-        except MissingDataError as error:
-            rows.append(Row(f"{name}: skipped. {error}", None))
-        except Exception as error:  # the other data sets are still worth their figures
-            rows.append(Row(f"{name}: failed here. {type(error).__name__}: {error}", None))
+        rows += guarded(name, _of_name, name, quick)
     return rows
+
+
+def _of_name(name, quick):
+    task = tasks.LOADERS[name]()
+    return of_task(task.quick(QUICK_ROWS) if quick else task, QUICK_STEP if quick else 1)
 
 
 def of_task(task, step=1):
