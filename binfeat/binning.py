@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from binfeat._bin_matrix import BinMatrix, code_dtype, no_bin
 from binfeat._bins import Bins, BinTables, count_bins, rank_bins
-from binfeat._engine.columns import recode
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids, hash_blocks
 from binfeat._scale import gamma_by_scale
+from binfeat._store import CodeStore
 from binfeat._table import (
     ARRAY_CHECKS,
     canonical,
@@ -429,11 +429,10 @@ class RandomBinning(TransformerMixin, BaseEstimator):
 
     def _learn_codes(self, X):
         """Find the bins of X and give the codes of its rows."""
-        codes = np.empty((self.n_grids, X.shape[0]), np.uint32)
-        new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=codes)
-        out = codes if self._code_dtype == np.uint32 else np.empty(codes.shape, np.uint16)
-        recode(codes, new_codes, starts, out, n_jobs=self.n_jobs)
-        return out
+        store = CodeStore(X.shape[0], self.n_grids)
+        new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=store)
+        store.recode(new_codes, starts, self._code_dtype, self.n_jobs)
+        return store.array
 
     def _warn_if_too_fine(self, bins, n_rows):
         kappa = bins.keys.size / bins.sizes.size
