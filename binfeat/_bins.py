@@ -153,7 +153,7 @@ def count_bins(grids, X, known, codes=None, n_jobs=None):
     return Bins.join([*groups, tables.bins()])
 
 
-def count_bins_of_blocks(grids, blocks, n_rows, codes=None, n_jobs=None):
+def count_bins_of_blocks(grids, blocks, n_rows, codes=None, n_jobs=None, first_grid=0):
     """Find the bins of rows that come in blocks, and count their rows: what `count_bins` makes of all of them.
 
     Parameters
@@ -163,6 +163,8 @@ def count_bins_of_blocks(grids, blocks, n_rows, codes=None, n_jobs=None):
     n_rows : int
         Of all blocks.
     codes, n_jobs : as in `count_bins`
+    first_grid : int, default=0
+        Place of the first grid in `codes`.
 
     Returns
     -------
@@ -173,8 +175,8 @@ def count_bins_of_blocks(grids, blocks, n_rows, codes=None, n_jobs=None):
     first_row = 0
     for X in blocks:
         for group, own in zip(groups, tables, strict=True):
-            hashes = grids[group].hash(X, n_jobs)
-            own.add(hashes, codes, group, first_row, n_rows, n_jobs)
+            place = slice(first_grid + group.start, first_grid + group.stop)
+            own.add(grids[group].hash(X, n_jobs), codes, place, first_row, n_rows, n_jobs)
         first_row += X.shape[0]
     return Bins.join([own.bins() for own in tables])
 

@@ -120,14 +120,15 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     """
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
-            Numbers and categories; NaN is a missing value.
-        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            None for a source, which brings targets and weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero.
         groups : array-like of shape (n_rows,), default=None
@@ -142,8 +143,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         ValueError
             If a parameter, a target or a weight is out of range, X holds infinity, or lengths differ.
         """
-        if y is None:
-            raise ValueError("KernelMachineRegressor requires y to be passed, but the target y is None")
+        X, y, sample_weight = self._read(X, y, sample_weight)
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if y.ndim > 2:
             raise ValueError(f"y must be 1-d or 2-d, got {y.ndim} dimensions.")
@@ -327,15 +327,15 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         self.class_weight = class_weight
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
-            Numbers and categories; NaN is a missing value.
-        y : array-like of shape (n_rows,)
-            Labels, numbers or strings, of at least two classes.
+            Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
+        y : array-like of shape (n_rows,), default=None
+            Labels, numbers or strings, of at least two classes. None for a source, which brings targets and weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero.
         groups : array-like of shape (n_rows,), default=None
@@ -351,8 +351,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
             If a parameter or a weight is out of range, X holds infinity, lengths differ, or y has fewer than
             two classes.
         """
-        if y is None:
-            raise ValueError("KernelMachineClassifier requires y to be passed, but the target y is None")
+        X, y, sample_weight = self._read(X, y, sample_weight)
         y = column_or_1d(check_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
