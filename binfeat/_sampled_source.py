@@ -5,10 +5,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from binfeat._columns import INFINITE
 from binfeat._sources import Survey
 
 _MOST_ROWS = 200_000  # all that decisions of a kernel machine need
 _MOST_BYTES = 2**29
+_NUMBERS = "biuf"  # kinds that go with each other
 
 
 class SampledSource:
@@ -51,8 +53,13 @@ class SampledSource:
 
     def _look(self, X, first):
         validate_data(self._estimator, X, reset=first, skip_check_array=True)
+        types = _checked_types(X)
         if first:
+            self._types = types
             self._most = max(2, min(_MOST_ROWS, _MOST_BYTES // (8 * X.shape[1])))
+        for j, (own, known) in enumerate(zip(types, self._types, strict=True)):
+            if (own in _NUMBERS) != (known in _NUMBERS):
+                raise TypeError(f"column {j} of X has type {own}, which does not go with {known} of the first block.")
         keys = self._rng.random(X.shape[0])
         chosen = np.flatnonzero(keys < self._bound)
         self._parts.append((keys[chosen], self._n_rows + chosen, _taken(X, chosen)))
@@ -71,6 +78,22 @@ class SampledSource:
             (keys[own], rows[own], _taken(X, np.flatnonzero(own)))
             for own, (keys, rows, X) in zip(kept, self._parts, strict=True)
         ]
+
+
+def _checked_types(X):
+    """The kind or the type of each column, none of them infinite."""
+    if nw.dependencies.is_into_dataframe(X):
+        columns = list(nw.from_native(X, eager_only=True).iter_columns())
+        are_numbers = [column.dtype.is_numeric() or column.dtype == nw.Boolean for column in columns]
+        infinite = any(column.dtype.is_float() and np.isinf(column.to_numpy()).any() for column in columns)
+        types = ["f" if own else str(column.dtype) for own, column in zip(are_numbers, columns, strict=True)]
+    else:
+        values = X.data if sparse.issparse(X) else X
+        infinite = values.dtype.kind == "f" and np.isinf(values).any()
+        types = [values.dtype.kind] * X.shape[1]
+    if infinite:
+        raise ValueError(INFINITE)
+    return types
 
 
 def _taken(X, rows):

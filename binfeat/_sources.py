@@ -264,7 +264,7 @@ class Survey:
                     _check_alike(others, kept[0])
                 X = check(X, not kept)
                 self._note(X, not kept)
-                dtypes.add(X.dtype)
+                dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # which frames do not have
             self.n_rows += X.shape[0]
             kept.append([np.array(own) for own in others])
         if not kept:
