@@ -402,7 +402,7 @@ def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples of 800 rows, a short search, and few grids."""
-    for name, value in {"_ROUNDS": 2, "_SAMPLE_GRIDS": (5, 20), "_SAMPLE_ROWS": 300, "_N_WAVES": 32}.items():
+    for name, value in {"_ROUNDS": 2, "_SAMPLE_GRIDS": (5, 20), "_SAMPLE_ROWS": 300, "_N_WAVES": 256}.items():
         monkeypatch.setattr(_training, name, value)
     monkeypatch.setattr(_sampled_source, "_MOST_ROWS", 800)
     monkeypatch.setattr(_sources, "_PASS_ROWS", (700, 700))
