@@ -50,7 +50,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
         refit are begun only if they are expected to fit in. None is as many as it takes.
     max_bytes : int, default=None
-        Bytes that the codes of the rows may take.
+        Bytes that the codes of the rows may take. With a source of blocks, memory for codes, bins and vectors of rows
+        together; codes beyond half of what vectors leave are in a scratch file. None is then half of the machine's.
     cv : int, splitter or iterable, default=None
         How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
         holds out one random part.
@@ -214,7 +215,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
         refit are begun only if they are expected to fit in. None is as many as it takes.
     max_bytes : int, default=None
-        Bytes that the codes of the rows may take.
+        Bytes that the codes of the rows may take. With a source of blocks, memory for codes, bins and vectors of rows
+        together; codes beyond half of what vectors leave are in a scratch file. None is then half of the machine's.
     cv : int, splitter or iterable, default=None
         How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
         holds out one random part.
