@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from binfeat import kernels as kernels
     from binfeat._bin_matrix import BinMatrix as BinMatrix
+    from binfeat._sources import blocks as blocks
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.binning import transform as transform
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
@@ -34,6 +35,7 @@ _HOMES = {
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",
     "RelevanceDisplay": "display",
+    "blocks": "_sources",
     "kernels": "",
     "learn_gamma": "relevance",
     "transform": "binning",

@@ -9,6 +9,7 @@ from binfeat._engine.columns import count_entries, to_csr
 from binfeat._engine.policy import thread_count
 from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
 from binfeat._memory import require_memory
+from binfeat._store import CodeStore
 
 _INT32_MAX = np.iinfo(np.int32).max
 
@@ -48,6 +49,8 @@ class BinMatrix(LinearOperator):
         Rows and columns.
     nbytes : int
         Bytes held by the codes and the offsets.
+    y, sample_weight : ndarray or None
+        Targets and weights of the rows, where these came from a source of blocks.
 
     Raises
     ------
@@ -81,6 +84,8 @@ class BinMatrix(LinearOperator):
         self.codes = codes
         self.offsets = offsets
         self.n_jobs = n_jobs
+        self._max_bytes = np.inf
+        self.y = self.sample_weight = None
 
     @classmethod
     def _trusted(cls, codes, offsets, dtype, n_jobs):
@@ -129,7 +134,13 @@ class BinMatrix(LinearOperator):
         IndexError
             If a number is out of range.
         """
-        return self._trusted(self.codes.take(rows, axis=1), self.offsets, self.dtype, self.n_jobs)
+        rows = np.asarray(rows)
+        store = CodeStore(rows.size, len(self.codes), self._max_bytes, self.codes.dtype)
+        for own, taken in zip(self.codes, store.array, strict=True):
+            taken[:] = own.take(rows)
+        matrix = self._trusted(store.array, self.offsets, self.dtype, self.n_jobs)
+        matrix._max_bytes = self._max_bytes
+        return matrix
 
     def tocsr(self):
         """The same matrix in CSR.

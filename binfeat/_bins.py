@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from binfeat._bin_matrix import no_bin
 from binfeat._engine.columns import LOAD, find, index, insert, rank
 from binfeat._grids import hash_blocks
 
 _FIRST_BITS = 12  # a new table's size
+_GROUP = 16  # grids whose hashes of a block of rows are in memory at once
 _GROWTH = 0.5  # bins are taken to grow with this power of the rows, when a full table is made larger
 
 
@@ -79,6 +81,7 @@ class _GrowingTables:
         self.n_bins = bins.sizes.astype(np.uint64)
         self._keys, self._counts, self._starts = bins.keys, bins.counts, bins.starts
         self._bits = np.full(self.n_bins.size, _FIRST_BITS)
+        self._n_rows = 0
         self._make_room(self.n_bins)
 
     def _make_room(self, wanted, n_jobs=None):
@@ -96,18 +99,24 @@ class _GrowingTables:
         self._keys, self._counts, self._starts = keys, counts, starts
         index(keys, starts, self.n_bins, slot_starts, self._slots, n_jobs=n_jobs)
 
-    def add(self, hashes, codes, first_row, n_all_rows, n_jobs=None):
-        """Number and count the bins of a block of rows; `codes`, if any, is written from column `first_row`."""
+    def add(self, hashes, store, grids, first_row, n_all_rows, n_jobs=None):
+        """Number and count the bins of a block of rows; `store[grids]`, if any, is written from column `first_row`."""
         done = np.zeros(hashes.shape[0], np.int64)
-        out, place = (np.empty(hashes.shape, np.uint32), 0) if codes is None else (codes, first_row)
+        spare = np.empty(hashes.shape, np.uint32) if store is None else None
         while True:
+            codes, place = (spare, 0) if store is None else (store[grids], first_row)
+            most = no_bin(codes.dtype)
             tables = self._slots, self._slot_starts, self._keys, self._counts, self.n_bins
-            insert(hashes, place, done, *tables, out, n_jobs=n_jobs)
+            insert(hashes, place, most, done, *tables, codes, n_jobs=n_jobs)
             full = done < hashes.shape[1]
             if not full.any():
-                return
-            growth = (n_all_rows / (first_row + np.maximum(done, 1))) ** _GROWTH
+                break
+            if (full & (self.n_bins == most)).any():
+                store.widen()
+                continue
+            growth = (n_all_rows / (self._n_rows + np.maximum(done, 1))) ** _GROWTH
             self._make_room(np.where(full, self.n_bins * np.maximum(growth, 1.5), self.n_bins), n_jobs)
+        self._n_rows += hashes.shape[1]
 
     def bins(self):
         kept = np.concatenate(
@@ -125,7 +134,7 @@ def count_bins(grids, X, known, codes=None, n_jobs=None):
     X : ndarray or CSR of shape (n_rows, n_inputs)
     known : Bins
         Bins that have codes already and keep them; new ones follow in order of appearance.
-    codes : ndarray of shape (n_grids, n_rows), uint32, default=None
+    codes : ndarray of shape (n_grids, n_rows), uint32, or CodeStore, default=None
         Where the rows' codes go; None drops them.
     n_jobs : int, default=None
 
@@ -140,8 +149,36 @@ def count_bins(grids, X, known, codes=None, n_jobs=None):
             if tables is not None:
                 groups.append(tables.bins())
             group, tables = part, _GrowingTables(known.of(part))
-        tables.add(hashes, None if codes is None else codes[part], start, X.shape[0], n_jobs)
+        tables.add(hashes, codes, part, start, X.shape[0], n_jobs)
     return Bins.join([*groups, tables.bins()])
+
+
+def count_bins_of_blocks(grids, blocks, n_rows, codes=None, n_jobs=None, first_grid=0):
+    """Find the bins of rows that come in blocks, and count their rows: what `count_bins` makes of all of them.
+
+    Parameters
+    ----------
+    grids : Grids
+    blocks : iterable of ndarray or CSR of shape (n_block_rows, n_inputs)
+    n_rows : int
+        Of all blocks.
+    codes, n_jobs : as in `count_bins`
+    first_grid : int, default=0
+        Place of the first grid in `codes`.
+
+    Returns
+    -------
+    bins : Bins
+    """
+    groups = [slice(p, min(p + _GROUP, len(grids))) for p in range(0, len(grids), _GROUP)]
+    tables = [_GrowingTables(Bins.none(group.stop - group.start)) for group in groups]
+    first_row = 0
+    for X in blocks:
+        for group, own in zip(groups, tables, strict=True):
+            place = slice(first_grid + group.start, first_grid + group.stop)
+            own.add(grids[group].hash(X, n_jobs), codes, place, first_row, n_rows, n_jobs)
+        first_row += X.shape[0]
+    return Bins.join([own.bins() for own in tables])
 
 
 def rank_bins(bins, fixed, n_jobs=None):
@@ -155,6 +192,63 @@ def rank_bins(bins, fixed, n_jobs=None):
     order, spare, new_codes = (np.empty(bins.keys.size, np.uint32) for _ in range(3))
     rank(bins.keys, bins.counts, bins.starts, fixed, order, spare, new_codes, n_jobs=n_jobs)
     return new_codes
+
+
+def unite_bins(parts):
+    """The bins of all rows from those of several parts of the rows, in canonical order.
+
+    Within a grid that is by falling count, ties by ascending hash: what `rank_bins` makes of the bins of all rows, bit
+    for bit. The result is the same whatever the order and the grouping of the parts, and can be a part itself, so that
+    unions may be reduced in a tree. Bins of few rows can be told after the last union only.
+
+    Parameters
+    ----------
+    parts : sequence of at least one Bins
+        All of the same grids, each in any order.
+
+    Returns
+    -------
+    united : Bins
+    """
+    keys, counts = zip(*map(_unite_grid, _grid_slices(parts)))
+    return Bins(np.concatenate(keys), np.concatenate(counts), _starts([own.size for own in keys]))
+
+
+def _unite_grid(own_of):
+    """Distinct keys and sums of their counts: falling sums, ascending keys where they tie."""
+    keys, places = np.unique(np.concatenate([part.keys[own] for part, own in own_of]), return_inverse=True)
+    counts = np.zeros(keys.size, np.int64)
+    np.add.at(counts, places, np.concatenate([part.counts[own] for part, own in own_of]))
+    order = np.argsort(-counts, kind="stable")
+    return keys[order], counts[order]
+
+
+def codes_among(bins, united):
+    """The code of each bin among others of the same grids: what turns the codes of a part into those of the union.
+
+    Parameters
+    ----------
+    bins : Bins
+        Of one part, in the order of its codes.
+    united : Bins
+        In the order of the codes wanted, as `unite_bins` gives them.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_bins,), uint32
+        Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes, and its column
+        is that plus ``united.starts[p]``. A bin that the union does not have becomes 2^32 - 1.
+    """
+    codes = np.full(bins.keys.size, no_bin(np.uint32))
+    for (_, own), (_, wanted) in _grid_slices([bins, united]):
+        keys = united.keys[wanted]
+        if not keys.size:
+            continue
+        order = np.argsort(keys)
+        places = order[np.minimum(np.searchsorted(keys, bins.keys[own], sorter=order), keys.size - 1)]
+        known = keys[places] == bins.keys[own]
+        codes[own][known] = places[known]
+    return codes
 
 
 class BinTables:

@@ -10,7 +10,7 @@ from binfeat._operators import gram_diagonal, product, transposed_product
 _BLOCK_BYTES = 2**26  # of computed features held at a time
 
 
-class _RowMatrix(LinearOperator):
+class RowMatrix(LinearOperator):
     """An operator whose rows can be picked."""
 
     def __len__(self):
@@ -39,7 +39,7 @@ class _RowMatrix(LinearOperator):
         return self._rmatmat(np.reshape(v, (-1, 1)))
 
 
-class FeatureBlocks(_RowMatrix):
+class FeatureBlocks(RowMatrix):
     """Blocks of features side by side, each times a number; nothing is copied or made dense.
 
     Parameters
@@ -118,7 +118,7 @@ class FeatureBlocks(_RowMatrix):
             np.multiply(part, V.dtype.type(scale), out=out[own])
 
 
-class FeatureRows(_RowMatrix):
+class FeatureRows(RowMatrix):
     """Dense features, computed again a block of rows at a time whenever they are needed.
 
     Parameters

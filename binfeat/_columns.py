@@ -14,7 +14,7 @@ from binfeat._memory import require_memory
 from binfeat._validation import check_categorical
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows that a median is taken of; all of 400,000 x 54 would cost 0.4 s
-_INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
+INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,7 @@ class _Column:
                 np.array([str(value) for value, string in zip(known, strings) if string], dtype=np.str_),
             )
         if np.isinf(keys[0]).any():
-            raise ValueError(_INFINITE)
+            raise ValueError(INFINITE)
         return keys
 
     def categories(self):

@@ -126,16 +126,21 @@ class Growth:
         """Add grids until there are so many. The function so far is spread over all of them."""
         before, grids = self.n_grids, self._draw(n_grids)
         fresh = grids[before:]
-        codes = np.empty((n_grids - before, len(self._X)), np.uint32)
-        bins = count_bins(fresh, self._X, Bins.none(len(fresh)), codes, self._n_jobs)
+        codes, bins = self._count(fresh)
         found = find_codes(BinTables(bins.keys, bins.starts, self._n_jobs), fresh, self._X_out, self._n_jobs)
         old, waves = self._split_coef()
         new = np.zeros((bins.keys.size, old.shape[1]))
         coef = np.concatenate([old * np.sqrt(before / n_grids), new, waves])
-        codes, codes_out = np.concatenate([self._codes, codes]), np.concatenate([self._codes_out, found])
+        codes_out = np.concatenate([self._codes_out, found])
         bins = Bins.join([self._bins, bins])
         # All at once, so that Ctrl-C in what is slow leaves the last function whole.
         self.grids, self._bins, self._coef, self._codes, self._codes_out = grids, bins, coef, codes, codes_out
+
+    def _count(self, fresh):
+        """All codes, with those of fresh grids behind, and the bins of these."""
+        codes = np.empty((len(fresh), len(self._X)), np.uint32)
+        bins = count_bins(fresh, self._X, Bins.none(len(fresh)), codes, self._n_jobs)
+        return np.concatenate([self._codes, codes]), bins
 
     def add_held_out_rows(self, Y, weights):
         """Take the held-out rows in: their new bins follow those known in each grid."""
@@ -163,7 +168,7 @@ class Growth:
         Z = self._matrix(self._codes, self._dense)
         shift = np.full(self._Y.shape[1], float(alpha))
         if not self.n_grids:
-            gram = gram_system(Z, self._Y, self._weights, fit_intercept=True)
+            gram = self._gram_system()
             result = next(gram.solve([shift]))
             self._coef, self._intercept = result.solution, gram.intercept(result.solution)
             return result
@@ -174,6 +179,9 @@ class Growth:
         if result.status == "interrupted":
             raise KeyboardInterrupt
         return result
+
+    def _gram_system(self):
+        return gram_system(self._dense, self._Y, self._weights, fit_intercept=True)
 
     @property
     def coefficients(self):

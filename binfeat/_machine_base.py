@@ -1,5 +1,6 @@
 """What the kernel machines share: parameters, the fit from a raw table, predictions, the summary."""
 
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,7 +13,10 @@ from binfeat._columns import Columns
 from binfeat._grids import Grids
 from binfeat._growth import BinFunction, WaveFunction
 from binfeat._held_out import Loss, SquaredErrors, calibrate, splits
+from binfeat._sampled_source import SampledSource
 from binfeat._scaling import SCALERS
+from binfeat._sources import is_source
+from binfeat._streamed_training import StreamedTraining
 from binfeat._training import Training
 from binfeat._validation import check_integer, check_real, check_weights, seed_of
 from binfeat.kernels import binning_kernel
@@ -60,9 +64,27 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _read(self, X, y, sample_weight):
+        """A source of blocks with its own targets and weights; anything else as it is."""
+        if is_source(X):
+            if y is not None or sample_weight is not None:
+                raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
+            self._check_parameters()
+            X = SampledSource(self, X, seed_of(self.random_state))
+            y, sample_weight = X.survey.y, X.survey.sample_weight
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        return X, y, sample_weight
+
     def _fit(self, X, y, Y, sample_weight, groups, finish, own, labels=None):
         """Fit to targets Y (n_rows, n_targets) that stand for y; `own` attributes are set with the others."""
         self._check_parameters()
+        new_training = Training
+        if isinstance(X, SampledSource):
+            if not X.is_whole:
+                new_training = partial(StreamedTraining, X, Y, check_weights(sample_weight, len(Y)))
+            y, Y, sample_weight, groups, labels = X.sampled(y, Y, sample_weight, groups, labels)
+            X = X.sample
         columns, table = Columns.fit(self, X, self.categorical_features)
         check_consistent_length(table, Y)
         if len(table) < 2:
@@ -82,7 +104,7 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             task = context.subcontext(task_name="step").call_on_fit_task_begin(estimator=self)
             return not task.call_on_fit_task_end(estimator=self)
 
-        training = Training(
+        training = new_training(
             self, table, Y, weights, train, held_out, judge_of, columns, seed_of(self.random_state), going
         )
 

@@ -15,6 +15,8 @@ from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
 from binfeat._solver.gram import gram_pays, gram_system
 from binfeat._solver.path import solve_path
+from binfeat._sources import Survey, is_source
+from binfeat._streamed_rows import StreamedRows
 from binfeat._validation import callers_level, check_integer, check_real
 
 _PATIENCE = 5  # iterations without a better held-out score before early stopping
@@ -49,6 +51,17 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
         self.early_stopping = early_stopping
         self.warm_start = warm_start
         self.random_state = random_state
+
+    def _read(self, X, y, sample_weight):
+        """A source as the operator of its rows; targets and weights that came with it, or those that are given."""
+        if is_source(X):
+            if y is not None or sample_weight is not None:
+                raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
+            survey = Survey(X, self._check_design)
+            X = StreamedRows.of(survey, lambda rows: rows, survey.n_inputs, dense=not survey.sparse)
+        if y is None and sample_weight is None and isinstance(X, LinearOperator):
+            return X, getattr(X, "y", None), getattr(X, "sample_weight", None)
+        return X, y, sample_weight
 
     def _check_design(self, Z, reset=False):
         """Z as it is when it is an operator, else as a checked array."""
@@ -186,7 +199,10 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
                 "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
                 "give a BinMatrix, CSR or an array, or set a single alpha."
             )
-        return splits(self, Z.shape[0], y, groups)
+        parts = splits(self, Z.shape[0], y, groups)
+        if not isinstance(Z, StreamedRows):
+            return parts
+        return (tuple(np.sort(np.arange(len(y))[rows]) for rows in pair) for pair in parts)
 
     def _warn_unless_done(self, result):
         if result.advice:

@@ -64,6 +64,8 @@ class Training:
         Called between steps; False ends the fit.
     """
 
+    _may_mix = True  # bins and waves
+
     def __init__(self, machine, X, Y, weights, train, held_out, judge_of, columns, seed, monitor):
         self._machine, self._judge_of, self._columns = machine, judge_of, columns
         self._categorical = columns.categorical
@@ -235,7 +237,7 @@ class Training:
         best = _Trial("binning", search.best.errors, search.best.alpha, None)
         fourier = min((self._try_waves(search, factor) for factor in _WAVE_FACTORS), key=_mean_error)
         trials = [fourier] if wanted != "hybrid" else []
-        if wanted != "fourier":
+        if wanted != "fourier" and self._may_mix:
             trials.append(self._try_hybrid(search, fourier.waves))
         for trial in trials:
             if wanted != "auto" or surely_less(trial.errors, best.errors):
@@ -275,7 +277,7 @@ class Training:
     def _choose_factor(self):
         """Scale the widths for more rows than the sample's, which take finer grids."""
         best = None
-        for factor in _FACTORS:
+        for factor in self._factors():
             growth = self._new_growth(self.gamma * factor)
             growth.grow(_FEW_GRIDS)
             growth.solve(self.alpha, 3 * _TOL, _MAX_ITER)
@@ -285,6 +287,9 @@ class Training:
             best = error, factor
         self.gamma = self.gamma * best[1]
         self.decisions.note("widths of all rows", f"{best[1]:g} times the sample's gamma", best[0])
+
+    def _factors(self):
+        return _FACTORS
 
     @property
     def _judge(self):

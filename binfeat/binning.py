@@ -11,10 +11,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from binfeat._bin_matrix import BinMatrix, code_dtype, no_bin
 from binfeat._bins import Bins, BinTables, count_bins, rank_bins
-from binfeat._engine.columns import recode
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids, hash_blocks
 from binfeat._scale import gamma_by_scale
+from binfeat._sources import Survey, is_source
+from binfeat._store import CodeStore
+from binfeat._streamed_binning import fit_blocks, fit_transform_blocks
+from binfeat._streamed_rows import StreamedRows
 from binfeat._table import (
     ARRAY_CHECKS,
     canonical,
@@ -137,6 +140,10 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         Inputs that hold category numbers: a mask, positions, or names of columns.
     output : {"csr", "codes"}, default="csr"
         What `transform` returns: CSR, or the compact `BinMatrix`.
+    max_bytes : int, default=None
+        Memory that the codes of a source of blocks may take, see `binfeat.blocks`; None is half of the machine's.
+        Beyond it they are in a scratch file without a name, in the folder of `tempfile.gettempdir`, or with hashed
+        columns, where that has no room, computed again for every product.
     n_jobs : int, default=None
         Threads; None is Numba's current setting, which starts as all of them.
     random_state : int, RandomState instance or None, default=None
@@ -204,6 +211,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         min_count=1,
         categorical_features=None,
         output="csr",
+        max_bytes=None,
         n_jobs=None,
         random_state=None,
     ):
@@ -214,6 +222,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         self.min_count = min_count
         self.categorical_features = categorical_features
         self.output = output
+        self.max_bytes = max_bytes
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -222,7 +231,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
         y : None
             Ignored.
 
@@ -230,6 +239,9 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         -------
         self : RandomBinning
         """
+        if is_source(X):
+            fit_blocks(self, X)
+            return self
         X = self._begin(X)
         if self.n_features is None:
             self._learn_bins(X, Bins.none(self.n_grids))
@@ -240,14 +252,24 @@ class RandomBinning(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
         y : None
             Ignored.
 
         Returns
         -------
         Z : CSR or BinMatrix of shape (n_rows, n_columns)
+            Of a source always codes, whose `y` and `sample_weight` are the source's; the ridge machines take them.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a block does not fit to the others, which the message then names.
+        OSError
+            If codes take more than `max_bytes`, and the disk has no room for them.
         """
+        if is_source(X):
+            return fit_transform_blocks(self, X)
         X = self._begin(X)
         if self.n_features is None:
             codes = self._learn_codes(X)
@@ -316,18 +338,24 @@ class RandomBinning(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
 
         Returns
         -------
         Z : CSR or BinMatrix of shape (n_rows, n_columns)
-            As `output` says. CSR indices are int32 while they fit; values are float32 for float32 X.
+            As `output` says. CSR indices are int32 while they fit; values are float32 for float32 X. Of a source
+            a `LinearOperator` that reads it again for every product.
 
         Raises
         ------
         MemoryError
             If the result would need more memory than the machine has.
         """
+        if is_source(X):
+            check_is_fitted(self)
+            return StreamedRows.of(
+                Survey(X, lambda rows, _: self._check(rows)), self.encode, int(self.bin_offsets_[-1]), dense=False
+            )
         return self._as_output(self.encode(X))
 
     def get_feature_names_out(self, input_features=None):
@@ -356,34 +384,40 @@ class RandomBinning(TransformerMixin, BaseEstimator):
 
     def _begin(self, X):
         """Check parameters and rows, and draw the grids."""
+        law = self._check_parameters()
+        X = self._check(X, reset=True)
+        self._draw(law, [X])
+        return X
+
+    def _check_parameters(self):
         n_grids = check_integer(self.n_grids, "n_grids", 1)
         check_integer(self.min_count, "min_count", 1)
         if self.output not in ("csr", "codes"):
             raise ValueError(f"output must be 'csr' or 'codes', got {self.output!r}.")
         thread_count(self.n_jobs)
-        law = binning_kernel(self.kernel)
+        if self.max_bytes is not None:
+            check_integer(self.max_bytes, "max_bytes", 0)
         if self.n_features is not None:
             check_hashed(self.n_features, n_grids)
-        X = self._check(X, reset=True)
-        categorical = check_categorical(self.categorical_features, self)
-        check_categories(X, categorical)
+        return binning_kernel(self.kernel)
+
+    def _draw(self, law, blocks):
         if isinstance(self.gamma, str) and self.gamma == "scale":
-            self.gamma_ = gamma_by_scale(X, categorical, power=1)
+            self.gamma_ = gamma_by_scale(blocks, self._categorical, power=1)
         else:
-            self.gamma_ = check_gamma(self.gamma, X.shape[1])
-        self._categorical = categorical
-        grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
+            self.gamma_ = check_gamma(self.gamma, self.n_features_in_)
+        grids = Grids.draw(law, self.gamma_, self.n_grids, seed_of(self.random_state), self._categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
         self._hashed = self.n_features is not None
         if self._hashed:
-            self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
-        return X
+            self.bin_offsets_ = hashed_offsets(self.n_features, self.n_grids)
 
     def _check(self, X, reset=False):
         X = canonical(validate_data(self, X, reset=reset, **ARRAY_CHECKS))
         require_binning_memory(*X.shape, self.n_grids, 0 if self.output == "codes" else output_dtype(X)().itemsize + 4)
-        if not reset:
-            check_categories(X, self._categorical)
+        if reset:
+            self._categorical = check_categorical(self.categorical_features, self)
+        check_categories(X, self._categorical)
         return X
 
     @property
@@ -410,7 +444,11 @@ class RandomBinning(TransformerMixin, BaseEstimator):
             Where each grid's begin in `new_codes`.
         """
         bins = count_bins(self._grids, X, known, codes, self.n_jobs)
-        self._warn_if_too_fine(bins, X.shape[0])
+        return self._set_bins(bins, X.shape[0], n_coded), bins.starts
+
+    def _set_bins(self, bins, n_rows, n_coded=0):
+        """Rank bins in place and set the attributes; the codes after ranking, of each bin before it."""
+        self._warn_if_too_fine(bins, n_rows)
         n_coded = np.broadcast_to(n_coded, bins.sizes.shape)
         new_codes = rank_bins(bins, n_coded, self.n_jobs)
         sizes = np.maximum(n_coded, np.add.reduceat(bins.counts >= self.min_count, bins.starts[:-1], dtype=np.int64))
@@ -421,15 +459,14 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
         if rare.keys.size:
             new_codes[new_codes >= np.repeat(sizes, bins.sizes)] = no_bin(self._code_dtype)
-        return new_codes, bins.starts
+        return new_codes
 
     def _learn_codes(self, X):
         """Find the bins of X and give the codes of its rows."""
-        codes = np.empty((self.n_grids, X.shape[0]), np.uint32)
-        new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=codes)
-        out = codes if self._code_dtype == np.uint32 else np.empty(codes.shape, np.uint16)
-        recode(codes, new_codes, starts, out, n_jobs=self.n_jobs)
-        return out
+        store = CodeStore(X.shape[0], self.n_grids)
+        new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=store)
+        store.recode(new_codes, starts, self._code_dtype, self.n_jobs)
+        return store.array
 
     def _warn_if_too_fine(self, bins, n_rows):
         kappa = bins.keys.size / bins.sizes.size

@@ -12,8 +12,10 @@ from binfeat._frequencies import draw_frequencies, resolve_sampler
 from binfeat._memory import require_memory
 from binfeat._projection import by_fastfood, by_weights, read_only
 from binfeat._scale import gamma_by_scale
+from binfeat._sources import Survey, is_source
+from binfeat._streamed_rows import StreamedRows
 from binfeat._streams import PHASES, stream, uniforms
-from binfeat._table import canonical
+from binfeat._table import canonical, output_dtype
 from binfeat._validation import check_gamma, check_integer, seed_of
 from binfeat.kernels import fourier_kernel
 
@@ -160,7 +162,7 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
             Its values matter for ``gamma="scale"`` only.
         y : None
             Ignored.
@@ -179,15 +181,19 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         kernel = fourier_kernel(self.kernel)
         n_frequencies = self._check_parameters()
-        X = validate_data(self, X, **_ARRAY_CHECKS)
-        n_inputs = X.shape[1]
+        if is_source(X):
+            survey = Survey(X, self._check)
+            blocks, n_inputs, dtype = survey.rows(), survey.n_inputs, output_dtype(survey)
+        else:
+            X = self._check(X, reset=True)
+            blocks, n_inputs, dtype = [X], X.shape[1], X.dtype
         sampler = resolve_sampler(self.sampler, kernel, n_inputs)
         _require_frequencies_memory(sampler, n_frequencies, n_inputs)
         if isinstance(self.gamma, str) and self.gamma == "scale":
-            self.gamma_ = gamma_by_scale(canonical(X), np.zeros(n_inputs, dtype=bool), power=kernel.power)
+            self.gamma_ = gamma_by_scale(blocks, np.zeros(n_inputs, dtype=bool), power=kernel.power)
         else:
             self.gamma_ = check_gamma(self.gamma, n_inputs)
-        self._draw(kernel, sampler, n_frequencies, X.dtype)
+        self._draw(kernel, sampler, n_frequencies, dtype)
         return self
 
     def transform(self, X):
@@ -195,12 +201,12 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
 
         Returns
         -------
         Z : ndarray of shape (n_rows, n_components)
-            float32 for float32 `X`, else float64.
+            float32 for float32 `X`, else float64. Of a source a `LinearOperator` that reads it again for every product.
 
         Raises
         ------
@@ -210,7 +216,13 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             If the result would need more memory than the machine has.
         """
         check_is_fitted(self)
-        return self._features(validate_data(self, X, reset=False, **_ARRAY_CHECKS))
+        if is_source(X):
+            survey = Survey(X, lambda rows, _: self._check(rows))
+            return StreamedRows.of(survey, self._features, self._n_features_out, dense=True)
+        return self._features(self._check(X))
+
+    def _check(self, X, reset=False):
+        return canonical(validate_data(self, X, reset=reset, **_ARRAY_CHECKS))
 
     def encode(self, X):
         """The features of X as an operator that computes them, a block of rows at a time, whenever it needs them.
@@ -228,7 +240,7 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             With `take`, row indexing, `gram_diagonal` and `toarray`.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **_ARRAY_CHECKS)
+        X = self._check(X)
         return FeatureRows(self._features, X, self._n_features_out)
 
     def _features(self, X):

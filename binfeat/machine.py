@@ -50,7 +50,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
         refit are begun only if they are expected to fit in. None is as many as it takes.
     max_bytes : int, default=None
-        Bytes that the codes of the rows may take.
+        Bytes that the codes of the rows may take. With a source of blocks, memory for codes, bins and vectors of rows
+        together; codes beyond half of what vectors leave are in a scratch file. None is then half of the machine's.
     cv : int, splitter or iterable, default=None
         How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
         holds out one random part.
@@ -120,14 +121,15 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     """
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
-            Numbers and categories; NaN is a missing value.
-        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            None for a source, which brings targets and weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero.
         groups : array-like of shape (n_rows,), default=None
@@ -142,8 +144,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         ValueError
             If a parameter, a target or a weight is out of range, X holds infinity, or lengths differ.
         """
-        if y is None:
-            raise ValueError("KernelMachineRegressor requires y to be passed, but the target y is None")
+        X, y, sample_weight = self._read(X, y, sample_weight)
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if y.ndim > 2:
             raise ValueError(f"y must be 1-d or 2-d, got {y.ndim} dimensions.")
@@ -214,7 +215,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
         refit are begun only if they are expected to fit in. None is as many as it takes.
     max_bytes : int, default=None
-        Bytes that the codes of the rows may take.
+        Bytes that the codes of the rows may take. With a source of blocks, memory for codes, bins and vectors of rows
+        together; codes beyond half of what vectors leave are in a scratch file. None is then half of the machine's.
     cv : int, splitter or iterable, default=None
         How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
         holds out one random part.
@@ -327,15 +329,15 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         self.class_weight = class_weight
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
-            Numbers and categories; NaN is a missing value.
-        y : array-like of shape (n_rows,)
-            Labels, numbers or strings, of at least two classes.
+            Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
+        y : array-like of shape (n_rows,), default=None
+            Labels, numbers or strings, of at least two classes. None for a source, which brings targets and weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero.
         groups : array-like of shape (n_rows,), default=None
@@ -351,8 +353,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
             If a parameter or a weight is out of range, X holds infinity, lengths differ, or y has fewer than
             two classes.
         """
-        if y is None:
-            raise ValueError("KernelMachineClassifier requires y to be passed, but the target y is None")
+        X, y, sample_weight = self._read(X, y, sample_weight)
         y = column_or_1d(check_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)

@@ -98,13 +98,15 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
         Parameters
         ----------
         X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+            Or a source of blocks of its rows, see `binfeat.blocks`.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            None takes the targets and weights of the source that X is, or is the features of.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A weight of 2 is a row that stands there twice.
         groups : array-like of shape (n_rows,), default=None
@@ -119,6 +121,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         ValueError
             If a parameter, a target or a weight is out of range, or lengths differ.
         """
+        X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
         Y = self._check_target(y, np.float64)
         check_consistent_length(Z, Y)
@@ -271,14 +274,16 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         self.class_weight = class_weight
 
     @with_callbacks
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
         Parameters
         ----------
         X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
-        y : array-like of shape (n_rows,)
-            Labels, numbers or strings, of at least two classes.
+            Or a source of blocks of its rows, see `binfeat.blocks`.
+        y : array-like of shape (n_rows,), default=None
+            Labels, numbers or strings, of at least two classes. None takes the targets and weights of the source
+            that X is, or is the features of.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A weight of 2 is a row that stands there twice.
         groups : array-like of shape (n_rows,), default=None
@@ -297,6 +302,7 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
             raise ValueError(f"loss must be 'squared_error' or 'squared_hinge', got {self.loss!r}.")
         if self.loss == "squared_hinge" and self.early_stopping:
             raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
+        X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
         y = column_or_1d(self._check_target(y, None), warn=True)
         check_classification_targets(y)

@@ -37,8 +37,8 @@ def _probe(hashed, slots, keys):
 
 
 @jit
-def _insert_grid(hashes, begin, slots, keys, counts, n_bins, codes):
-    room = np.uint64(slots.shape[0] // LOAD)
+def _insert_grid(hashes, begin, most, slots, keys, counts, n_bins, codes):
+    room = min(np.uint64(slots.shape[0] // LOAD), np.uint64(most))
     for i in range(begin, hashes.shape[0]):
         slot = _probe(hashes[i], slots, keys)
         code = slots[slot]
@@ -56,25 +56,26 @@ def _insert_grid(hashes, begin, slots, keys, counts, n_bins, codes):
 
 
 @driver(work="hashes")
-def insert(hashes, first_row, done, slots, slot_starts, keys, counts, n_bins, codes):
-    """Number the bins of each grid in order of appearance, until its table is full.
+def insert(hashes, first_row, most, done, slots, slot_starts, keys, counts, n_bins, codes):
+    """Number the bins of each grid in order of appearance, until its table is full or it has as many as it may.
 
     Parameters
     ----------
     hashes : (n_grids, n_rows) uint64
     first_row : int; place of the first row in `codes`
-    done : (n_grids,) int64; first row to do, written: n_rows, or the row that found its table full
+    most : int; bins that a grid may have
+    done : (n_grids,) int64; first row to do, written: n_rows, or the row that found no room
     slots : (n_slots,) uint32, tables one after another, written
     slot_starts : (n_grids + 1,) int64; each table's size is a power of two
     keys, counts : (n_slots // LOAD,) uint64 and int64, written
     n_bins : (n_grids,) uint64, written
-    codes : (n_grids, n_all_rows) uint32, written from column `first_row`
+    codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
     """
     for p in prange(hashes.shape[0]):
         first, last = slot_starts[p], slot_starts[p + 1]
         bins = slice(first // LOAD, last // LOAD)
         done[p], n_bins[p] = _insert_grid(
-            hashes[p], done[p], slots[first:last], keys[bins], counts[bins], n_bins[p], codes[p, first_row:]
+            hashes[p], done[p], most, slots[first:last], keys[bins], counts[bins], n_bins[p], codes[p, first_row:]
         )
 
 
@@ -220,7 +221,7 @@ def recode(codes, new_codes, starts, out):
 
     Parameters
     ----------
-    codes : (n_grids, n_rows) uint32
+    codes : (n_grids, n_rows) uint16 or uint32
     new_codes : (n_keys,) uint32
     starts : (n_grids + 1,) int64
     out : (n_grids, n_rows) uint16 or uint32, written; may be `codes`

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from binfeat._blocks import FeatureBlocks, FeatureRows, is_dense
+from binfeat._blocks import FeatureBlocks, is_dense
 from binfeat._solver.result import Result
 
 _BLOCK_BYTES = 2**26  # of features converted or computed at a time
@@ -106,7 +106,7 @@ class GramSystem:
 
 def _row_blocks(Z):
     """Pairs of rows, as a slice, and their features in an array."""
-    if isinstance(Z, FeatureRows):
+    if hasattr(Z, "row_blocks"):
         yield from Z.row_blocks()
         return
     step = max(1, _BLOCK_BYTES // (8 * max(1, Z.shape[1])))
@@ -120,7 +120,7 @@ def gram_system(Z, Y, weights, fit_intercept):
 
     Parameters
     ----------
-    Z : ndarray, FeatureRows, or FeatureBlocks of them, of shape (n_rows, n_columns)
+    Z : ndarray, FeatureRows, StreamedRows, or FeatureBlocks of the first two, of shape (n_rows, n_columns)
     Y : ndarray of shape (n_rows, n_targets)
     weights : ndarray of shape (n_rows, 1), or None for ones
     fit_intercept : bool

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 
-from binfeat import BinMatrix, RandomBinning, _bins, binning
+from binfeat import BinMatrix, RandomBinning, _bins, _store, binning
 from binfeat._grids import Grids
 from perf import numpy_binning
 from perf.data import forest_cover_hand_widths
@@ -26,7 +26,7 @@ _STAGES = {
     "insert": (_bins, "insert"),
     "grow tables": (_bins._GrowingTables, "_make_room"),
     "rank": (binning, "rank_bins"),
-    "recode": (binning, "recode"),
+    "recode": (_store, "recode"),
     "CSR": (BinMatrix, "tocsr"),
 }
 

@@ -1,0 +1,477 @@
+"""Rows in blocks: bins united, sources, and the same answers as in memory."""
+
+import errno
+import gc
+import os
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+
+from binfeat import (
+    CGRidge,
+    CGRidgeClassifier,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    RandomBinning,
+    RandomFourier,
+    _sampled_source,
+    _sources,
+    _store,
+    _streamed_training,
+    _training,
+    blocks,
+)
+from binfeat._bins import Bins, codes_among, count_bins, unite_bins
+from binfeat._engine.columns import recode
+from binfeat._store import CodeStore
+
+N_GRIDS = 7
+
+
+def table(rng, n_rows=3000):
+    X = rng.normal(size=(n_rows, 3)).round(1)
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * (X[:, 2] > 0) + 0.1 * rng.normal(size=n_rows)
+
+
+def cuts(rng, n_rows, n_blocks):
+    return np.concatenate([[0], np.sort(rng.integers(0, n_rows + 1, n_blocks - 1)), [n_rows]])
+
+
+def pieces(rng, n_blocks, *arrays):
+    """The arrays cut at the same random rows; some pieces may be empty."""
+    edges = cuts(rng, len(arrays[0]), n_blocks)
+    return [tuple(own[i:j] for own in arrays) for i, j in pairwise(edges)]
+
+
+def known_bins(binning):
+    return Bins(binning._bin_keys, binning.bin_counts_, binning.bin_offsets_)
+
+
+def assert_same_bins(got, expected):
+    for name in ("keys", "counts", "starts"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
+        assert getattr(got, name).dtype == getattr(expected, name).dtype
+
+
+@pytest.mark.parametrize("n_blocks", [1, 2, 5, 40])
+def test_united_bins_are_those_of_all_rows(rng, n_blocks):
+    X, _ = table(rng)
+    binning = RandomBinning(gamma=1.5, n_grids=N_GRIDS, random_state=0).fit(X)
+    parts, codes = [], []
+    for (rows,) in pieces(rng, n_blocks, X):
+        if not len(rows):
+            parts.append(Bins.none(N_GRIDS))
+            continue
+        codes.append(np.empty((N_GRIDS, len(rows)), np.uint32))
+        parts.append(count_bins(binning._grids, rows, Bins.none(N_GRIDS), codes[-1]))
+    united = unite_bins(parts)
+    assert_same_bins(united, known_bins(binning))
+    backwards = unite_bins([unite_bins(parts[::2][::-1]), *parts[1::2]])
+    assert_same_bins(backwards, united)
+    parts = [part for part in parts if part.keys.size]
+    for part, own in zip(parts, codes, strict=True):
+        recode(own, codes_among(part, united), part.starts, own)
+    np.testing.assert_array_equal(np.hstack(codes), binning.encode(X).codes)
+
+
+def test_codes_among_bins_that_lack_some():
+    part = Bins(np.array([7, 3, 9, 5], np.uint64), np.ones(4, np.int64), np.array([0, 3, 4]))
+    united = Bins(np.array([9, 7], np.uint64), np.ones(2, np.int64), np.array([0, 2, 2]))
+    np.testing.assert_array_equal(codes_among(part, united), np.array([1, -1, 0, -1], np.int64).astype(np.uint32))
+
+
+# Sources.
+
+
+@pytest.fixture
+def folder(tmp_path, rng):
+    """Three Parquet files, and their rows."""
+    X, y = table(rng, 900)
+    own = tmp_path / "files"
+    own.mkdir()
+    for number, part in enumerate(np.split(np.arange(900), [100, 650])):
+        columns = {"a": X[part, 0], "b": X[part, 1], "y": y[part], "c": X[part, 2], "w": np.ones(part.size)}
+        pq.write_table(pa.table(columns), own / f"{number}.parquet", row_group_size=64)
+    return own, X, y
+
+
+def gathered(source):
+    parts = list(source)
+    return [np.concatenate([np.asarray(part[k]) for part in parts]) for k in range(len(parts[0]))]
+
+
+def test_blocks_of_arrays(rng, tmp_path):
+    X, y = table(rng, 250)
+    np.save(tmp_path / "X.npy", X)
+    source = blocks(np.load(tmp_path / "X.npy", mmap_mode="r"), y, np.arange(250), block_rows=100)
+    for _ in range(2):
+        assert [len(rows) for rows, _, _ in source] == [100, 100, 50]
+        for got, expected in zip(gathered(source), (X, y, np.arange(250)), strict=True):
+            np.testing.assert_array_equal(got, expected)
+    listed = [(X[:10], y[:10]), (X[10:], y[10:])]
+    assert list(blocks(listed)) == listed
+
+
+@pytest.mark.parametrize("form", ["parquet", "feather", "csv"])
+def test_blocks_of_a_dataset(folder, tmp_path, form):
+    own, X, y = folder
+    dataset = ds.dataset(own)
+    if form != "parquet":
+        own = tmp_path / form
+        own.mkdir()
+        for part in dataset.to_batches():
+            write = pyarrow.csv.write_csv if form == "csv" else pyarrow.feather.write_feather
+            write(pa.Table.from_batches([part]), str(own / f"{len(list(own.iterdir())):02}.{form}"))
+        dataset = ds.dataset(own, format=form)
+    source = blocks(dataset, target="y", weight="w", block_rows=200)
+    assert next(iter(source))[0].column_names == ["a", "b", "c"]
+    for _ in range(2):
+        got = gathered(source)
+        for part, expected in zip(got, (X, y, np.ones(900)), strict=True):
+            np.testing.assert_allclose(part, expected, rtol=1e-15)
+    two = next(iter(blocks(dataset, target=["y", "w"])))[1]
+    np.testing.assert_allclose(two, np.column_stack([y, np.ones(900)])[: len(two)])
+
+
+def test_partitions_are_columns(folder, tmp_path):
+    own, _, y = folder
+    ds.write_dataset(
+        ds.dataset(own), tmp_path / "split", format="parquet", partitioning=["w"], partitioning_flavor="hive"
+    )
+    source = blocks(ds.dataset(tmp_path / "split", partitioning="hive"), target="y")
+    assert "w" in next(iter(source))[0].column_names
+    assert sum(len(targets) for _, targets in source) == y.size
+
+
+X_small, y_small = np.zeros((4, 2)), np.zeros(4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((iter([]),), {}, TypeError, "used up by the first"),
+        ((X_small,), {}, ValueError, "y must have one value for each of the 4 rows of X, got None"),
+        ((X_small, y_small[:3]), {}, ValueError, "y must have one value for each of the 4 rows of X, got 3 values"),
+        ((X_small, y_small, [1.0]), {}, ValueError, "sample_weight must have one value for each of the 4 rows"),
+        ((X_small, y_small), {"target": "y"}, ValueError, "target cannot go with an array"),
+        (([(X_small, y_small)], y_small), {}, ValueError, "y cannot go with a sequence of blocks"),
+        ((X_small, y_small), {"block_rows": 0}, ValueError, "block_rows must be at least 1"),
+        ((object(),), {}, TypeError, "X must be an array"),
+    ],
+)
+def test_bad_arguments(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        blocks(*arguments, **options)
+
+
+def test_bad_datasets(folder):
+    own, X, _ = folder
+    with pytest.raises(ValueError, match="target must name the column of the targets, one of"):
+        blocks(ds.dataset(own))
+    with pytest.raises(ValueError, match=r"target and weight must be columns of the dataset; \['z'\] are not in"):
+        blocks(ds.dataset(own), target="y", weight="z")
+    with pytest.raises(ValueError, match="y cannot go with a pyarrow dataset"):
+        blocks(ds.dataset(own), X, target="y")
+    pq.write_table(pa.table({"a": [1.0], "y": [2.0]}), own / "3.parquet")
+    with pytest.raises(ValueError, match=r"File 3 of the dataset .*3.parquet\) has no columns \['b', 'c', 'w'\]"):
+        blocks(ds.dataset(own), target="y")
+
+
+def test_file_cut_short(folder):
+    own, _, _ = folder
+    source = blocks(ds.dataset(own), target="y", weight="w")
+    content = (own / "2.parquet").read_bytes()
+    (own / "2.parquet").write_bytes(content[: len(content) // 2])
+    with pytest.raises(OSError, match=r"File 2 of the dataset .*2.parquet\) cannot be read"):
+        blocks(ds.dataset(own), target="y")
+    with pytest.raises((OSError, ValueError), match=r"Block \d+ of the source, counted from 0: "):
+        RandomBinning(gamma=1.0).fit(source)
+
+
+# The same answers.
+
+MACHINES = {
+    "bins": (lambda **options: RandomBinning(gamma="scale", **options), CGRidge(alpha=0.1)),
+    "frequent bins": (lambda **options: RandomBinning(gamma=2.0, min_count=3, **options), CGRidge(alpha=0.1)),
+    "hashed": (lambda **options: RandomBinning(gamma=1.0, n_features=700, **options), CGRidge(alpha=0.1)),
+    "a path": (lambda **options: RandomBinning(gamma=1.0, **options), CGRidge(alphas=[0.1, 1.0], random_state=0)),
+    "stopped early": (
+        lambda **options: RandomBinning(gamma=1.0, **options),
+        CGRidge(early_stopping=True, random_state=0),
+    ),
+}
+
+
+@pytest.mark.parametrize("max_bytes", [None, 100], ids=["memory", "scratch"])
+@pytest.mark.parametrize("name", MACHINES)
+def test_same_bins_and_coefficients(rng, monkeypatch, name, max_bytes):
+    monkeypatch.setattr(_sources, "_PASS_ROWS", (700, 700))
+    new_binning, ridge = MACHINES[name]
+    X, y = table(rng)
+    binning = new_binning(n_grids=N_GRIDS, output="codes", random_state=0)
+    Z = binning.fit_transform(X)
+    expected = ridge.fit(Z, y).coef_.copy()
+    for n_blocks in (1, 3, 17):
+        own = new_binning(n_grids=N_GRIDS, max_bytes=max_bytes, random_state=0)
+        got = own.fit_transform(blocks(pieces(rng, n_blocks, X, y)))
+        np.testing.assert_array_equal(own.bin_offsets_, binning.bin_offsets_)
+        np.testing.assert_array_equal(got.codes, Z.codes)
+        assert got.codes.dtype == Z.codes.dtype
+        np.testing.assert_array_equal(ridge.fit(got).coef_, expected)
+        if "hashed" not in name:
+            assert_same_bins(known_bins(own), known_bins(binning))
+            assert_same_bins(known_bins(own.fit(blocks(pieces(rng, n_blocks, X, y)))), known_bins(binning))
+
+
+def test_hashed_codes_are_made_again_where_no_disk_has_room(rng, monkeypatch):
+    X, y = table(rng)
+    full_disk(monkeypatch)
+    source = blocks(pieces(rng, 4, X, y))
+    binning = RandomBinning(gamma=1.0, n_features=700, n_grids=N_GRIDS, max_bytes=10, output="codes", random_state=0)
+    for ridge in (CGRidge(), CGRidge(early_stopping=True, random_state=0), CGRidge(alphas=[0.3, 1.0], random_state=0)):
+        got = ridge.fit(binning.fit_transform(source)).coef_.copy()
+        np.testing.assert_allclose(got, ridge.fit(binning.fit_transform(X), y).coef_, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+@pytest.mark.parametrize("ridge", [CGRidge(), CGRidge(alphas=[1.0, 10.0], random_state=0)])
+def test_blocks_of_features(rng, kind, ridge):
+    X, y = table(rng)
+    weights = rng.random(len(X))
+    expected = ridge.fit(kind(X), y, weights)
+    coef, intercept = expected.coef_.copy(), expected.intercept_
+    got = ridge.fit(blocks([(kind(rows), *others) for rows, *others in pieces(rng, 9, X, y, weights)]))
+    np.testing.assert_allclose(got.coef_, coef, rtol=1e-9)
+    np.testing.assert_allclose(got.intercept_, intercept, rtol=1e-9)
+
+
+def test_pipelines(rng):
+    X, y = table(rng)
+    source = blocks(pieces(rng, 6, X, y > 0))
+    for features in (RandomBinning(output="codes", random_state=0), RandomFourier(n_components=64, random_state=0)):
+        machine = make_pipeline(features, CGRidgeClassifier())
+        expected = machine.fit(X, y > 0).decision_function(X)
+        np.testing.assert_allclose(machine.fit(source).decision_function(X), expected, atol=1e-9)
+        np.testing.assert_array_equal(machine.predict(source), machine.predict(X))
+
+
+def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, monkeypatch):
+    monkeypatch.setattr(_sources, "_PASS_ROWS", (40_000, 40_000))
+    X = np.concatenate([rng.integers(0, 100, (80_000, 1)), np.arange(70_000)[:, None]]).astype(float)
+    options = {"kernel": "hat", "gamma": 10.0, "n_grids": 3, "output": "codes", "random_state": 0}
+    Z = RandomBinning(**options).fit_transform(X)
+    for max_bytes in (None, 500_000, 0):
+        got = RandomBinning(**options, max_bytes=max_bytes).fit_transform(blocks(X, X[:, 0], block_rows=30_001))
+        assert got.codes.dtype == np.uint32
+        np.testing.assert_array_equal(got.codes, Z.codes)
+
+
+@pytest.mark.parametrize("max_bytes", [np.inf, 30])
+def test_store(max_bytes):
+    store = CodeStore(5, 1, max_bytes)
+    store.array[:] = np.arange(5)
+    store.grow(3)
+    store.array[1:] = [[5], [6]]
+    assert store.array.dtype == np.uint16
+    store.widen()
+    np.testing.assert_array_equal(store.array, [np.arange(5), [5] * 5, [6] * 5])
+    starts, new_codes = np.array([0, 5, 11]), np.arange(18, dtype=np.uint32)
+    store.recode(new_codes, starts, np.uint16)
+    np.testing.assert_array_equal(store[:], [np.arange(5), [10] * 5, [17] * 5])
+    assert store.array.dtype == np.uint16
+
+
+# What can go wrong.
+
+ESTIMATORS = (
+    RandomBinning(gamma=1.0),
+    RandomFourier(gamma=1.0),
+    CGRidge(),
+    KernelMachineRegressor(gamma="scale", features="binning", n_grids=2, alpha=1.0),
+)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda own: type(own).__name__)
+def test_bad_blocks(rng, estimator):
+    X, y = table(rng, 60)
+    good = X[:20], y[:20]
+    strings = np.full((20, 3), "red")
+    for bad, error, message in (
+        ((X[20:40, :2], y[20:40]), ValueError, "2 features"),
+        ((X[20:40], y[20:39]), ValueError, "y must have one value per row, 20"),
+        ((X[20:40], y[20:40], np.ones(20)), ValueError, "sample_weight must be in all blocks or in none"),
+        ((X[20:40], np.full(20, "a")), ValueError, "y has shape"),
+        (X[20:40], TypeError, r"must be a tuple \(X, y\)"),
+        ((sparse.csr_matrix(X[20:40]), y[20:40]), TypeError, "sparse in all blocks or in none"),
+        ((strings, y[20:40]), (TypeError, ValueError), ""),
+        ((np.full((20, 3), np.inf), y[20:40]), ValueError, "infinity"),
+    ):
+        with pytest.raises(error, match=f"Block 2 of the source, counted from 0: .*{message}"):
+            estimator.fit(blocks([good, (X[:0], y[:0]), bad]))
+    with pytest.raises(ValueError, match="no rows"):
+        estimator.fit(blocks([(X[:0], y[:0])]))
+    with pytest.raises(TypeError, match="used up by the first"):
+        estimator.fit(rows for rows in [good])
+
+
+def test_column_names_of_blocks(rng):
+    X, y = table(rng, 40)
+    first, second = pd.DataFrame(X[:20], columns=list("abc")), pd.DataFrame(X[20:], columns=list("abd"))
+    for estimator in ESTIMATORS:
+        with pytest.raises(ValueError, match=r"(?s)Block 1 of the source, counted from 0: .*feature names"):
+            estimator.fit(blocks([(first, y[:20]), (second, y[20:])]))
+
+
+def test_a_source_brings_its_targets(rng):
+    X, y = table(rng, 40)
+    for estimator in ESTIMATORS[2:]:
+        with pytest.raises(ValueError, match="must be None for a source"):
+            estimator.fit(blocks(X, y), y)
+
+
+class Shrinking:
+    """Has one block less in every pass."""
+
+    def __init__(self, X, y):
+        self.n_blocks, self.X, self.y = 3, X, y
+
+    def __iter__(self):
+        self.n_blocks -= 1
+        return iter([(self.X, self.y)] * (self.n_blocks + 1))
+
+
+def test_a_source_that_changes(rng):
+    with pytest.raises(ValueError, match="had 80 rows when it was first read, and has 40 now"):
+        RandomBinning(gamma=1.0).fit(Shrinking(*table(rng, 40)))
+
+
+def full_disk(monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(_store, "_allocate", refuse)
+
+
+def test_full_disk(rng, monkeypatch, tmp_path):
+    monkeypatch.setattr(_store.tempfile, "tempdir", str(tmp_path))
+    full_disk(monkeypatch)
+    X, y = table(rng)
+    before = X.copy(), y.copy()
+    with pytest.raises(OSError, match=r"No space left.*Set the environment variable TMPDIR") as error:
+        RandomBinning(gamma=1.0, max_bytes=100).fit_transform(blocks(X, y))
+    assert error.value.errno == errno.ENOSPC
+    del error
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+def test_scratch_leaves_nothing(rng, monkeypatch, tmp_path):
+    monkeypatch.setattr(_store.tempfile, "tempdir", str(tmp_path))
+    X, y = table(rng)
+    Z = RandomBinning(gamma=1.0, max_bytes=100, random_state=0).fit_transform(blocks(X, y))
+    if os.name == "posix":
+        assert not list(tmp_path.iterdir())
+    assert Z.take(np.arange(50)).shape[0] == 50
+    del Z
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    monkeypatch.setattr(_store, "_ZEROS", 7)
+    with open(tmp_path / "file", "w+b") as file:
+        _store._allocate(file, 20)
+        _store._allocate(file, 25)
+    assert (tmp_path / "file").stat().st_size == 25
+
+
+# Kernel machines.
+
+
+@pytest.fixture
+def small_samples(monkeypatch):
+    """Samples of 800 rows, a short search, and few grids."""
+    for name, value in {"_ROUNDS": 2, "_SAMPLE_GRIDS": (5, 20), "_SAMPLE_ROWS": 300, "_N_WAVES": 256}.items():
+        monkeypatch.setattr(_training, name, value)
+    monkeypatch.setattr(_sampled_source, "_MOST_ROWS", 800)
+    monkeypatch.setattr(_sources, "_PASS_ROWS", (700, 700))
+
+
+def streamed(rng, monkeypatch, X, y, weights, **options):
+    """The same machine from one block with codes in memory, and from nine with codes in a scratch file."""
+    machines = []
+    for n_blocks, own_bytes in ((1, np.inf), (9, 0)):
+        monkeypatch.setattr(_streamed_training, "CodeStore", partial(fixed_store, own_bytes))
+        machines.append(KernelMachineRegressor(**options).fit(blocks(pieces(rng, n_blocks, X, y, weights))))
+    np.testing.assert_array_equal(machines[0].coef_, machines[1].coef_)
+    return machines[0]
+
+
+def test_streamed_machine_of_given_widths(rng, small_samples, monkeypatch):
+    X, y = table(rng)
+    weights = rng.random(len(X))
+    options = {"gamma": [1.0, 0.5, 0.5], "alpha": 1.0, "n_grids": 30, "features": "binning", "random_state": 0}
+    whole = KernelMachineRegressor(**options).fit(X, y, weights)
+    machine = streamed(rng, monkeypatch, X, y, weights, **options)
+    assert machine.coef_.shape == whole.coef_.shape
+    np.testing.assert_allclose(machine.predict(X), whole.predict(X), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("features", ["binning", "fourier"])
+def test_streamed_machine_that_learns(rng, small_samples, monkeypatch, features):
+    X, y = table(rng, 4000)
+    options = {"features": features, "max_grids": 30, "random_state": 0}
+    machine = streamed(rng, monkeypatch, X[:3000], y[:3000], np.ones(3000), **options)
+    assert machine.score(X[3000:], y[3000:]) > 0.8
+    assert machine.features_ == features
+
+
+def fixed_store(own_bytes, n_rows, n_grids, max_bytes):
+    return CodeStore(n_rows, n_grids, own_bytes)
+
+
+def test_a_source_that_is_all_sample(rng, small_samples):
+    X, y = table(rng, 500)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(X[:, 2] > 0, "up", "down")})
+    expected = KernelMachineClassifier(max_grids=10, random_state=0).fit(frame, y > 0)
+    parts = [(frame[i : i + 90], y[i : i + 90] > 0) for i in range(0, 500, 90)]
+    got = KernelMachineClassifier(max_grids=10, random_state=0).fit(blocks(parts))
+    np.testing.assert_array_equal(got.predict_proba(frame), expected.predict_proba(frame))
+
+
+def test_streamed_classifier_of_frames(rng, small_samples, folder):
+    own, X, y = folder
+    labels = np.where(y > 1, "high", np.where(y < -1, "low", "mid"))
+    pq.write_table(pa.table({**{f"x{j}": X[:, j] for j in range(3)}, "label": labels}), own.parent / "one.parquet")
+    source = blocks(ds.dataset(own.parent / "one.parquet"), target="label", block_rows=250)
+    machine = KernelMachineClassifier(max_grids=20, random_state=0).fit(source)
+    assert list(machine.feature_names_in_) == ["x0", "x1", "x2"]
+    assert machine.score(pd.DataFrame(X, columns=["x0", "x1", "x2"]), labels) > 0.8
+    assert machine.predict_proba(pd.DataFrame(X[:5], columns=["x0", "x1", "x2"])).shape == (5, 3)
+
+
+def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
+    X, y = table(rng)
+    with pytest.raises(ValueError, match="features='hybrid' needs all rows in memory"):
+        KernelMachineRegressor(features="hybrid").fit(blocks(X, y))
+    with pytest.raises(ValueError, match="max_bytes must be more than"):
+        KernelMachineRegressor(max_bytes=1000).fit(blocks(X, y))
+    bad = X[2000:2500].copy()
+    bad[7, 1] = np.inf
+    with pytest.raises(ValueError, match=r"Block 2 of the source, counted from 0: .*infinity"):
+        KernelMachineRegressor(max_grids=5, gamma="scale").fit(
+            blocks([(X[:1000], y[:1000]), (X[1000:2000], y[1000:2000]), (bad, y[2000:2500])])
+        )
