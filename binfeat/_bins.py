@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from binfeat._bin_matrix import no_bin
 from binfeat._engine.columns import LOAD, find, index, insert, rank
 from binfeat._grids import hash_blocks
 
@@ -155,6 +156,63 @@ def rank_bins(bins, fixed, n_jobs=None):
     order, spare, new_codes = (np.empty(bins.keys.size, np.uint32) for _ in range(3))
     rank(bins.keys, bins.counts, bins.starts, fixed, order, spare, new_codes, n_jobs=n_jobs)
     return new_codes
+
+
+def unite_bins(parts):
+    """The bins of all rows from those of several parts of the rows, in canonical order.
+
+    Within a grid that is by falling count, ties by ascending hash: what `rank_bins` makes of the bins of all rows, bit
+    for bit. The result is the same whatever the order and the grouping of the parts, and can be a part itself, so that
+    unions may be reduced in a tree. Bins of few rows can be told after the last union only.
+
+    Parameters
+    ----------
+    parts : sequence of at least one Bins
+        All of the same grids, each in any order.
+
+    Returns
+    -------
+    united : Bins
+    """
+    keys, counts = zip(*map(_unite_grid, _grid_slices(parts)))
+    return Bins(np.concatenate(keys), np.concatenate(counts), _starts([own.size for own in keys]))
+
+
+def _unite_grid(own_of):
+    """Distinct keys and sums of their counts: falling sums, ascending keys where they tie."""
+    keys, places = np.unique(np.concatenate([part.keys[own] for part, own in own_of]), return_inverse=True)
+    counts = np.zeros(keys.size, np.int64)
+    np.add.at(counts, places, np.concatenate([part.counts[own] for part, own in own_of]))
+    order = np.argsort(-counts, kind="stable")
+    return keys[order], counts[order]
+
+
+def codes_among(bins, united):
+    """The code of each bin among others of the same grids: what turns the codes of a part into those of the union.
+
+    Parameters
+    ----------
+    bins : Bins
+        Of one part, in the order of its codes.
+    united : Bins
+        In the order of the codes wanted, as `unite_bins` gives them.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_bins,), uint32
+        Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes, and its column
+        is that plus ``united.starts[p]``. A bin that the union does not have becomes 2^32 - 1.
+    """
+    codes = np.full(bins.keys.size, no_bin(np.uint32))
+    for (_, own), (_, wanted) in _grid_slices([bins, united]):
+        keys = united.keys[wanted]
+        if not keys.size:
+            continue
+        order = np.argsort(keys)
+        places = order[np.minimum(np.searchsorted(keys, bins.keys[own], sorter=order), keys.size - 1)]
+        known = keys[places] == bins.keys[own]
+        codes[own][known] = places[known]
+    return codes
 
 
 class BinTables:

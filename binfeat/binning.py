@@ -410,7 +410,11 @@ class RandomBinning(TransformerMixin, BaseEstimator):
             Where each grid's begin in `new_codes`.
         """
         bins = count_bins(self._grids, X, known, codes, self.n_jobs)
-        self._warn_if_too_fine(bins, X.shape[0])
+        return self._set_bins(bins, X.shape[0], n_coded), bins.starts
+
+    def _set_bins(self, bins, n_rows, n_coded=0):
+        """Rank bins in place and set the attributes; the codes after ranking, of each bin before it."""
+        self._warn_if_too_fine(bins, n_rows)
         n_coded = np.broadcast_to(n_coded, bins.sizes.shape)
         new_codes = rank_bins(bins, n_coded, self.n_jobs)
         sizes = np.maximum(n_coded, np.add.reduceat(bins.counts >= self.min_count, bins.starts[:-1], dtype=np.int64))
@@ -421,7 +425,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
         if rare.keys.size:
             new_codes[new_codes >= np.repeat(sizes, bins.sizes)] = no_bin(self._code_dtype)
-        return new_codes, bins.starts
+        return new_codes
 
     def _learn_codes(self, X):
         """Find the bins of X and give the codes of its rows."""
