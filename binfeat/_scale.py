@@ -21,38 +21,59 @@ def _chunks(X):
         yield values[~missing] if missing.any() else values
 
 
-def spread(X):
+def _largest(X):
+    """Largest magnitude."""
+    largest = max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0)
+    return float(largest) if np.isfinite(largest) else float(np.nanmax(np.abs(X.data)))
+
+
+def _n_zeros(X):
+    return X.shape[0] * X.shape[1] - X.nnz if sparse.issparse(X) else 0
+
+
+def _sum(X, unit):
+    """Sum of the values in this unit, and their number."""
+    total, n_values = 0.0, _n_zeros(X)
+    for values in _chunks(X):
+        total += np.nansum(values / unit)
+        n_values += np.count_nonzero(~np.isnan(values))
+    return total, n_values
+
+
+def _squares(X, unit, mean):
+    """Sum of the values' squared deviations from a mean, all in this unit."""
+    return _n_zeros(X) * mean**2 + sum(np.nansum((values / unit - mean) ** 2) for values in _chunks(X))
+
+
+def spread(over):
     """Standard deviation over all values of X, NaN left out and the zeros of CSR counted.
 
     Parameters
     ----------
-    X : ndarray or CSR of shape (n_rows, n_inputs)
+    over : callable
+        ``over(function, *arguments)`` lists what the function makes of each part of the rows of X and the arguments. A
+        part is an ndarray or CSR of shape (n_rows, n_inputs).
 
     Returns
     -------
     std : float
         Rounded to 24 significant bits; 0 where all values are equal or missing.
     """
-    largest = max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0)
-    largest = float(largest) if np.isfinite(largest) else float(np.nanmax(np.abs(X.data)))
-    if largest == 0.0:
+    unit = max(over(_largest), default=0.0)
+    if unit == 0.0:
         return 0.0
-    n_zeros = X.shape[0] * X.shape[1] - X.nnz if sparse.issparse(X) else 0
-    total, n_values = 0.0, n_zeros
-    for values in _chunks(X):
-        total += np.nansum(values / largest)
-        n_values += np.count_nonzero(~np.isnan(values))
-    mean = total / n_values
-    squares = n_zeros * mean**2 + sum(np.nansum((values / largest - mean) ** 2) for values in _chunks(X))
-    return float(round_significant(np.sqrt(squares / n_values), _SIGNIFICANT) * largest)
+    total, n_values = (sum(each) for each in zip(*over(_sum, unit)))
+    squares = sum(over(_squares, unit, total / n_values))
+    return float(round_significant(np.sqrt(squares / n_values), _SIGNIFICANT) * unit)
 
 
-def gamma_by_scale(X, categorical, power):
+def gamma_by_scale(over, categorical, power):
     """Gamma of each input for ``gamma="scale"``: one over inputs times the spread to a power.
 
     Parameters
     ----------
-    X : ndarray or CSR of shape (n_rows, n_inputs)
+    over : callable
+        As in `spread`.
     categorical : ndarray of bool of shape (n_inputs,)
         A mismatch on such an input counts as one standard deviation.
     power : {1, 2}
@@ -62,8 +83,17 @@ def gamma_by_scale(X, categorical, power):
     -------
     gamma : ndarray of shape (n_inputs,)
     """
-    n_inputs = X.shape[1]
-    std = spread(X[:, ~categorical] if categorical.any() else X)
+    n_inputs = categorical.size
+    std = spread(lambda function, *arguments: over(_on_numbers, categorical, function, *arguments))
     gamma = np.full(n_inputs, 1.0 / (n_inputs * std**power) if std > 0 else 1.0)
     gamma[categorical] = 1.0 / n_inputs
     return gamma
+
+
+def _on_numbers(X, categorical, function, *arguments):
+    return function(X[:, ~categorical] if categorical.any() else X, *arguments)
+
+
+def whole(X):
+    """All rows of X as the one part of `spread`."""
+    return lambda function, *arguments: [function(X, *arguments)]

@@ -14,7 +14,7 @@ from binfeat._bins import Bins, BinTables, count_bins, rank_bins
 from binfeat._engine.columns import recode
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids, hash_blocks
-from binfeat._scale import gamma_by_scale
+from binfeat._scale import gamma_by_scale, whole
 from binfeat._table import (
     ARRAY_CHECKS,
     canonical,
@@ -356,28 +356,35 @@ class RandomBinning(TransformerMixin, BaseEstimator):
 
     def _begin(self, X):
         """Check parameters and rows, and draw the grids."""
+        self._check_parameters()
+        X = self._check(X, reset=True)
+        self._categorical = check_categorical(self.categorical_features, self)
+        check_categories(X, self._categorical)
+        self._draw(whole(X))
+        return X
+
+    def _check_parameters(self):
         n_grids = check_integer(self.n_grids, "n_grids", 1)
         check_integer(self.min_count, "min_count", 1)
         if self.output not in ("csr", "codes"):
             raise ValueError(f"output must be 'csr' or 'codes', got {self.output!r}.")
         thread_count(self.n_jobs)
-        law = binning_kernel(self.kernel)
+        binning_kernel(self.kernel)
         if self.n_features is not None:
             check_hashed(self.n_features, n_grids)
-        X = self._check(X, reset=True)
-        categorical = check_categorical(self.categorical_features, self)
-        check_categories(X, categorical)
+
+    def _draw(self, over):
+        """Draw the grids for rows of which `over` tells; see `spread`."""
+        law, n_grids, categorical = binning_kernel(self.kernel), self.n_grids, self._categorical
         if isinstance(self.gamma, str) and self.gamma == "scale":
-            self.gamma_ = gamma_by_scale(X, categorical, power=1)
+            self.gamma_ = gamma_by_scale(over, categorical, power=1)
         else:
-            self.gamma_ = check_gamma(self.gamma, X.shape[1])
-        self._categorical = categorical
+            self.gamma_ = check_gamma(self.gamma, categorical.size)
         grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
         self._hashed = self.n_features is not None
         if self._hashed:
             self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
-        return X
 
     def _check(self, X, reset=False):
         X = canonical(validate_data(self, X, reset=reset, **ARRAY_CHECKS))

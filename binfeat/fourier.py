@@ -11,7 +11,7 @@ from binfeat._fastfood import Fastfood
 from binfeat._frequencies import draw_frequencies, resolve_sampler
 from binfeat._memory import require_memory
 from binfeat._projection import by_fastfood, by_weights, read_only
-from binfeat._scale import gamma_by_scale
+from binfeat._scale import gamma_by_scale, whole
 from binfeat._streams import PHASES, stream, uniforms
 from binfeat._table import canonical
 from binfeat._validation import check_gamma, check_integer, seed_of
@@ -177,18 +177,22 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         MemoryError
             If the frequencies would need more memory than the machine has.
         """
-        kernel = fourier_kernel(self.kernel)
-        n_frequencies = self._check_parameters()
-        X = validate_data(self, X, **_ARRAY_CHECKS)
-        n_inputs = X.shape[1]
+        self._check_parameters()
+        X = self._check(X, reset=True)
+        self._draw(X.dtype, whole(canonical(X)))
+        return self
+
+    def _draw(self, dtype, over):
+        """Draw the frequencies for rows of this type, of which `over` tells; see `spread`."""
+        kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
+        n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
         sampler = resolve_sampler(self.sampler, kernel, n_inputs)
         _require_frequencies_memory(sampler, n_frequencies, n_inputs)
         if isinstance(self.gamma, str) and self.gamma == "scale":
-            self.gamma_ = gamma_by_scale(canonical(X), np.zeros(n_inputs, dtype=bool), power=kernel.power)
+            self.gamma_ = gamma_by_scale(over, np.zeros(n_inputs, dtype=bool), power=kernel.power)
         else:
             self.gamma_ = check_gamma(self.gamma, n_inputs)
-        self._draw(kernel, sampler, n_frequencies, X.dtype)
-        return self
+        self._draw_frequencies(kernel, sampler, n_frequencies, dtype)
 
     def transform(self, X):
         """Map rows to their features.
@@ -210,7 +214,7 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             If the result would need more memory than the machine has.
         """
         check_is_fitted(self)
-        return self._features(validate_data(self, X, reset=False, **_ARRAY_CHECKS))
+        return self._features(self._check(X))
 
     def encode(self, X):
         """The features of X as an operator that computes them, a block of rows at a time, whenever it needs them.
@@ -228,8 +232,10 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             With `take`, row indexing, `gram_diagonal` and `toarray`.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **_ARRAY_CHECKS)
-        return FeatureRows(self._features, X, self._n_features_out)
+        return FeatureRows(self._features, self._check(X), self._n_features_out)
+
+    def _check(self, X, reset=False):
+        return validate_data(self, X, reset=reset, **_ARRAY_CHECKS)
 
     def _features(self, X):
         n_rows, n_components = X.shape[0], self._n_features_out
@@ -255,21 +261,18 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
     def _check_parameters(self):
-        """The number of frequencies."""
+        fourier_kernel(self.kernel)
         if self.phase not in ("pair", "offset"):
             raise ValueError(f"phase must be 'pair' or 'offset', got {self.phase!r}.")
         thread_count(self.n_jobs)
         n_components = check_integer(self.n_components, "n_components", 1)
-        if self.phase == "offset":
-            return n_components
-        if n_components % 2:
+        if self.phase == "pair" and n_components % 2:
             raise ValueError(
                 f"n_components must be even with phase='pair', a cosine and a sine for each frequency; "
                 f"got {n_components}. Use {n_components + 1}, or phase='offset'."
             )
-        return n_components // 2
 
-    def _draw(self, kernel, sampler, n_frequencies, dtype):
+    def _draw_frequencies(self, kernel, sampler, n_frequencies, dtype):
         for name in ("random_weights_", "random_offset_", *_FASTFOOD):
             vars(self).pop(name, None)  # of an earlier fit
         seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
