@@ -9,7 +9,7 @@ import dask
 import dask.array as da
 import numpy as np
 from dask import delayed
-from distributed import futures_of
+from distributed import client, futures_of
 from distributed.comm import CommClosedError
 from sklearn.utils.validation import validate_data
 
@@ -18,6 +18,7 @@ from binfeat._table import canonical
 _FAN = 8  # results that one task of a tree takes in
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
+_LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new
 _GONE = (
     "{} lies on the workers of a distributed.Client that is closed or has lost it. Connect a client, make the "
     "collection again from its source, and persist it there."
@@ -217,7 +218,7 @@ def _in_words():
     try:
         with dask.config.set(_OPTIONS):
             yield
-    except (CancelledError, CommClosedError) as error:
+    except _LOST as error:
         raise RuntimeError(_GONE.format("X")) from error
 
 
@@ -234,11 +235,15 @@ def persist(values):
 
 
 def reduce_in_tree(values, combine):
-    """Combine delayed values in a tree whose shape depends on their number alone; `combine` takes a list of some."""
+    """Combine delayed values in a tree whose shape depends on their number alone.
+
+    `combine` takes a list of some, or of one, and makes something new of them.
+    """
     call = delayed(combine)
-    while len(values) > 1:
+    while True:
         values = [call(values[i : i + _FAN]) for i in range(0, len(values), _FAN)]
-    return compute(values)[0]
+        if len(values) == 1:
+            return compute(values)[0]
 
 
 def add(parts):

@@ -8,6 +8,7 @@ from dask import delayed
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import is_classifier
 from sklearn.callback import with_callbacks
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -81,6 +82,26 @@ class _OnDask:
     def _splits(self, Z, y, groups):
         for both in super()._splits(Z, y, groups):
             yield tuple(map(np.sort, both)) if isinstance(Z, Rows) else both
+
+    def score(self, X, y, sample_weight=None):
+        """R^2 of the predictions of numbers, or accuracy of those of labels.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, BinBlocks, or features in memory, of shape (n_rows, n_features)
+        y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
+            Fetched to this process, and the predictions too.
+        sample_weight : Dask array or series, or array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        if not is_chunked(X):
+            return super().score(X, y, sample_weight)
+        predicted, y, sample_weight = compute([self.predict(X), y, sample_weight])
+        metric = accuracy_score if is_classifier(self) else r2_score
+        return float(metric(y, predicted, sample_weight=sample_weight))
 
     def _by_chunk(self, method, X, tail, dtype):
         """What a method of the machine makes of each chunk, of shape (n_rows, *tail)."""
