@@ -1,4 +1,4 @@
-"""Binning and ridge on Dask, two workers of one thread, beside the same rows in memory; bytes and seconds an iteration."""
+"""Binning and ridge on Dask with two workers of one thread, beside memory; bytes and seconds of an iteration."""
 
 from functools import partial
 
@@ -25,24 +25,22 @@ def run(quick):
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(**options) as cluster, Client(cluster):
         dX, dy = _rows(n_rows)
-        X, y = dX.compute(), dy.compute()
-        calls = {
-            "dask": stopwatch(partial(_fit, distributed, dX, dy)),
-            "memory": stopwatch(partial(_fit, binfeat, X, y)),
-        }
-        times = interleave(calls, 1 if quick else 2)
-        yield Row(
-            f"{n_rows:,} rows x 64 grids, binning and ridge / in memory", times["dask"], times["memory"], ("<=", 1.5)
-        )
-        del X, y
-        yield from _an_iteration(dX, dy, 1 if quick else 2)
+        return [_beside_memory(dX, dy, quick), *_an_iteration(dX, dy, quick)]
+
+
+def _beside_memory(dX, dy, quick):
+    X, y = dX.compute(), dy.compute()
+    calls = {"dask": stopwatch(partial(_fit, distributed, dX, dy)), "memory": stopwatch(partial(_fit, binfeat, X, y))}
+    times = interleave(calls, 1 if quick else 3)
+    what = f"{len(X):,} rows x 64 grids, binning and ridge / in memory"
+    return Row(what, times["dask"], times["memory"], ("<=", 1.5))
 
 
 def _fit(home, X, y):
     return home.CGRidge().fit(home.RandomBinning(**BINNING).fit_transform(X), y)
 
 
-def _an_iteration(dX, dy, repeats):
+def _an_iteration(dX, dy, quick):
     """Seconds and bytes of an iteration: stated, and counted on the loopback device, which carries all of it."""
     Z = distributed.RandomBinning(**BINNING).fit_transform(dX)
     machines = {n: distributed.CGRidge(tol=0, max_iter=n) for n in (FEW, MANY)}
@@ -53,19 +51,16 @@ def _an_iteration(dX, dy, repeats):
         machines[n].fit(Z, dy)
         carried[n] = _loopback() - before
 
-    times = interleave({n: stopwatch(partial(fit, n)) for n in machines}, repeats)
+    times = interleave({n: stopwatch(partial(fit, n)) for n in machines}, 1 if quick else 3)
+    seconds = (times[MANY].best - times[FEW].best) / (MANY - FEW)
     yield Row("occupied bins, in thousands", Z.shape[1] / 1e3, unit="")
-    yield Row("an iteration", (times[MANY].best - times[FEW].best) / (MANY - FEW))
-    yield Row(
-        "an iteration, a row and grid on one thread",
-        2e9 * (times[MANY].best - times[FEW].best) / (MANY - FEW) / dX.shape[0] / 64,
-        unit="ns",
-    )
-    out, back = machines[MANY].traffic_[0]
+    yield Row("an iteration", seconds)
+    yield Row("an iteration, a row and grid on one thread", 2e9 * seconds / Z.shape[0] / 64, unit="ns")
+    out, back = (int(n_bytes) for n_bytes in machines[MANY].traffic_[0])
     yield Row("an iteration, out of and into the process of the fit, stated", (out + back) / 1e6, unit="MB")
-    per_iteration = (carried[MANY] - carried[FEW]) / (MANY - FEW) / 1e6
-    # The process and two workers: out to the scheduler, on to both workers, one partial sum between them, the sum back.
-    yield Row("an iteration, carried in all", per_iteration, 5 * out / 1e6, ("<=", 1.1), "MB")
+    # Out to the scheduler, on to both workers, one partial sum between them, and the sum back.
+    in_all = (carried[MANY] - carried[FEW]) / (MANY - FEW) / 1e6
+    yield Row("an iteration, carried in all / 5 times the coefficients", in_all, 5 * out / 1e6, ("<=", 1.1), "MB")
 
 
 def _loopback():
