@@ -94,6 +94,6 @@ def _on_numbers(X, categorical, function, *arguments):
     return function(X[:, ~categorical] if categorical.any() else X, *arguments)
 
 
-def whole(X):
-    """All rows of X as the one part of `spread`."""
-    return lambda function, *arguments: [function(X, *arguments)]
+def over_blocks(blocks):
+    """What `spread` takes, over blocks of rows in this process: a list, or what can be iterated again and again."""
+    return lambda function, *arguments: [function(X, *arguments) for X in blocks]

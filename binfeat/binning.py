@@ -14,7 +14,7 @@ from binfeat._bins import Bins, BinTables, count_bins, rank_bins
 from binfeat._engine.columns import recode
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids, hash_blocks
-from binfeat._scale import gamma_by_scale, whole
+from binfeat._scale import gamma_by_scale, over_blocks
 from binfeat._table import (
     ARRAY_CHECKS,
     canonical,
@@ -360,7 +360,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         X = self._check(X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
         check_categories(X, self._categorical)
-        self._draw(whole(X))
+        self._draw(over_blocks([X]))
         return X
 
     def _check_parameters(self):

@@ -11,7 +11,7 @@ from binfeat._fastfood import Fastfood
 from binfeat._frequencies import draw_frequencies, resolve_sampler
 from binfeat._memory import require_memory
 from binfeat._projection import by_fastfood, by_weights, read_only
-from binfeat._scale import gamma_by_scale, whole
+from binfeat._scale import gamma_by_scale, over_blocks
 from binfeat._streams import PHASES, stream, uniforms
 from binfeat._table import canonical
 from binfeat._validation import check_gamma, check_integer, seed_of
@@ -179,7 +179,7 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         self._check_parameters()
         X = self._check(X, reset=True)
-        self._draw(X.dtype, whole(canonical(X)))
+        self._draw(X.dtype, over_blocks([canonical(X)]))
         return self
 
     def _draw(self, dtype, over):
