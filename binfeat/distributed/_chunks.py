@@ -207,6 +207,13 @@ def array_of(blocks, lengths, tail, meta):
     return da.concatenate(parts, allow_unknown_chunksizes=True)
 
 
+def on_worker(estimator, kind):
+    """The estimator of this class, for rows in memory, with the same attributes and one thread; sent out once."""
+    twin = kind.__new__(kind)
+    vars(twin).update(vars(estimator), n_jobs=1)
+    return shared(twin)
+
+
 def shared(value):
     """A value that many tasks take, sent out once."""
     return delayed(value, traverse=False)

@@ -121,6 +121,7 @@ class System:
         self._rows, self._fit_intercept = rows, fit_intercept
         self.dtype = rows.dtype
         total, sums = rows.sum(_totals)
+        total = np.maximum(total, np.finfo(float).tiny)
         self._target_means = sums / total if fit_intercept else np.zeros(sums.shape)
         self._right, columns, self._diagonal = rows.sum(_moments, self._target_means)
         self._means = np.zeros(columns.shape)
@@ -154,7 +155,7 @@ class System:
 
 def _totals(part):
     """Weight of the rows, and weighted sum of their targets."""
-    return [part.weights.sum(axis=0), column_dots(part.Y, np.broadcast_to(part.weights, part.Y.shape))]
+    return [part.weights.sum(axis=0), (part.weights * part.Y).sum(axis=0)]
 
 
 def _moments(part, target_means):

@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat import binning
 from binfeat._bin_matrix import BinMatrix
 from binfeat._bins import Bins, codes_among, count_bins, unite_bins
 from binfeat._engine.columns import recode
 from binfeat._validation import check_categorical
+from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._chunks import (
     Chunks,
     array_of,
@@ -20,10 +20,10 @@ from binfeat.distributed._chunks import (
     compute,
     is_chunked,
     note_inputs,
+    on_worker,
     over_rows,
     persist,
     reduce_in_tree,
-    shared,
 )
 
 # Dask places and moves tasks by these; the default says a few bytes for both.
@@ -98,7 +98,7 @@ class BinBlocks:
         return array_of(blocks, self._lengths, self.shape[1:], container((0, 0), dtype=self.dtype))
 
 
-class RandomBinning(binning.RandomBinning):
+class RandomBinning(InMemory):
     """`binfeat.RandomBinning` for the rows of a Dask array or dataframe.
 
     Parameters, attributes and the map are those of `binfeat.RandomBinning`: for the same rows, grids, bins and the
@@ -140,7 +140,7 @@ class RandomBinning(binning.RandomBinning):
             return super().fit(X)
         chunks = self._begin_chunks(X)
         if not self._hashed:
-            self._unite(chunks.each(_count, self._on_worker()))
+            self._unite(chunks.each(_count, on_worker(self, InMemory)))
         return self
 
     def fit_transform(self, X, y=None):
@@ -161,9 +161,9 @@ class RandomBinning(binning.RandomBinning):
         chunks = self._begin_chunks(X)
         if self._hashed:
             return self._as_output(self.encode(X).persist())
-        numbered = replace(chunks, blocks=persist(chunks.each(_number, self._on_worker())), kind=None)
+        numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), kind=None)
         self._unite(numbered.each(_bins_of))
-        blocks = numbered.each(_renumber, self._on_worker(), chunks.dtype)
+        blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
         return self._as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist())
 
     def partial_fit(self, X, y=None):
@@ -194,7 +194,7 @@ class RandomBinning(binning.RandomBinning):
         check_is_fitted(self)
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=False)
-        blocks = chunks.each(_encode, self._on_worker(), chunks.dtype)
+        blocks = chunks.each(_encode, on_worker(self, InMemory), chunks.dtype)
         return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
 
     def _begin_chunks(self, X):
@@ -203,14 +203,8 @@ class RandomBinning(binning.RandomBinning):
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        self._draw(over_rows(chunks, self._on_worker()))
+        self._draw(over_rows(chunks, on_worker(self, InMemory)))
         return chunks
-
-    def _on_worker(self):
-        """The same map for rows in memory, in one thread."""
-        twin = binning.RandomBinning.__new__(binning.RandomBinning)
-        vars(twin).update(vars(self), n_jobs=1)
-        return shared(twin)
 
     def _unite(self, counted):
         """Set the bins by those of the chunks."""

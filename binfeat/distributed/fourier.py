@@ -3,11 +3,11 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat import fourier
-from binfeat.distributed._chunks import array_of, chunks_of, is_chunked, note_inputs, over_rows, shared
+from binfeat.distributed._chunks import array_of, chunks_of, is_chunked, note_inputs, on_worker, over_rows
+from binfeat.fourier import RandomFourier as InMemory
 
 
-class RandomFourier(fourier.RandomFourier):
+class RandomFourier(InMemory):
     """`binfeat.RandomFourier` for the rows of a Dask array or dataframe.
 
     Parameters, attributes and the map are those of `binfeat.RandomFourier`. A fitted map takes Dask collections and
@@ -40,7 +40,7 @@ class RandomFourier(fourier.RandomFourier):
         self._check_parameters()
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=True)
-        self._draw(chunks.dtype, over_rows(chunks, self._on_worker()))
+        self._draw(chunks.dtype, over_rows(chunks, on_worker(self, InMemory)))
         return self
 
     def transform(self, X):
@@ -60,14 +60,8 @@ class RandomFourier(fourier.RandomFourier):
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=False)
         meta = np.empty((0, 0), chunks.dtype)
-        blocks = chunks.each(_features, self._on_worker(), meta.dtype)
+        blocks = chunks.each(_features, on_worker(self, InMemory), meta.dtype)
         return array_of(blocks, chunks.lengths, (self._n_features_out,), meta)
-
-    def _on_worker(self):
-        """The same map for rows in memory, in one thread."""
-        twin = fourier.RandomFourier.__new__(fourier.RandomFourier)
-        vars(twin).update(vars(self), n_jobs=1)
-        return shared(twin)
 
 
 def _features(X, twin, dtype):

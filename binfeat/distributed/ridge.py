@@ -106,8 +106,7 @@ class _OnDask:
     def _by_chunk(self, method, X, tail, dtype):
         """What a method of the machine makes of each chunk, of shape (n_rows, *tail)."""
         chunks = chunks_of(X, "X")
-        if X.shape[1] != self.n_features_in_ or hasattr(X, "columns"):
-            note_inputs(self, X, chunks.width, reset=False)
+        note_inputs(self, X, chunks.width, reset=False)
         meta = np.empty((0,) * (1 + len(tail)), dtype)
         blocks = chunks.each(_call_method, self._on_worker(), method, tail, meta.dtype)
         return array_of(blocks, chunks.lengths, tail, meta)
