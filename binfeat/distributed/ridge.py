@@ -140,7 +140,7 @@ class CGRidge(_OnDask, ridge.CGRidge):
     iteration takes 2.5 ns for each row and grid on one thread, 0.04 s of Dask's own, and 2 ns for each byte that a
     worker takes in. With 64 grids of 50,000 bins, a worker holds 10^7 rows in 1.3 GB of codes, made in 10 s (16 ns for
     each row and grid, 20 inputs). Coefficients are 3.2 million numbers, 25.6 MB: an iteration sends 25.6 MB out of this
-    process and takes 25.6 MB in, `traffic_`, and moves 5 GB between the workers. It multiplies for 1.6 s with one thread
+    process and takes 25.6 MB in, `traffic_`, and moves 5 GB in all. It multiplies for 1.6 s with one thread
     a worker, 0.4 s with four chunks on four; passes the coefficients on from worker to worker for 0.4 s (7 doublings),
     and adds up in a tree of 3 levels, 8 blocks at a time, for 1.1 s: 20 iterations in about a minute.
 
