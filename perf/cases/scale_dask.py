@@ -14,7 +14,7 @@ from perf.record import Row
 
 N_ROWS, N_INPUTS = 4_000_000, 20
 QUICK_ROWS = 100_000
-CHUNKS = 4
+CHUNKS = 2  # one for each worker, which then sends one partial sum
 GAMMA = np.where(np.arange(N_INPUTS) < 4, 1.0, 0.1)
 BINNING = {"gamma": GAMMA, "n_grids": 64, "output": "codes", "random_state": 0}
 FEW, MANY = 5, 25  # iterations, whose difference leaves out what a fit does once
