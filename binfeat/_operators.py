@@ -107,6 +107,10 @@ class RidgeSystem:
         product(self.Z, W, values)
         transposed_product(self.Z, self._centred(values, columns), out)
 
+    def intercept(self, coef, Y):
+        """Intercepts that go with coefficients, for each target; 0 without."""
+        return self.mean(Y - np.asarray(self.Z @ coef))
+
     def diagonal(self):
         """Diagonal of A, (n_columns, 1) or (n_columns, n_targets); ones where Z cannot tell."""
         diagonal = gram_diagonal(self.Z, self.weights)

@@ -146,7 +146,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
             self.solver_ = "gram"
             return next(self._solve_by_gram(Z, Y, weights, [alpha]))
         self.solver_ = "cg"
-        system = RidgeSystem(Z, weights, self.fit_intercept)
+        system = self._system(Z, weights)
         result = pcg.solve(
             system.apply,
             system.right_side(Y),
@@ -157,21 +157,29 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
             start=None if start is None else start[0],
             monitor=monitor,
         )
-        return result, system.mean(Y - np.asarray(Z @ result.solution))
+        return result, system.intercept(result.solution, Y)
+
+    def _system(self, Z, weights):
+        """The normal equations of these rows."""
+        return RidgeSystem(Z, weights, self.fit_intercept)
 
     def _solve_path(self, Z, Y, weights, alphas, monitor):
         """Results and intercepts for falling penalties."""
         if gram_pays(Z, Y.shape[1], len(alphas), self._tol):
             yield from self._solve_by_gram(Z, Y, weights, [np.full(Y.shape[1], alpha) for alpha in alphas])
             return
-        system = RidgeSystem(Z, weights, self.fit_intercept)
+        system = self._system(Z, weights)
         for result in solve_path(system, Y, alphas, tol=self._tol, max_iter=self._max_iter, monitor=monitor):
-            yield result, system.mean(Y - np.asarray(Z @ result.solution))
+            yield result, system.intercept(result.solution, Y)
 
     def _solve_by_gram(self, Z, Y, weights, alphas):
-        system = gram_system(Z, Y, weights, self.fit_intercept)
+        system = self._gram_system(Z, Y, weights)
         for result in system.solve(alphas):
             yield result, system.intercept(result.solution)
+
+    def _gram_system(self, Z, Y, weights):
+        """The same from the Gram matrix."""
+        return gram_system(Z, Y, weights, self.fit_intercept)
 
     def _choose_alpha(self, Z, y, Y, weights, groups, watch):
         """The penalty with the best mean score on held-out rows."""
@@ -275,11 +283,11 @@ class _Watch:
         """Monitor of a solve on these rows."""
         if self._scorer is None:
             return self.progress
-        system = RidgeSystem(Z, weights, self._estimator.fit_intercept)
+        system = self._estimator._system(Z, weights)
 
         def monitor(state):
             coef = state.solution
-            self._note(coef, system.mean(Y - np.asarray(Z @ coef)))
+            self._note(coef, system.intercept(coef, Y))
             self.stopped_early = self._since >= _PATIENCE
             return self.progress(state) or self.stopped_early
 

@@ -9,53 +9,71 @@ _CHUNK_BYTES = 2**22
 _SIGNIFICANT = 24  # bits kept, so that the order of summation cannot show in the bins
 
 
-def _chunks(blocks):
-    """Values that count, a few megabytes at a time, as float64 in one order whatever the layout, and zeros beside."""
-    for X in blocks:
-        if sparse.issparse(X):
-            yield _present(X.data.astype(np.float64)), X.shape[0] * X.shape[1] - X.nnz
-            continue
-        step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
-        for start in range(0, X.shape[0], step):
-            yield _present(np.asarray(X[start : start + step], dtype=np.float64, order="C").ravel()), 0
+def _chunks(X):
+    """The values that count, a few megabytes at a time, as float64 in one order whatever X's layout."""
+    if sparse.issparse(X):
+        yield X.data.astype(np.float64)
+        return
+    step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
+    for start in range(0, X.shape[0], step):
+        values = np.asarray(X[start : start + step], dtype=np.float64, order="C").ravel()
+        missing = np.isnan(values)
+        yield values[~missing] if missing.any() else values
 
 
-def _present(values):
-    missing = np.isnan(values)
-    return values[~missing] if missing.any() else values
+def _largest(X):
+    """Largest magnitude."""
+    largest = max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0)
+    return float(largest) if np.isfinite(largest) else float(np.nanmax(np.abs(X.data)))
 
 
-def spread(blocks):
-    """Standard deviation over all values of a table, NaN left out and the zeros of CSR counted.
+def _n_zeros(X):
+    return X.shape[0] * X.shape[1] - X.nnz if sparse.issparse(X) else 0
+
+
+def _sum(X, unit):
+    """Sum of the values in this unit, and their number."""
+    total, n_values = 0.0, _n_zeros(X)
+    for values in _chunks(X):
+        total += np.nansum(values / unit)
+        n_values += np.count_nonzero(~np.isnan(values))
+    return total, n_values
+
+
+def _squares(X, unit, mean):
+    """Sum of the values' squared deviations from a mean, all in this unit."""
+    return _n_zeros(X) * mean**2 + sum(np.nansum((values / unit - mean) ** 2) for values in _chunks(X))
+
+
+def spread(over):
+    """Standard deviation over all values of X, NaN left out and the zeros of CSR counted.
 
     Parameters
     ----------
-    blocks : iterable of ndarray or CSR of shape (n_rows, n_inputs)
-        The table's rows, in one block or many; read three times.
+    over : callable
+        ``over(function, *arguments)`` lists what the function makes of each part of the rows of X and the arguments. A
+        part is an ndarray or CSR of shape (n_rows, n_inputs).
 
     Returns
     -------
     std : float
         Rounded to 24 significant bits; 0 where all values are equal or missing.
     """
-    largest = max((np.abs(values).max(initial=0.0) for values, _ in _chunks(blocks)), default=0.0)
-    if largest == 0.0:
+    unit = max(over(_largest), default=0.0)
+    if unit == 0.0:
         return 0.0
-    total, n_values = 0.0, 0
-    for values, n_zeros in _chunks(blocks):
-        total += np.sum(values / largest)
-        n_values += values.size + n_zeros
-    mean = total / n_values
-    squares = sum(np.sum((values / largest - mean) ** 2) + n_zeros * mean**2 for values, n_zeros in _chunks(blocks))
-    return float(round_significant(np.sqrt(squares / n_values), _SIGNIFICANT) * largest)
+    total, n_values = (sum(each) for each in zip(*over(_sum, unit)))
+    squares = sum(over(_squares, unit, total / n_values))
+    return float(round_significant(np.sqrt(squares / n_values), _SIGNIFICANT) * unit)
 
 
-def gamma_by_scale(blocks, categorical, power):
+def gamma_by_scale(over, categorical, power):
     """Gamma of each input for ``gamma="scale"``: one over inputs times the spread to a power.
 
     Parameters
     ----------
-    blocks : iterable of ndarray or CSR of shape (n_rows, n_inputs)
+    over : callable
+        As in `spread`.
     categorical : ndarray of bool of shape (n_inputs,)
         A mismatch on such an input counts as one standard deviation.
     power : {1, 2}
@@ -66,17 +84,16 @@ def gamma_by_scale(blocks, categorical, power):
     gamma : ndarray of shape (n_inputs,)
     """
     n_inputs = categorical.size
-    std = spread(_Numbers(blocks, ~categorical) if categorical.any() else blocks)
+    std = spread(lambda function, *arguments: over(_on_numbers, categorical, function, *arguments))
     gamma = np.full(n_inputs, 1.0 / (n_inputs * std**power) if std > 0 else 1.0)
     gamma[categorical] = 1.0 / n_inputs
     return gamma
 
 
-class _Numbers:
-    """Blocks without their categorical columns."""
+def _on_numbers(X, categorical, function, *arguments):
+    return function(X[:, ~categorical] if categorical.any() else X, *arguments)
 
-    def __init__(self, blocks, kept):
-        self._blocks, self._kept = blocks, kept
 
-    def __iter__(self):
-        return (X[:, self._kept] for X in self._blocks)
+def over_blocks(blocks):
+    """What `spread` takes, over blocks of rows in this process: a list, or what can be iterated again and again."""
+    return lambda function, *arguments: [function(X, *arguments) for X in blocks]

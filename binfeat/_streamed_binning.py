@@ -2,6 +2,7 @@
 
 from binfeat._bin_matrix import BinMatrix, code_dtype
 from binfeat._bins import count_bins_of_blocks
+from binfeat._scale import over_blocks
 from binfeat._sources import Survey
 from binfeat._store import CodeStore, code_budget
 from binfeat._streamed_rows import StreamedRows
@@ -34,10 +35,10 @@ def fit_transform_blocks(binning, source):
 
 def _begin(binning, source):
     """Check parameters and all blocks, and draw the grids; rows for more passes, and what came with them."""
-    law = binning._check_parameters()
+    binning._check_parameters()
     survey = Survey(source, binning._check)
     rows = survey.rows()
-    binning._draw(law, rows)
+    binning._draw(over_blocks(rows))
     return rows, survey
 
 

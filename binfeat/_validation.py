@@ -59,8 +59,8 @@ def check_share(value, name):
     return share
 
 
-def check_weights(sample_weight, n_rows):
-    """Sample weights as float64 of shape (n_rows, 1), or None.
+def check_weights(sample_weight, n_rows, some=True):
+    """Sample weights as float64 of shape (n_rows, 1), or None; unless `some` is False not all of them zero.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def check_weights(sample_weight, n_rows):
         raise ValueError(f"sample_weight must have one value per row, shape ({n_rows},); got shape {weights.shape}.")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("sample_weight must be finite and non-negative.")
-    if not (weights > 0).any():
+    if some and not (weights > 0).any():
         raise ValueError("sample_weight is zero for every row; give at least one a positive weight.")
     return np.array(np.broadcast_to(weights, n_rows)).reshape(-1, 1)
 

@@ -13,7 +13,7 @@ from binfeat._bin_matrix import BinMatrix, code_dtype, no_bin
 from binfeat._bins import Bins, BinTables, count_bins, rank_bins
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids, hash_blocks
-from binfeat._scale import gamma_by_scale
+from binfeat._scale import gamma_by_scale, over_blocks
 from binfeat._sources import Survey, is_source
 from binfeat._store import CodeStore
 from binfeat._streamed_binning import fit_blocks, fit_transform_blocks
@@ -384,9 +384,9 @@ class RandomBinning(TransformerMixin, BaseEstimator):
 
     def _begin(self, X):
         """Check parameters and rows, and draw the grids."""
-        law = self._check_parameters()
+        self._check_parameters()
         X = self._check(X, reset=True)
-        self._draw(law, [X])
+        self._draw(over_blocks([X]))
         return X
 
     def _check_parameters(self):
@@ -397,20 +397,22 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         thread_count(self.n_jobs)
         if self.max_bytes is not None:
             check_integer(self.max_bytes, "max_bytes", 0)
+        binning_kernel(self.kernel)
         if self.n_features is not None:
             check_hashed(self.n_features, n_grids)
-        return binning_kernel(self.kernel)
 
-    def _draw(self, law, blocks):
+    def _draw(self, over):
+        """Draw the grids for rows of which `over` tells; see `spread`."""
+        law, n_grids, categorical = binning_kernel(self.kernel), self.n_grids, self._categorical
         if isinstance(self.gamma, str) and self.gamma == "scale":
-            self.gamma_ = gamma_by_scale(blocks, self._categorical, power=1)
+            self.gamma_ = gamma_by_scale(over, categorical, power=1)
         else:
-            self.gamma_ = check_gamma(self.gamma, self.n_features_in_)
-        grids = Grids.draw(law, self.gamma_, self.n_grids, seed_of(self.random_state), self._categorical)
+            self.gamma_ = check_gamma(self.gamma, categorical.size)
+        grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
         self._hashed = self.n_features is not None
         if self._hashed:
-            self.bin_offsets_ = hashed_offsets(self.n_features, self.n_grids)
+            self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
 
     def _check(self, X, reset=False):
         X = canonical(validate_data(self, X, reset=reset, **ARRAY_CHECKS))

@@ -11,7 +11,7 @@ from binfeat._fastfood import Fastfood
 from binfeat._frequencies import draw_frequencies, resolve_sampler
 from binfeat._memory import require_memory
 from binfeat._projection import by_fastfood, by_weights, read_only
-from binfeat._scale import gamma_by_scale
+from binfeat._scale import gamma_by_scale, over_blocks
 from binfeat._sources import Survey, is_source
 from binfeat._streamed_rows import StreamedRows
 from binfeat._streams import PHASES, stream, uniforms
@@ -179,22 +179,26 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         MemoryError
             If the frequencies would need more memory than the machine has.
         """
-        kernel = fourier_kernel(self.kernel)
-        n_frequencies = self._check_parameters()
+        self._check_parameters()
         if is_source(X):
             survey = Survey(X, self._check)
-            blocks, n_inputs, dtype = survey.rows(), survey.n_inputs, output_dtype(survey)
+            self._draw(output_dtype(survey), over_blocks(survey.rows()))
         else:
             X = self._check(X, reset=True)
-            blocks, n_inputs, dtype = [X], X.shape[1], X.dtype
+            self._draw(X.dtype, over_blocks([X]))
+        return self
+
+    def _draw(self, dtype, over):
+        """Draw the frequencies for rows of this type, of which `over` tells; see `spread`."""
+        kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
+        n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
         sampler = resolve_sampler(self.sampler, kernel, n_inputs)
         _require_frequencies_memory(sampler, n_frequencies, n_inputs)
         if isinstance(self.gamma, str) and self.gamma == "scale":
-            self.gamma_ = gamma_by_scale(blocks, np.zeros(n_inputs, dtype=bool), power=kernel.power)
+            self.gamma_ = gamma_by_scale(over, np.zeros(n_inputs, dtype=bool), power=kernel.power)
         else:
             self.gamma_ = check_gamma(self.gamma, n_inputs)
-        self._draw(kernel, sampler, n_frequencies, dtype)
-        return self
+        self._draw_frequencies(kernel, sampler, n_frequencies, dtype)
 
     def transform(self, X):
         """Map rows to their features.
@@ -240,8 +244,7 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             With `take`, row indexing, `gram_diagonal` and `toarray`.
         """
         check_is_fitted(self)
-        X = self._check(X)
-        return FeatureRows(self._features, X, self._n_features_out)
+        return FeatureRows(self._features, self._check(X), self._n_features_out)
 
     def _features(self, X):
         n_rows, n_components = X.shape[0], self._n_features_out
@@ -267,21 +270,18 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return tags
 
     def _check_parameters(self):
-        """The number of frequencies."""
+        fourier_kernel(self.kernel)
         if self.phase not in ("pair", "offset"):
             raise ValueError(f"phase must be 'pair' or 'offset', got {self.phase!r}.")
         thread_count(self.n_jobs)
         n_components = check_integer(self.n_components, "n_components", 1)
-        if self.phase == "offset":
-            return n_components
-        if n_components % 2:
+        if self.phase == "pair" and n_components % 2:
             raise ValueError(
                 f"n_components must be even with phase='pair', a cosine and a sine for each frequency; "
                 f"got {n_components}. Use {n_components + 1}, or phase='offset'."
             )
-        return n_components // 2
 
-    def _draw(self, kernel, sampler, n_frequencies, dtype):
+    def _draw_frequencies(self, kernel, sampler, n_frequencies, dtype):
         for name in ("random_weights_", "random_offset_", *_FASTFOOD):
             vars(self).pop(name, None)  # of an earlier fit
         seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)

@@ -42,6 +42,18 @@ def test_features_far_from_zero(table):
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_systems_of_parts_of_the_rows_add_up(table, rng, fit_intercept):
+    (Z, Y), weights = table, rng.random((400, 1))
+    parts = [
+        gram.gram_system(Z[own], Y[own], weights[own], fit_intercept) for own in map(slice, [0, 50, 51], [50, 51, 400])
+    ]
+    whole, added = gram.gram_system(Z, Y, weights, fit_intercept), parts[0] + (parts[1] + parts[2])
+    for name in ("matrix", "right", "means", "target_means", "total"):
+        value = getattr(whole, name)
+        np.testing.assert_allclose(getattr(added, name), value, rtol=1e-10, atol=1e-12 * np.abs(value).max())
+
+
 def test_no_penalty_and_dependent_features(table):
     """The shortest of the least squares solutions, with fewer independent features than features."""
     Z, Y = table

@@ -49,6 +49,8 @@ class GramSystem:
     target_means : ndarray of shape (n_targets,)
     dtype : numpy.dtype
         Of solutions.
+    total : float
+        Weight of all rows.
     """
 
     matrix: np.ndarray
@@ -56,6 +58,21 @@ class GramSystem:
     means: np.ndarray
     target_means: np.ndarray
     dtype: np.dtype
+    total: float
+
+    def __add__(self, other):
+        """The system of the rows of both, none without weight (Chan, Golub & LeVeque 1979)."""
+        total = self.total + other.total
+        share = other.total / total
+        apart, targets_apart = other.means - self.means, other.target_means - self.target_means
+        return GramSystem(
+            self.matrix + other.matrix + self.total * share * np.outer(apart, apart),
+            self.right + other.right + self.total * share * np.outer(apart, targets_apart),
+            self.means + share * apart,
+            self.target_means + share * targets_apart,
+            self.dtype,
+            total,
+        )
 
     def intercept(self, W):
         """Intercepts that belong to coefficients W of shape (n_columns, n_targets)."""
@@ -146,4 +163,4 @@ def gram_system(Z, Y, weights, fit_intercept):
         matrix += block.T @ block
     means = sums / total if fit_intercept else np.zeros_like(sums)
     matrix -= total * np.outer(means, means)
-    return GramSystem(matrix, right, means + pivot, target_means, np.dtype(block.dtype))
+    return GramSystem(matrix, right, means + pivot, target_means, np.dtype(block.dtype), total)

@@ -1,0 +1,264 @@
+"""Rows of Dask collections as delayed chunks: checks, errors that name the chunk, sums in a tree."""
+
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from dask import delayed
+from distributed import client, futures_of
+from distributed.comm import CommClosedError
+from sklearn.utils.validation import validate_data
+
+from binfeat._table import canonical
+
+_FAN = 8  # results that one task of a tree takes in
+# Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
+_OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
+_LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new
+_GONE = (
+    "{} lies on the workers of a distributed.Client that is closed or has lost it. Connect a client, make the "
+    "collection again from its source, and persist it there."
+)
+
+
+@dataclass
+class Chunks:
+    """The rows of a collection, a delayed chunk at a time.
+
+    Attributes
+    ----------
+    blocks : list of Delayed
+    lengths : tuple of int, or None where they are not known
+    width : int
+        Columns; 1 where the chunks have one dimension.
+    dtype : numpy.dtype
+        float32 if all of the collection is, else float64.
+    kind : _ArrayKind or _FrameKind, or None
+        What every chunk has to look like; None if that is known.
+    name : str
+        For errors.
+    """
+
+    blocks: list
+    lengths: tuple | None
+    width: int
+    dtype: np.dtype
+    kind: Any
+    name: str
+
+    def each(self, function, *arguments, own=()):
+        """Delayed results of ``function(chunk, *its own, *arguments)``; errors name the chunk.
+
+        `own` has sequences of an argument for each chunk.
+        """
+        call = delayed(_call)
+        return [
+            call(function, f"Chunk {i} of {self.name}", self.kind, block, *its_own, *arguments)
+            for i, (block, *its_own) in enumerate(zip(self.blocks, *own, strict=True))
+        ]
+
+
+@dataclass(frozen=True)
+class _ArrayKind:
+    """Columns and type of an array's chunks."""
+
+    shape: tuple
+    dtype: np.dtype
+
+    def check(self, chunk):
+        if chunk.shape[1:] != self.shape:
+            raise ValueError(f"it must have the shape (n_rows, {self.shape[0]}), got {chunk.shape}.")
+        if chunk.dtype != self.dtype and not chunk.dtype.kind == self.dtype.kind in "SU":
+            raise TypeError(f"it must be of type {self.dtype}, as the collection says; got {chunk.dtype}.")
+
+
+@dataclass(frozen=True)
+class _FrameKind:
+    """Names and types of a frame's columns; None is any type."""
+
+    columns: dict
+
+    def check(self, chunk):
+        dtypes = {chunk.name: chunk.dtype} if chunk.ndim == 1 else dict(chunk.dtypes)
+        if list(dtypes) != list(self.columns):
+            raise ValueError(f"its columns must be {list(self.columns)}, got {list(dtypes)}.")
+        for name, wanted in self.columns.items():
+            if wanted is not None and dtypes[name] != wanted:
+                raise TypeError(
+                    f"column {name!r} must be of type {wanted!r}, as the collection says; got {dtypes[name]!r}."
+                )
+
+
+def _call(function, where, kind, chunk, *arguments):
+    try:
+        if kind is not None:
+            kind.check(chunk)
+        return function(chunk, *arguments)
+    except (TypeError, ValueError, MemoryError) as error:
+        like = next(own for own in (TypeError, ValueError, MemoryError) if isinstance(error, own))
+        raise like(f"{where}: {error}") from error
+
+
+def is_chunked(X):
+    """Whether X is a Dask collection, or has its chunks ready."""
+    return dask.is_dask_collection(X) or hasattr(X, "_as_chunks")
+
+
+def chunks_of(X, name):
+    """The chunks of a Dask array, with all columns in each, or of a dataframe.
+
+    Raises
+    ------
+    TypeError
+        If X is another kind of collection.
+    RuntimeError
+        If it lies on a client that is closed.
+    """
+    if hasattr(X, "_as_chunks"):
+        chunks = X._as_chunks(name)
+        for block in chunks.blocks:
+            require_live(block, name)
+        return chunks
+    require_live(X, name)
+    if isinstance(X, da.Array) and X.ndim in (1, 2):
+        X = X.rechunk({1: -1}) if X.ndim == 2 else X
+        known = not np.isnan(X.chunks[0]).any()
+        kind = _ArrayKind(X.shape[1:], X.dtype)
+        blocks, lengths = list(X.to_delayed().ravel()), X.chunks[0] if known else None
+        return Chunks(blocks, lengths, (*X.shape, 1)[1], _float_type([X.dtype]), kind, name)
+    if not hasattr(X, "to_delayed") or not hasattr(X, "dtypes"):
+        raise TypeError(
+            f"{name} must be a Dask array of one or two dimensions or a Dask dataframe, got {type(X).__name__}."
+        )
+    columns = {column.name: column for column in ([X] if X.ndim == 1 else (X[own] for own in X.columns))}
+    kind = _FrameKind({own: column.dtype if _is_known(column) else None for own, column in columns.items()})
+    dtype = _float_type([column.dtype for column in columns.values()])
+    return Chunks(X.to_delayed(), None, len(columns), dtype, kind, name)
+
+
+def _is_known(column):
+    return not hasattr(column.dtype, "categories") or column.cat.known
+
+
+def _float_type(dtypes):
+    return np.dtype(np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64)
+
+
+def require_live(collection, name):
+    """Refuse a collection that lies on a client which is closed."""
+    if any(future.client.status != "running" or future.cancelled() for future in futures_of(collection)):
+        raise RuntimeError(_GONE.format(name))
+
+
+def beside(chunks, values, name):
+    """Delayed values, targets or weights, for the rows of each chunk.
+
+    Raises
+    ------
+    ValueError
+        If they cannot be cut where the chunks are.
+    """
+    if np.ndim(values) == 0 and not is_chunked(values):
+        return Chunks([values] * len(chunks.blocks), None, 1, chunks.dtype, None, name)
+    if not is_chunked(values):
+        if chunks.lengths is None:
+            raise ValueError(
+                f"{name} is in memory, and how many rows the chunks of {chunks.name} have is not known. Give {name} "
+                f"as a Dask collection in the same chunks, or {chunks.name} as an array after compute_chunk_sizes()."
+            )
+        values = da.from_array(np.asarray(values), chunks=-1)
+    if isinstance(values, da.Array) and chunks.lengths is not None and not np.isnan(values.shape[0]):
+        if values.shape[0] != sum(chunks.lengths):
+            raise ValueError(f"{chunks.name} has {sum(chunks.lengths)} rows, {name} has {values.shape[0]}.")
+        values = values.rechunk({0: chunks.lengths})
+    own = chunks_of(values, name)
+    if len(own.blocks) != len(chunks.blocks):
+        raise ValueError(
+            f"{chunks.name} has {len(chunks.blocks)} chunks and {name} has {len(own.blocks)}, of lengths that are not "
+            "known; repartition them alike."
+        )
+    return own
+
+
+def note_inputs(estimator, X, width, reset):
+    """Check, or set, `n_features_in_` and `feature_names_in_` by a collection's columns."""
+    rows = X._meta if hasattr(X, "columns") else np.empty((0, width))
+    validate_data(estimator, rows, reset=reset, skip_check_array=True)
+
+
+def over_rows(chunks, twin):
+    """The callable that `gamma_by_scale` takes, over chunks that the estimator `twin` checks."""
+    return lambda function, *arguments: compute(chunks.each(_on_rows, twin, function, *arguments))
+
+
+def _on_rows(X, twin, function, *arguments):
+    X = canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1]))
+    return function(X, *arguments)
+
+
+def array_of(blocks, lengths, tail, meta):
+    """Dask array of delayed blocks one below the other, each of shape ``(n_rows, *tail)``."""
+    lengths = [np.nan] * len(blocks) if lengths is None else lengths
+    parts = [da.from_delayed(block, (length, *tail), meta=meta) for block, length in zip(blocks, lengths, strict=True)]
+    return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def on_worker(estimator, kind):
+    """The estimator of this class, for rows in memory, with the same attributes and one thread; sent out once."""
+    twin = kind.__new__(kind)
+    vars(twin).update(vars(estimator), n_jobs=1)
+    return shared(twin)
+
+
+def shared(value):
+    """A value that many tasks take, sent out once."""
+    return delayed(value, traverse=False)
+
+
+@contextmanager
+def _in_words():
+    """Dask's options, and its errors about a lost client in words."""
+    try:
+        with dask.config.set(_OPTIONS):
+            yield
+    except _LOST as error:
+        raise RuntimeError(_GONE.format("X")) from error
+
+
+def compute(values):
+    """What a list of delayed values comes to."""
+    with _in_words():
+        return list(dask.compute(*values))
+
+
+def persist(values):
+    """The delayed values, computed and kept where they are; those that a worker takes with it are made again."""
+    with _in_words():
+        return list(dask.persist(*values))
+
+
+def reduce_in_tree(values, combine):
+    """Combine delayed values in a tree whose shape depends on their number alone.
+
+    `combine` takes a list of some, or of one, and makes something new of them.
+    """
+    call = delayed(combine)
+    while True:
+        values = [call(values[i : i + _FAN]) for i in range(0, len(values), _FAN)]
+        if len(values) == 1:
+            return compute(values)[0]
+
+
+def add(parts):
+    """Sum of lists of arrays, place by place."""
+    sums = []
+    for own in zip(*parts, strict=True):
+        total = own[0].copy(order="K")
+        for other in own[1:]:
+            total += other
+        sums.append(total)
+    return sums

@@ -1,0 +1,249 @@
+"""Random binning features of the rows of a Dask collection."""
+
+from dataclasses import replace
+
+import numpy as np
+from dask.sizeof import sizeof
+from scipy import sparse
+from sklearn import get_config
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._bin_matrix import BinMatrix
+from binfeat._bins import Bins, codes_among, count_bins, unite_bins
+from binfeat._engine.columns import recode
+from binfeat._validation import check_categorical
+from binfeat.binning import RandomBinning as InMemory
+from binfeat.distributed._chunks import (
+    Chunks,
+    array_of,
+    chunks_of,
+    compute,
+    is_chunked,
+    note_inputs,
+    on_worker,
+    over_rows,
+    persist,
+    reduce_in_tree,
+)
+
+# Dask places and moves tasks by these; the default says a few bytes for both.
+sizeof.register(BinMatrix, lambda Z: Z.nbytes)
+sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
+
+
+class BinBlocks:
+    """Random binning features of many rows as codes, a `BinMatrix` for each chunk of rows.
+
+    `RandomBinning` makes it with ``output="codes"``, and by `encode`; the ridge machines of `binfeat.distributed` take
+    it. Each block stays where it is computed.
+
+    Parameters
+    ----------
+    blocks : list of Delayed
+        Each comes to a BinMatrix of the same columns.
+    lengths : tuple of int, or None
+        Rows of each, where they are known.
+    n_columns : int
+    dtype : numpy.dtype
+
+    Attributes
+    ----------
+    shape : tuple of (int or nan, int)
+    dtype : numpy.dtype
+        Of the entries.
+    """
+
+    def __init__(self, blocks, lengths, n_columns, dtype):
+        self._blocks, self._lengths = list(blocks), lengths
+        self.shape = (np.nan if lengths is None else sum(lengths), n_columns)
+        self.dtype = dtype
+
+    def to_delayed(self):
+        """The blocks, as a list of Dask's Delayed."""
+        return list(self._blocks)
+
+    def _as_chunks(self, name):
+        """The same as the estimators use it."""
+        return Chunks(self._blocks, self._lengths, self.shape[1], self.dtype, None, name)
+
+    def persist(self):
+        """Compute all blocks and keep them on the workers.
+
+        Returns
+        -------
+        Z : BinBlocks
+        """
+        return BinBlocks(persist(self._blocks), self._lengths, self.shape[1], self.dtype)
+
+    def compute(self):
+        """All rows in one `BinMatrix` in this process.
+
+        Returns
+        -------
+        Z : BinMatrix of shape (n_rows, n_columns)
+        """
+        blocks = compute(self._blocks)
+        codes = np.concatenate([block.codes for block in blocks], axis=1)
+        return BinMatrix._trusted(codes, blocks[0].offsets, self.dtype, None)
+
+    def tocsr(self):
+        """The same as a Dask array of CSR chunks.
+
+        Returns
+        -------
+        Z : dask.array.Array of shape (n_rows, n_columns)
+        """
+        container = sparse.csr_array if get_config()["sparse_interface"] == "sparray" else sparse.csr_matrix
+        blocks = self._as_chunks("Z").each(BinMatrix.tocsr)
+        return array_of(blocks, self._lengths, self.shape[1:], container((0, 0), dtype=self.dtype))
+
+
+class RandomBinning(InMemory):
+    """`binfeat.RandomBinning` for the rows of a Dask array or dataframe.
+
+    Parameters, attributes and the map are those of `binfeat.RandomBinning`: for the same rows, grids, bins and the
+    order of columns are exactly the same, whatever the chunks. A fitted map takes Dask collections and rows in memory
+    alike. On Dask collections `transform` gives a Dask array of CSR chunks, or `BinBlocks` with ``output="codes"``.
+
+    Notes
+    -----
+    Each chunk's bins are found and counted where the chunk is, with one thread a task, and united in a tree: in all
+    16 bytes go up for each bin of each chunk, and once down again for each worker. ``gamma="scale"`` looks at the rows
+    three more times; hashed columns (``n_features=int``) need no pass at all. `fit_transform` hashes each row once and
+    leaves the codes on the workers, 2 or 4 bytes for each row and grid, with the recipe by which Dask makes them again
+    if a worker is lost.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from binfeat.distributed import RandomBinning
+    >>> X = da.random.default_rng(0).normal(size=(1000, 2), chunks=(300, 2))
+    >>> Z = RandomBinning(n_grids=50, output="codes", random_state=0).fit_transform(X)
+    >>> Z.shape[0], len(Z.to_delayed())
+    (1000, 4)
+    """
+
+    def fit(self, X, y=None):
+        """Draw the grids and find the occupied bins.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RandomBinning
+        """
+        if not is_chunked(X):
+            return super().fit(X)
+        chunks = self._begin_chunks(X)
+        if not self._hashed:
+            self._unite(chunks.each(_count, on_worker(self, InMemory)))
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit and transform the same rows, which are hashed once; their codes stay on the workers.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        Z : Dask array of CSR chunks or BinBlocks, or as in `binfeat.RandomBinning`, of shape (n_rows, n_columns)
+        """
+        if not is_chunked(X):
+            return super().fit_transform(X)
+        chunks = self._begin_chunks(X)
+        if self._hashed:
+            return self._as_output(self.encode(X).persist())
+        numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), kind=None)
+        self._unite(numbered.each(_bins_of))
+        blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
+        return self._as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist())
+
+    def partial_fit(self, X, y=None):
+        """As `binfeat.RandomBinning.partial_fit`, for rows in memory only.
+
+        Raises
+        ------
+        TypeError
+            If X is a Dask collection, all of which `fit` takes at once.
+        """
+        if is_chunked(X):
+            raise TypeError("partial_fit takes rows in memory; give all of a Dask collection to fit.")
+        return super().partial_fit(X)
+
+    def encode(self, X):
+        """The features of X in compact form.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        Z : BinBlocks, to be computed, or BinMatrix of shape (n_rows, n_columns)
+        """
+        if not is_chunked(X):
+            return super().encode(X)
+        check_is_fitted(self)
+        chunks = chunks_of(X, "X")
+        note_inputs(self, X, chunks.width, reset=False)
+        blocks = chunks.each(_encode, on_worker(self, InMemory), chunks.dtype)
+        return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
+
+    def _begin_chunks(self, X):
+        """Check parameters, draw the grids, and give the chunks of X."""
+        self._check_parameters()
+        chunks = chunks_of(X, "X")
+        note_inputs(self, X, chunks.width, reset=True)
+        self._categorical = check_categorical(self.categorical_features, self)
+        self._draw(over_rows(chunks, on_worker(self, InMemory)))
+        return chunks
+
+    def _unite(self, counted):
+        """Set the bins by those of the chunks."""
+        united = reduce_in_tree(counted, unite_bins)
+        n_rows = united.counts[: united.starts[1]].sum()
+        if n_rows == 0:
+            raise ValueError("X has no rows in any chunk; at least one is needed.")
+        self._set_bins(united, n_rows)
+
+
+def _count(X, twin):
+    """The bins of a chunk."""
+    if not X.shape[0]:
+        return Bins.none(len(twin._grids))
+    return count_bins(twin._grids, twin._check(X), Bins.none(len(twin._grids)), n_jobs=1)
+
+
+def _number(X, twin):
+    """The bins of a chunk, and the number of each row's among them."""
+    codes = np.empty((len(twin._grids), X.shape[0]), np.uint32)
+    if not X.shape[0]:
+        return Bins.none(len(codes)), codes
+    return count_bins(twin._grids, twin._check(X), Bins.none(len(codes)), codes, n_jobs=1), codes
+
+
+def _bins_of(numbered):
+    return numbered[0]
+
+
+def _renumber(numbered, twin, dtype):
+    """The features of a chunk whose bins are numbered."""
+    bins, codes = numbered
+    known = Bins(twin._bin_keys, twin.bin_counts_, twin.bin_offsets_)
+    out = np.empty(codes.shape, twin._code_dtype)
+    recode(codes, codes_among(bins, known), bins.starts, out, n_jobs=1)
+    return BinMatrix._trusted(out, twin.bin_offsets_, dtype, 1)
+
+
+def _encode(X, twin, dtype):
+    """The features of a chunk."""
+    codes = twin.encode(X).codes if X.shape[0] else np.empty((len(twin._grids), 0), twin._code_dtype)
+    return BinMatrix._trusted(codes, twin.bin_offsets_, dtype, 1)

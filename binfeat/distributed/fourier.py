@@ -1,0 +1,71 @@
+"""Random Fourier features of the rows of a Dask collection."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat.distributed._chunks import array_of, chunks_of, is_chunked, note_inputs, on_worker, over_rows
+from binfeat.fourier import RandomFourier as InMemory
+
+
+class RandomFourier(InMemory):
+    """`binfeat.RandomFourier` for the rows of a Dask array or dataframe.
+
+    Parameters, attributes and the map are those of `binfeat.RandomFourier`. A fitted map takes Dask collections and
+    rows in memory alike. `fit` looks at the rows for ``gamma="scale"`` only, three times.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from binfeat.distributed import RandomFourier
+    >>> X = da.random.default_rng(0).normal(size=(1000, 2), chunks=(300, 2))
+    >>> RandomFourier(n_components=100, random_state=0).fit_transform(X).chunks
+    ((300, 300, 300, 100), (100,))
+    """
+
+    def fit(self, X, y=None):
+        """Draw the frequencies.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or as in `binfeat.RandomFourier`, of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RandomFourier
+        """
+        if not is_chunked(X):
+            return super().fit(X)
+        self._check_parameters()
+        chunks = chunks_of(X, "X")
+        note_inputs(self, X, chunks.width, reset=True)
+        self._draw(chunks.dtype, over_rows(chunks, on_worker(self, InMemory)))
+        return self
+
+    def transform(self, X):
+        """Map rows to their features.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, or as in `binfeat.RandomFourier`, of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        Z : Dask array, to be computed, or ndarray of shape (n_rows, n_components)
+        """
+        if not is_chunked(X):
+            return super().transform(X)
+        check_is_fitted(self)
+        chunks = chunks_of(X, "X")
+        note_inputs(self, X, chunks.width, reset=False)
+        meta = np.empty((0, 0), chunks.dtype)
+        blocks = chunks.each(_features, on_worker(self, InMemory), meta.dtype)
+        return array_of(blocks, chunks.lengths, (self._n_features_out,), meta)
+
+
+def _features(X, twin, dtype):
+    """The features of a chunk."""
+    if not X.shape[0]:
+        return np.empty((0, twin._n_features_out), dtype)
+    return twin.transform(X).astype(dtype, copy=False)

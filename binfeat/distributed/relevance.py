@@ -1,0 +1,90 @@
+"""Widths learned on a sample of the rows of a Dask collection."""
+
+import numpy as np
+from scipy import sparse
+
+from binfeat import relevance
+from binfeat._validation import check_integer, check_share, seed_of
+from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked
+
+
+def learn_gamma(X, y, *, sample_weight=None, max_rows=40_000, validation_fraction=0.2, random_state=None, **options):
+    """`binfeat.learn_gamma` on a random sample of the rows of a Dask array or dataframe.
+
+    The sample depends on the seed and the number of rows alone, not on the chunks. It is fetched, and learned from in
+    this process; if it is all rows, the answer is that of `binfeat.learn_gamma`.
+
+    Parameters
+    ----------
+    X : Dask array or dataframe, or as in `binfeat.learn_gamma`, of shape (n_rows, n_inputs)
+    y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
+    sample_weight : Dask array or series, array-like, or float, of shape (n_rows,), default=None
+    max_rows : int, default=40_000
+        Rows of the sample that is trained on; those held out come on top.
+    validation_fraction : float, default=0.2
+        Share of the sample that is held out.
+    random_state : int, RandomState instance or None, default=None
+    **options
+        Others of `binfeat.learn_gamma`.
+
+    Returns
+    -------
+    learned : LearnedGamma
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from binfeat.distributed import learn_gamma
+    >>> X = da.random.default_rng(0).normal(size=(1000, 3), chunks=(300, 3))
+    >>> int(learn_gamma(X, da.sin(2 * X[:, 1]), random_state=0).relevances.argmax())
+    1
+    """
+    seed = seed_of(random_state)
+    if is_chunked(X):
+        share = check_share(validation_fraction, "validation_fraction")
+        most = int(np.ceil(check_integer(max_rows, "max_rows", 1) / (1 - share)))
+        X, y, sample_weight = _sample(X, y, sample_weight, most, seed)
+    return relevance.learn_gamma(
+        X,
+        y,
+        sample_weight=sample_weight,
+        max_rows=max_rows,
+        validation_fraction=validation_fraction,
+        random_state=seed,
+        **options,
+    )
+
+
+def _sample(X, y, sample_weight, most, seed):
+    """At most so many rows, in order, with their targets and weights."""
+    chunks = chunks_of(X, "X")
+    lengths = compute(chunks.each(_length)) if chunks.lengths is None else chunks.lengths
+    n_rows, ends = sum(lengths), np.cumsum(lengths)
+    rows = np.sort(np.random.default_rng(seed).choice(n_rows, min(n_rows, most), replace=False))
+    parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    own = [part - (end - length) for part, end, length in zip(parts, ends, lengths, strict=True)], lengths
+
+    def taken(values, name):
+        if np.ndim(values) == 0 and not is_chunked(values):
+            return values
+        return _joined(compute(beside(chunks, values, name).each(_take, own=own)))
+
+    return _joined(compute(chunks.each(_take, own=own))), taken(y, "y"), taken(sample_weight, "sample_weight")
+
+
+def _length(chunk):
+    return chunk.shape[0]
+
+
+def _take(chunk, rows, length):
+    if chunk.shape[0] != length:
+        raise ValueError(f"it must have {length} rows, as many as that of X; got {chunk.shape[0]}.")
+    return chunk.iloc[rows] if hasattr(chunk, "iloc") else chunk[rows]
+
+
+def _joined(parts):
+    if hasattr(parts[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

@@ -1,0 +1,419 @@
+"""The same answers on Dask as in memory: any chunks, dataframes, processes, a worker that is killed."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+
+import binfeat
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+dask_distributed = pytest.importorskip("distributed")
+dask_bag = pytest.importorskip("dask.bag")
+
+from dask import delayed  # noqa: E402
+
+import binfeat.distributed as remote  # noqa: E402
+from binfeat.distributed._system import System  # noqa: E402
+
+N = 1200
+CHUNKS = [(N,), (500, 0, 699, 1), (97,) * 12 + (36,), (0, 0, 400, 800)]
+NAMES = ["a", "b", "c"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3)).round(1)
+    X[::50, 1] = np.nan
+    return X, np.sin(2 * X[:, 0]) + X[:, 2] + 0.1 * rng.normal(size=N), rng.uniform(size=N)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with dask_distributed.LocalCluster(**options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with dask_distributed.Client(cluster) as client:
+        yield client
+
+
+def binnings(**options):
+    options = {"gamma": 0.5, "n_grids": 15, "output": "codes", "random_state": 0, **options}
+    return binfeat.RandomBinning(**options), remote.RandomBinning(**options)
+
+
+def chunked(values, chunks):
+    return da.from_array(values, chunks=(chunks, *values.shape[1:]))
+
+
+def frame(X, npartitions=3):
+    return dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=npartitions)
+
+
+def assert_same_map(got, expected):
+    for name, value in vars(expected).items():
+        if isinstance(value, np.ndarray | float | int):
+            np.testing.assert_array_equal(getattr(got, name), value, err_msg=name)
+
+
+def assert_same_machine(got, expected, rtol=1e-4):
+    np.testing.assert_allclose(got.coef_, expected.coef_, rtol=0, atol=rtol * np.abs(expected.coef_).max())
+    np.testing.assert_allclose(got.intercept_, expected.intercept_, rtol=rtol, atol=rtol)
+    for name in ("coef_", "intercept_"):
+        assert type(getattr(got, name)) is type(getattr(expected, name))
+        assert getattr(got, name).dtype == getattr(expected, name).dtype
+    assert got.n_features_in_ == expected.n_features_in_
+    assert got.solver_ == expected.solver_
+    assert got.alpha_ == expected.alpha_
+    assert got.status_ == expected.status_
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=len)
+@pytest.mark.parametrize("options", [{"gamma": "scale"}, {"min_count": 3}, {"n_features": 1000}], ids=str)
+def test_same_bins_in_the_same_columns(rows, chunks, options):
+    X = rows[0]
+    here, there = binnings(**options)
+    Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X, chunks))
+    assert_same_map(there, here)
+    assert_same_map(clone(there).fit(chunked(X, chunks)), here)
+    assert blocks.shape == Z.shape
+    assert blocks.dtype == Z.dtype
+    for made in (blocks.compute(), there.encode(chunked(X, chunks)).compute(), there.transform(X)):
+        np.testing.assert_array_equal(made.codes, Z.codes)
+        assert made.codes.dtype == Z.codes.dtype
+
+
+def test_csr_chunks(rows):
+    X = rows[0].astype(np.float32)
+    here, there = binnings(output="csr")
+    Z = there.fit_transform(chunked(X, CHUNKS[1]))
+    expected = here.fit_transform(X)
+    for made in (Z, there.transform(chunked(X, CHUNKS[2]))):
+        assert type(made._meta) is type(expected)
+        assert made.dtype == np.float32
+        assert (made.compute() != expected).nnz == 0
+        assert made.compute().dtype == np.float32
+
+
+def test_columns_in_chunks(rows):
+    X = rows[0]
+    here, there = binnings()
+    there.fit(da.from_array(X, chunks=(500, 2)))
+    assert_same_map(there, here.fit(X))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dataframes(rows, dtype):
+    X, y, weights = rows
+    X = X.astype(dtype)
+    here, there = binnings(categorical_features=["c"], gamma="scale")
+    X[:, 2] = np.rint(X[:, 2])
+    table = frame(X)
+    Z = here.fit_transform(pd.DataFrame(X, columns=NAMES))
+    blocks = there.fit_transform(table)
+    assert_same_map(there, here)
+    np.testing.assert_array_equal(there.feature_names_in_, NAMES)
+    np.testing.assert_array_equal(blocks.compute().codes, Z.codes)
+    assert blocks.dtype == Z.dtype
+    assert np.isnan(blocks.shape[0])
+    series = dd.from_pandas(pd.DataFrame({"y": y, "w": weights}), npartitions=3)
+    machine = remote.CGRidge(tol=1e-5).fit(blocks, series["y"], series["w"])
+    expected = binfeat.CGRidge(tol=1e-5).fit(Z, y, weights)
+    assert_same_machine(machine, expected, rtol=1e-3)
+    np.testing.assert_allclose(machine.predict(there.transform(table)).compute(), expected.predict(Z), atol=1e-3)
+    assert machine.score(blocks, series["y"]) == pytest.approx(expected.score(Z, y), abs=1e-4)
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=len)
+@pytest.mark.parametrize("gamma", ["scale", 0.3])
+def test_fourier_features_and_gram(rows, chunks, gamma):
+    X, y, weights = rows
+    X = np.nan_to_num(X)
+    options = {"gamma": gamma, "n_components": 40, "random_state": 0}
+    here, there = binfeat.RandomFourier(**options), remote.RandomFourier(**options)
+    Z, features = here.fit_transform(X), there.fit_transform(chunked(X, chunks))
+    assert_same_map(there, here)
+    assert features.chunks == (tuple(n for n in chunks if n), (40,))
+    np.testing.assert_allclose(features.compute(), Z, atol=1e-14)  # BLAS rounds the product of a single row its own way
+    np.testing.assert_array_equal(there.transform(X), Z)
+    weights = np.where(np.arange(N) < 400, 0, weights)  # the first chunk of one of the cases has none
+    for intercept in (True, False):
+        machine = remote.CGRidge(fit_intercept=intercept).fit(features, y, weights)
+        expected = binfeat.CGRidge(fit_intercept=intercept).fit(Z, y, weights)
+        assert machine.solver_ == "gram"
+        assert_same_machine(machine, expected, rtol=1e-9)
+    assert machine.traffic_.tolist() == [[0, 8 * 40 * 41]]
+
+
+@pytest.mark.parametrize("chunks", CHUNKS, ids=len)
+@pytest.mark.parametrize("container", ["codes", "csr"])
+def test_ridge(rows, chunks, container):
+    X, y, weights = rows
+    here, there = binnings(output=container)
+    Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X, chunks))
+    Y = np.column_stack([y, y**2])
+    for options, target, own in [
+        ({}, y, None),
+        ({"fit_intercept": False}, y, weights),
+        ({"alpha": np.array([1.0, 3.0])}, Y, weights),
+    ]:
+        expected = binfeat.CGRidge(tol=1e-6, **options).fit(Z, target, own)
+        machine = remote.CGRidge(tol=1e-6, **options)
+        assert machine.fit(blocks, chunked(target, (700, 500)), own) is machine
+        if np.ndim(machine.alpha_):
+            machine.alpha_ = expected.alpha_ = 0.0
+        assert_same_machine(machine, expected)
+        lazy = machine.predict(blocks)
+        assert lazy.shape == target.shape
+        np.testing.assert_allclose(lazy.compute(), expected.predict(Z), atol=1e-4)
+        np.testing.assert_array_equal(machine.predict(Z).shape, target.shape)
+
+
+@pytest.mark.parametrize("choice", [{"alphas": [1.0, 0.1]}, {"early_stopping": True}, {"alphas": [1.0, 0.1], "cv": 3}])
+def test_rows_held_out_are_those_of_memory(rows, choice):
+    X, y, _ = rows
+    here, there = binnings()
+    Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X, CHUNKS[1]))
+    expected = binfeat.CGRidge(random_state=0, **choice).fit(Z, y)
+    machine = remote.CGRidge(random_state=0, **choice).fit(blocks, y)
+    assert_same_machine(machine, expected, rtol=1e-9)
+    if "alphas" in choice:
+        np.testing.assert_allclose(machine.path_scores_, expected.path_scores_, atol=1e-9)
+    labels = np.where(y > 0, "yes", "no")
+    expected = binfeat.CGRidgeClassifier(random_state=0, **choice).fit(Z, labels)
+    assert_same_machine(remote.CGRidgeClassifier(random_state=0, **choice).fit(blocks, labels), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"a": 2.0}])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes(rows, class_weight, n_classes):
+    X, y, weights = rows
+    here, there = binnings()
+    Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X, CHUNKS[1]))
+    labels = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 0.5][: n_classes - 1])]
+    options = {"tol": 1e-6, "class_weight": class_weight}
+    expected = binfeat.CGRidgeClassifier(**options).fit(Z, labels, weights)
+    machine = remote.CGRidgeClassifier(**options).fit(blocks, chunked(labels, (N,)), chunked(weights, (N,)))
+    assert_same_machine(machine, expected)
+    np.testing.assert_array_equal(machine.classes_, expected.classes_)
+    scores, predicted = machine.decision_function(blocks), machine.predict(blocks)
+    np.testing.assert_allclose(scores.compute(), expected.decision_function(Z), atol=1e-4)
+    np.testing.assert_array_equal(predicted.compute(), expected.predict(Z))
+    assert machine.score(blocks, labels, weights) == pytest.approx(expected.score(Z, labels, weights), abs=1e-12)
+    assert scores.shape == expected.decision_function(Z).shape
+    assert predicted.dtype == labels.dtype
+
+
+def test_pipeline_and_warm_start(rows):
+    X, y, _ = rows
+    machine = make_pipeline(binnings()[1], remote.CGRidge(tol=1e-3, warm_start=True))
+    expected = make_pipeline(binnings()[0], binfeat.CGRidge(tol=1e-3)).fit(X, y)
+    machine.fit(chunked(X, CHUNKS[1]), y)
+    assert_same_machine(machine[-1], expected[-1], rtol=1e-9)
+    np.testing.assert_allclose(machine.predict(X), expected.predict(X), atol=1e-9)
+    assert machine.fit(chunked(X, CHUNKS[1]), y)[-1].n_iter_ == 1
+
+
+def test_rows_in_memory_are_taken_too(rows):
+    X, y, _ = rows
+    here, there = binnings()
+    assert_same_map(there.fit(X), here.fit(X))
+    assert_same_map(there.partial_fit(X[:10] + 9), here.partial_fit(X[:10] + 9))
+    Z = here.fit_transform(X)
+    assert_same_machine(remote.CGRidge().fit(there.fit_transform(X), y), binfeat.CGRidge().fit(Z, y), rtol=1e-12)
+    expected = binfeat.CGRidgeClassifier().fit(Z, y > 0)
+    machine = remote.CGRidgeClassifier().fit(Z, y > 0)
+    assert_same_machine(machine, expected, rtol=1e-12)
+    np.testing.assert_array_equal(machine.predict(Z), expected.predict(Z))
+    X = np.nan_to_num(X)
+    assert_same_map(remote.RandomFourier(random_state=0).fit(X), binfeat.RandomFourier(random_state=0).fit(X))
+    learned = remote.learn_gamma(X, y, max_rounds=1, random_state=0)
+    np.testing.assert_array_equal(learned.gamma, binfeat.learn_gamma(X, y, max_rounds=1, random_state=0).gamma)
+
+
+def test_widths_from_a_sample_that_does_not_depend_on_chunks(rows):
+    X, y, weights = rows
+    options = {"max_rounds": 1, "random_state": 0}
+    expected = binfeat.learn_gamma(X, y, sample_weight=weights, **options)
+    table = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(y=y, w=weights), npartitions=3)
+    learned = remote.learn_gamma(table[NAMES], table["y"], sample_weight=table["w"], **options)
+    np.testing.assert_array_equal(learned.gamma, expected.gamma)
+    small = [
+        remote.learn_gamma(chunked(X, chunks), y, sample_weight=2.0, max_rows=200, **options).gamma for chunks in CHUNKS
+    ]
+    for other in small[1:]:
+        np.testing.assert_array_equal(other, small[0])
+    assert (small[0] != expected.gamma).any()
+
+
+def test_traffic_is_one_block_out_and_one_sum_back(rows):
+    X, y, _ = rows
+    blocks = binnings()[1].fit_transform(chunked(X, CHUNKS[2]))
+    with pytest.warns(ConvergenceWarning, match="after 55 iterations"):
+        machine = remote.CGRidge(tol=0, max_iter=55).fit(blocks, np.column_stack([y, y**2]))
+    assert machine.traffic_.shape == (56, 2)  # one product recomputes the residual after 50 iterations
+    assert (machine.traffic_ == 2 * 8 * blocks.shape[1]).all()
+
+
+def lying(parts, meta):
+    """An array or a frame of these chunks, which says that they are like `meta`."""
+    if isinstance(meta, pd.DataFrame):
+        return dd.from_delayed([delayed(part) for part in parts], meta=meta, verify_meta=False)
+    return da.concatenate([da.from_delayed(delayed(part), (len(part), 3), meta=meta) for part in parts])
+
+
+def bad_chunks():
+    good = np.ones((5, 3))
+    table = pd.DataFrame(good, columns=NAMES)
+    kinds = table.assign(c=pd.Categorical([1, 2, 1, 2, 1]))
+    others = table.assign(c=pd.Categorical([1, 3, 1, 3, 1]))
+    return [
+        ([good, good[:, :2]], good[:0], ValueError, r"it must have the shape \(n_rows, 3\), got \(5, 2\)"),
+        ([good, good.astype(np.float32)], good[:0], TypeError, "it must be of type float64, .* got float32"),
+        ([good, good * np.inf], good[:0], ValueError, "Input X contains infinity"),
+        ([good, good / 2], good[:0], ValueError, "categorical_features names input 0"),
+        (
+            [table, table[["a", "c", "b"]]],
+            table[:0],
+            ValueError,
+            r"its columns must be \['a', 'b', 'c'\], got \['a', 'c'",
+        ),
+        ([table, table.astype({"b": int})], table[:0], TypeError, "column 'b' must be of type .*float64.* got .*int64"),
+        ([kinds, others], kinds[:0], TypeError, "column 'c' must be of type CategoricalDtype"),
+    ]
+
+
+@pytest.mark.parametrize(("parts", "meta", "kind", "message"), bad_chunks())
+def test_errors_name_the_chunk(parts, meta, kind, message):
+    with pytest.raises(kind, match=f"Chunk 1 of X: {message}"):
+        binnings(categorical_features=[0])[1].fit(lying(parts, meta))
+
+
+def test_errors_of_features_and_targets_name_the_chunk(rows):
+    X, y, weights = rows
+    Z, y = frame(X[:, ::2][:, [0, 1, 1]], 2), y.copy()
+    short = dd.from_delayed([delayed(pd.Series(y[:600])), delayed(pd.Series(y[600:-1]))], meta=pd.Series(y[:0]))
+    with pytest.raises(ValueError, match="Chunk 1 of X: it has 600 rows, and the chunk of y beside it 599"):
+        remote.CGRidge().fit(Z, short)
+    with pytest.raises(ValueError, match="X has 2 chunks and y has 3, of lengths that are not known"):
+        remote.CGRidge().fit(Z, frame(X, 3)["a"])
+    with pytest.raises(ValueError, match="y is in memory, and how many rows the chunks of X have is not known"):
+        remote.CGRidge().fit(Z, y)
+    Z = chunked(np.nan_to_num(X), (700, 500))
+    with pytest.raises(ValueError, match="X has 1200 rows, y has 1199"):
+        remote.CGRidge().fit(Z, y[1:])
+    y[-1] = np.nan
+    with pytest.raises(ValueError, match="Chunk 1 of X: Input y contains NaN"):
+        remote.CGRidge().fit(Z, y)
+    weights = np.where(np.arange(N) < 700, 1.0, -1.0)
+    with pytest.raises(ValueError, match="Chunk 1 of X: sample_weight must be finite and non-negative"):
+        remote.CGRidge().fit(Z, np.ones(N), weights)
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        remote.CGRidge().fit(Z, np.ones(N), 0.0)
+    with pytest.raises(ValueError, match="Chunk 1 of y: it must have 600 rows, as many as that of X; got 599"):
+        remote.learn_gamma(frame(X, 2), short)
+
+
+def test_other_bad_input(rows):
+    X, y, _ = rows
+    dX = chunked(X, CHUNKS[1])
+    binning = binnings()[1]
+    with pytest.raises(TypeError, match="X must be a Dask array of one or two dimensions or a Dask dataframe, got Bag"):
+        binning.fit(dask_bag.from_sequence([1, 2]))
+    with pytest.raises(ValueError, match="X has no rows in any chunk"):
+        binning.fit(chunked(X[:0], (0,)))
+    with pytest.raises(TypeError, match="partial_fit takes rows in memory"):
+        binning.partial_fit(dX)
+    with pytest.raises(ValueError, match="n_grids must be at least 1"):
+        binnings(n_grids=0)[1].fit(dX)
+    blocks = binning.fit_transform(dX)
+    with pytest.raises(ValueError, match="X has 2 features, but RandomBinning is expecting 3"):
+        binning.transform(dX[:, :2])
+    with pytest.raises(ValueError, match="X has no rows in any chunk"):
+        remote.CGRidge().fit(blocks.tocsr()[:0], y[:0])
+    with pytest.raises(ValueError, match=r"y must have at least two classes, got one class: .*1"):
+        remote.CGRidgeClassifier().fit(blocks, np.ones(N, int))
+    with pytest.raises(ValueError, match="loss must be 'squared_error' for a Dask collection, got 'squared_hinge'"):
+        remote.CGRidgeClassifier(loss="squared_hinge").fit(blocks, y > 0)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        remote.CGRidge().fit(blocks, None)
+    machine = remote.CGRidge().fit(blocks, y)
+    with pytest.raises(ValueError, match="X has 3 features, but CGRidge is expecting"):
+        machine.predict(dX)
+
+
+def test_processes(rows, client):
+    X, y, weights = rows
+    here, there = binnings()
+    Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X, CHUNKS[1]))
+    assert_same_map(there, here)
+    dask_distributed.wait(blocks.to_delayed())
+    held = {key for keys in client.has_what().values() for key in keys}
+    assert {block.key for block in blocks.to_delayed()} <= held  # the codes are where they were made
+    np.testing.assert_array_equal(blocks.compute().codes, Z.codes)
+    machine = remote.CGRidge(tol=1e-6).fit(blocks, y, weights)
+    assert_same_machine(machine, binfeat.CGRidge(tol=1e-6).fit(Z, y, weights))
+    Z = np.nan_to_num(X)
+    options = {"n_components": 40, "random_state": 0}
+    features = remote.RandomFourier(**options).fit_transform(chunked(Z, CHUNKS[3]))
+    expected = binfeat.CGRidgeClassifier().fit(binfeat.RandomFourier(**options).fit_transform(Z), y > 0)
+    assert_same_machine(remote.CGRidgeClassifier().fit(features, y > 0), expected, rtol=1e-9)
+
+
+def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
+    X, y, _ = rows
+    here, there = binnings()
+    blocks = there.fit_transform(chunked(X, (300,) * 4))
+    dask_distributed.wait(blocks.to_delayed())
+    assert all(client.has_what().values())
+    expected = binfeat.CGRidge(tol=1e-6).fit(here.fit_transform(X), y)
+    workers = client.run(os.getpid)
+    apply, calls = System.apply, []
+
+    def kill_in_mid_fit(self, *arguments):
+        calls.append(None)
+        if len(calls) == 5:
+            threading.Timer(0.01, os.kill, (next(iter(workers.values())), signal.SIGKILL)).start()
+        apply(self, *arguments)
+
+    monkeypatch.setattr(System, "apply", kill_in_mid_fit)
+    machine = remote.CGRidge(tol=1e-6).fit(blocks, y)
+    client.wait_for_workers(2)
+    assert client.run(os.getpid).values() != workers.values()
+    assert len(calls) > 10
+    assert_same_machine(machine, expected)
+
+
+def test_closed_client(rows, cluster, monkeypatch):
+    X, y, _ = rows
+    message = "X lies on the workers of a distributed.Client that is closed"
+    with dask_distributed.Client(cluster):
+        dX = chunked(X, (600, 600)).persist()
+        blocks = binnings()[1].fit_transform(dX)
+    with pytest.raises(RuntimeError, match=message):
+        binnings()[1].fit(dX)
+    with pytest.raises(RuntimeError, match=message):
+        remote.CGRidge().fit(blocks, y)
+    apply = System.apply
+    with dask_distributed.Client(cluster) as client:
+        blocks = binnings()[1].fit_transform(chunked(X, (600, 600)))
+
+        def close_in_mid_fit(self, *arguments):
+            client.close()
+            apply(self, *arguments)
+
+        monkeypatch.setattr(System, "apply", close_in_mid_fit)
+        with pytest.raises(RuntimeError, match=message):
+            remote.CGRidge().fit(blocks, y)
