@@ -130,7 +130,7 @@ class CGRidge(_OnDask, ridge.CGRidge):
     Features, targets and weights stay on the workers. An iteration sends the search direction out, a number for each
     column and target, and a sum of the same size back: `traffic_` bytes leave and enter this process. Every worker
     takes the direction in once, and a sum of each chunk goes up a tree of which every task adds 8; sums of chunks of
-    one worker may stay there. One large chunk for each thread of a worker is best.
+    one worker may stay there. A few large chunks on each worker are best.
 
     A lost worker costs the computation again of what it held, not the fit, provided that the collection can be computed
     again from its source. `alphas` and `early_stopping` hold out the same rows as in memory; for that they fetch y to
