@@ -99,7 +99,7 @@ class _OnDask:
         """
         if not is_chunked(X):
             return super().score(X, y, sample_weight)
-        predicted, y, sample_weight = compute([self.predict(X), y, sample_weight])
+        predicted, y, sample_weight = (compute([each])[0] for each in (self.predict(X), y, sample_weight))
         metric = accuracy_score if is_classifier(self) else r2_score
         return float(metric(y, predicted, sample_weight=sample_weight))
 
@@ -128,22 +128,22 @@ class CGRidge(_OnDask, ridge.CGRidge):
     Notes
     -----
     Features, targets and weights stay on the workers. An iteration sends the search direction out, a number for each
-    column and target, and a sum of the same size back: `traffic_` bytes leave and enter this process. Every worker takes
-    the direction in once, and a sum of each chunk goes up a tree of which every task adds 8; sums of chunks of one
-    worker may stay there. One large chunk for each thread of a worker is best.
+    column and target, and a sum of the same size back: `traffic_` bytes leave and enter this process. Every worker
+    takes the direction in once, and a sum of each chunk goes up a tree of which every task adds 8; sums of chunks of
+    one worker may stay there. A few large chunks on each worker are best.
 
     A lost worker costs the computation again of what it held, not the fit, provided that the collection can be computed
     again from its source. `alphas` and `early_stopping` hold out the same rows as in memory; for that they fetch y to
     this process, and at each look predictions of the held-out rows.
 
     One billion rows on 100 workers, on paper, from what `python -m perf scale_dask` and its kin measured on a 2-core
-    x86-64 machine with two workers of one thread: an iteration takes 2.2 ns for each row and grid with 1,500 bins a grid
-    (below taken as 3, for 50,000), 0.04 s of Dask's own, and 2 ns for each byte that a worker takes in; binning takes
-    17 ns for each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in 11 s.
-    Coefficients are 3.2 million numbers of 8 bytes: an iteration sends 25.6 MB out of this process and takes 25.6 MB in,
-    `traffic_`, and moves 5.2 GB in all. It multiplies for 1.9 s with one thread a worker, 0.5 s with four chunks on
-    four; hands the coefficients on from worker to worker for 0.4 s (7 doublings), and adds up in a tree of 3 levels, 8
-    blocks at a time, for 1.1 s: 20 iterations take about a minute.
+    x86-64 machine with two workers of one thread: an iteration takes 2.2 ns for each row and grid with 1,500 bins a
+    grid (below taken as 3, for 50,000), 0.04 s of Dask's own, and 2 ns for each byte that a worker takes in; binning
+    takes 17 ns for each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in
+    11 s. Coefficients are 3.2 million numbers of 8 bytes: an iteration sends 25.6 MB out of this process and takes 25.6
+    MB in, `traffic_`, and moves 5.2 GB in all. It multiplies for 1.9 s with one thread a worker, 0.5 s with four chunks
+    on four; hands the coefficients on from worker to worker for 0.4 s (7 doublings), and adds up in a tree of 3 levels,
+    8 blocks at a time, for 1.1 s: 20 iterations take about a minute.
 
     Examples
     --------
@@ -153,8 +153,8 @@ class CGRidge(_OnDask, ridge.CGRidge):
     >>> X = da.random.default_rng(0).uniform(-3, 3, size=(2000, 1), chunks=(500, 1))
     >>> binning = RandomBinning(gamma=1.0, n_grids=200, output="codes", random_state=0)
     >>> machine = make_pipeline(binning, CGRidge(alpha=0.1)).fit(X, da.sin(X[:, 0]))
-    >>> machine.predict([[0.0], [1.5]]).round(1)
-    array([0., 1.])
+    >>> machine.predict([[-1.5], [1.5]]).round(1)
+    array([-1.,  1.])
     """
 
     _in_memory = ridge.CGRidge
