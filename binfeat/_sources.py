@@ -12,8 +12,8 @@ from binfeat._validation import check_integer
 
 __all__ = ["blocks"]
 
-_PASS_BYTES = 2**26  # of rows that estimators take at once
-_PASS_ROWS = 2**12, 2**18  # the fewest and the most of them
+_PASS_BYTES = 2**25  # of rows that estimators take at once
+_PASS_ROWS = 2**12, 2**17  # the fewest and the most of them
 
 
 def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_rows=2**17):
@@ -287,7 +287,7 @@ class Survey:
         check : callable, default=None
             From the X of a block to an array or CSR; None is the one of the survey.
         width : int, default=0
-            Numbers of 8 bytes that a row takes besides its inputs; rows come in equal blocks of about 64 MB.
+            Numbers of 8 bytes that a row takes besides its inputs; rows come in equal blocks of about 32 MB.
         """
         step = int(np.clip(_PASS_BYTES // (8 * max(self.n_inputs, width)), *_PASS_ROWS))
         return Rows(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)
