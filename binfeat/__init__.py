@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from binfeat import kernels as kernels
     from binfeat._bin_matrix import BinMatrix as BinMatrix
+    from binfeat._hashed_transform import transform as transform
     from binfeat._sources import blocks as blocks
     from binfeat.binning import RandomBinning as RandomBinning
-    from binfeat.binning import transform as transform
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
     from binfeat.display import RelevanceDisplay as RelevanceDisplay
@@ -38,7 +38,7 @@ _HOMES = {
     "blocks": "_sources",
     "kernels": "",
     "learn_gamma": "relevance",
-    "transform": "binning",
+    "transform": "_hashed_transform",
 }
 
 __all__ = ["__version__", *_HOMES]
