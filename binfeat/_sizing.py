@@ -11,6 +11,7 @@ _LEAST_STEP = 1.25  # times the grids so far; less is not worth another solve
 _FEW_ROWS = 40_000  # up to which a more precise solution is tried: of more rows it takes longer than it is worth
 _TOL, _FINE_TOL, _MAX_ITER = 1e-2, 1e-3, 200
 _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
+_FINE_GAIN = 0.03  # of the error, for which finer solutions are worth their time
 _DECADES = 10.0 ** np.arange(5)
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
@@ -117,19 +118,20 @@ class Sizing:
         if self.growth.n_rows > _FEW_ROWS:
             return
         for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):
-            if not self._can_try() or (not self._gains_by(alpha, _FINE_TOL) and self._tol == _FINE_TOL):
+            least = _FINE_GAIN if self._tol == _TOL else 0.0
+            if not self._can_try() or (not self._gains_by(alpha, _FINE_TOL, least) and self._tol == _FINE_TOL):
                 break
         if self._tol == _FINE_TOL:
             self._tune((_UP, _DOWN))
 
-    def _gains_by(self, alpha, tol):
-        """Whether another penalty or tolerance lowers the held-out error; the solution stays only if it does."""
+    def _gains_by(self, alpha, tol, least=0.0):
+        """Whether another penalty or tolerance lowers the held-out error, by what share at least; else it is undone."""
         kept, gains = (self.growth.coefficients, self.alpha, self._tol), False
         n_grids, before = self.curve[-1]
         try:
             self._tol = tol
             error = self.solve(alpha)
-            gains = error < before
+            gains = error < before - least * abs(before)
         finally:
             if not gains:
                 self.growth.coefficients, self.alpha, self._tol = kept

@@ -12,7 +12,7 @@ from binfeat._sizing import Sizing
 from binfeat._solver.gram import gram_system
 from binfeat._validation import check_gamma
 from binfeat.fourier import RandomFourier
-from binfeat.kernels import GammaPitch, Skip, binning_kernel
+from binfeat.kernels import GammaPitch, Laplacian, Skip, binning_kernel
 from binfeat.relevance import ALPHAS, NEAR, Sample, WidthSearch, exponent_shares, mean_distances, surely_less
 
 _SAMPLE_ROWS = 40_000  # rows that widths are learned from
@@ -21,8 +21,8 @@ _SAMPLE_OUT = 10_000
 _ROW_GRIDS = 2_000_000  # of a sample: few rows need many grids to tell two widths apart
 _SAMPLE_GRIDS = (50, 400)
 _ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
-_KERNEL = Skip(GammaPitch(8.0), 0.2)  # of the search
-_OTHER_KERNELS = (Skip(GammaPitch(2.0), 0.2), GammaPitch(8.0))  # tried after it
+_WHOLE = GammaPitch(8.0), Laplacian()  # the first for the search, the rest tried after it
+_SKIPPING = tuple(Skip(kernel, 0.2) for kernel in _WHOLE)  # does better on fewer rows, which tell less of interactions
 _FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
 _FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
 _MOST_ENTRIES = 160_000_000  # rows times grids: half a minute on two cores
@@ -119,15 +119,15 @@ class Training:
 
     def _choose_widths(self):
         machine = self._machine
-        kernel = _KERNEL if machine.kernel == "auto" else binning_kernel(machine.kernel)
+        kernel = self._kernels()[0] if machine.kernel == "auto" else binning_kernel(machine.kernel)
         first, *others = self._scalings()
         self._take(first, *self._scaled_by(first))
         if isinstance(machine.gamma, str) and machine.gamma == "learn":
-            search, kernel = self._learn_widths(kernel, others)
+            search = self._learn_widths(kernel, others)
         else:
             search = WidthSearch(self._sample(self._X, kernel, _SAMPLE_ROWS), self._seed)
             search.fits = [search.sample.fit(self._given_widths(), self._penalties(ALPHAS))]
-        self.gamma, self.kernel, self.alpha = search.best.gamma, kernel, search.best.alpha
+        self.gamma, self.kernel, self.alpha = search.best.gamma, search.sample.kernel, search.best.alpha
         self._choose_features(search)
 
     def _learn_widths(self, kernel, scalings):
@@ -135,14 +135,13 @@ class Training:
         if scalings:
             self.decisions.note("scaling", self.scaling, search.best.error)
         search = self._late_rounds(search, kernel)
-        error = search.best.error
         if self._machine.kernel == "auto":
-            kernel, error = self._try_kernels(search, kernel)
+            search = self._try_kernels(search)
+            self.decisions.note("kernel", search.sample.kernel, search.best.error)
         learned = search.learned()
         self.width_errors, self.width_gammas = learned.errors, learned.gammas
         self.decisions.note("widths", f"{len(search.fits) - 1} rounds", search.best.error)
-        self.decisions.note("kernel", kernel, error)
-        return search, kernel
+        return search
 
     def _search_scaled(self, kernel, others):
         """Rounds under the scaling at hand, or under another that does better."""
@@ -187,10 +186,12 @@ class Training:
         self.scaling, self.scaler, self._X = scaling, scaler, X
 
     def _try_scaling(self, scaling, search, kernel):
-        """A few rounds, taken where they do better than all rounds before."""
+        """A few rounds, taken where they do better than the rounds before: surely better where those were more."""
         scaler, X = self._scaled_by(scaling)
         trial = self._search(X, kernel, _TRIAL_ROUNDS)
-        if not surely_less(trial.best.errors, search.best.errors):
+        as_many = scaling == "arcsinh"
+        better = trial.best.error < search.best.error if as_many else trial.best.gains_on(search.best)
+        if not better:
             return search
         self._take(scaling, scaler, X)
         return trial
@@ -200,14 +201,22 @@ class Training:
             return search
         return self._search(self._X, kernel, _LATE_ROUNDS, _LATE_ROWS, start=search.best)
 
-    def _try_kernels(self, search, kernel):
-        best = search.best
-        for other in _OTHER_KERNELS:
+    def _kernels(self):
+        """That of the search, and those that are tried after it."""
+        return _WHOLE + _SKIPPING if len(self._train) > _SAMPLE_ROWS else _SKIPPING + _WHOLE
+
+    def _try_kernels(self, search):
+        """Other kernels with the same widths, and more rounds with the best of them where it does better."""
+        best, sample = search.best, search.sample
+        for kernel in self._kernels()[1:]:
             if self._may_search():
-                rival = search.sample.of_kernel(other).fit(search.best.gamma, self._penalties(search.best.alpha * NEAR))
+                other = search.sample.of_kernel(kernel)
+                rival = other.fit(search.best.gamma, self._penalties(search.best.alpha * NEAR))
                 if rival.gains_on(best):
-                    best, kernel = rival, other
-        return kernel, best.error
+                    best, sample = rival, other
+        if sample is search.sample:
+            return search
+        return self._search(self._X, sample.kernel, _TRIAL_ROUNDS, len(sample.X), start=best)
 
     def _given_widths(self):
         """Widths that are not learned: one over inputs times standard deviation, or the caller's."""
