@@ -21,8 +21,9 @@ _SAMPLE_OUT = 10_000
 _ROW_GRIDS = 2_000_000  # of a sample: few rows need many grids to tell two widths apart
 _SAMPLE_GRIDS = (50, 400)
 _ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
-_WHOLE = GammaPitch(8.0), Laplacian()  # the first for the search, the rest tried after it
-_SKIPPING = tuple(Skip(kernel, 0.2) for kernel in _WHOLE)  # does better on fewer rows, which tell less of interactions
+# The first for the search, the others tried after it. Few rows tell little of how many inputs interact.
+_KERNELS = GammaPitch(np.inf), GammaPitch(8.0), Skip(GammaPitch(8.0), 0.2)
+_FEW_ROWS_KERNELS = Skip(GammaPitch(8.0), 0.2), Skip(Laplacian(), 0.2), GammaPitch(8.0), Laplacian()
 _FEW_GRIDS = 20  # enough to compare penalties and overall widths on all rows
 _FACTORS = (1.0, 1.4, 2.0, 2.8)  # more rows take finer grids
 _MOST_ENTRIES = 160_000_000  # rows times grids: half a minute on two cores
@@ -80,7 +81,7 @@ class Training:
             "binning",
         )
         self.width_errors, self.width_gammas = np.empty(0), np.empty((0, X.shape[1]))
-        self._hurried = False
+        self._hurried, self._rounds = False, []
 
     def run(self):
         """All decisions in turn."""
@@ -138,10 +139,13 @@ class Training:
         if self._machine.kernel == "auto":
             search = self._try_kernels(search)
             self.decisions.note("kernel", search.sample.kernel, search.best.error)
-        learned = search.learned()
-        self.width_errors, self.width_gammas = learned.errors, learned.gammas
-        self.decisions.note("widths", f"{len(search.fits) - 1} rounds", search.best.error)
+        self._keep_rounds(search)
+        self.width_errors, self.width_gammas = (np.array(each) for each in zip(*self._rounds, strict=True))
+        self.decisions.note("widths", f"{len(self._rounds) - 1} rounds", search.best.error)
         return search
+
+    def _keep_rounds(self, search):
+        self._rounds += [(fit.error, fit.gamma) for fit in search.fits]
 
     def _search_scaled(self, kernel, others):
         """Rounds under the scaling at hand, or under another that does better."""
@@ -151,8 +155,13 @@ class Training:
             if self.budget.allows(self.budget.used / 2, _SEARCH_SHARE):
                 search = self._try_scaling(scaling, before, kernel)
             if search is not before or scaling == "arcsinh":
-                search = self._search(self._X, kernel, _ROUNDS, start=search.best)
+                search = self._go_on(search, kernel, _ROUNDS, search.best)
         return search
+
+    def _go_on(self, search, kernel, rounds, start, n_rows=None):
+        """More rounds, with another kernel or more rows perhaps."""
+        self._keep_rounds(search)
+        return self._search(self._X, kernel, rounds, n_rows, start)
 
     def _search(self, X, kernel, rounds, n_rows=None, start=None):
         sample = self._sample(X, kernel, n_rows or _SAMPLE_ROWS)
@@ -183,7 +192,7 @@ class Training:
         return scaler, scaler.transform(self._table)
 
     def _take(self, scaling, scaler, X):
-        self.scaling, self.scaler, self._X = scaling, scaler, X
+        self.scaling, self.scaler, self._X, self._rounds = scaling, scaler, X, []
 
     def _try_scaling(self, scaling, search, kernel):
         """A few rounds, taken where they do better than the rounds before: surely better where those were more."""
@@ -199,11 +208,11 @@ class Training:
     def _late_rounds(self, search, kernel):
         if len(self._train) <= _SAMPLE_ROWS or not self._may_search():
             return search
-        return self._search(self._X, kernel, _LATE_ROUNDS, _LATE_ROWS, start=search.best)
+        return self._go_on(search, kernel, _LATE_ROUNDS, search.best, _LATE_ROWS)
 
     def _kernels(self):
         """That of the search, and those that are tried after it."""
-        return _WHOLE + _SKIPPING if len(self._train) > _SAMPLE_ROWS else _SKIPPING + _WHOLE
+        return _KERNELS if len(self._train) > _SAMPLE_ROWS else _FEW_ROWS_KERNELS
 
     def _try_kernels(self, search):
         """Other kernels with the same widths, and more rounds with the best of them where it does better."""
@@ -216,7 +225,7 @@ class Training:
                     best, sample = rival, other
         if sample is search.sample:
             return search
-        return self._search(self._X, sample.kernel, _TRIAL_ROUNDS, len(sample.X), start=best)
+        return self._go_on(search, sample.kernel, _TRIAL_ROUNDS, best, len(sample.X))
 
     def _given_widths(self):
         """Widths that are not learned: one over inputs times standard deviation, or the caller's."""

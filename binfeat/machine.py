@@ -27,8 +27,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
         what held-out rows say; Fourier features are tried where they take at most 1 GB.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)`` or, if held-out
-        rows say so, the Laplacian that skips as often or ``GammaPitch(8)``.
+        Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)``, of more than
+        40,000 rows ``GammaPitch(inf)``, or another of `GammaPitch`, `Laplacian` and `Skip` if held-out rows say so.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
         "scale" is one over the inputs' number times their standard deviation. An array may also have the shape of
@@ -78,7 +78,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     alpha_ : float
     n_grids_ : int
     width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
-        Held-out error and widths after each round of the search.
+        Held-out error and widths after each round of the search under the scaling that was chosen. Later rounds may
+        have another kernel, or more rows.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids and held-out error after each batch of them.
     decisions_ : ndarray of shape (n_decisions,), structured
@@ -190,8 +191,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
         what held-out rows say; Fourier features are tried where they take at most 1 GB.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)`` or, if held-out
-        rows say so, the Laplacian that skips as often or ``GammaPitch(8)``.
+        Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)``, of more than
+        40,000 rows ``GammaPitch(inf)``, or another of `GammaPitch`, `Laplacian` and `Skip` if held-out rows say so.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
         "scale" is one over the inputs' number times their standard deviation. An array may also have the shape of
@@ -243,7 +244,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     alpha_ : float
     n_grids_ : int
     width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
-        Held-out error and widths after each round of the search.
+        Held-out error and widths after each round of the search under the scaling that was chosen. Later rounds may
+        have another kernel, or more rows.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids and held-out error after each batch of them.
     decisions_ : ndarray of shape (n_decisions,), structured
