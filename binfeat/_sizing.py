@@ -11,6 +11,7 @@ _LEAST_STEP = 1.25  # times the grids so far; less is not worth another solve
 _FEW_ROWS = 40_000  # up to which a more precise solution is tried: of more rows it takes longer than it is worth
 _TOL, _FINE_TOL, _MAX_ITER = 1e-2, 1e-3, 200
 _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
+_REFIT = 1.5  # solves that a refit takes, with the codes of the rows that it adds
 _FINE_GAIN = 0.03  # of the error, for which finer solutions are worth their time
 _DECADES = 10.0 ** np.arange(5)
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
@@ -140,11 +141,11 @@ class Sizing:
         return gains
 
     def _can_try(self):
-        return self._budget.allows((1 + self._refits) * self._solve_seconds * self.growth.n_grids)
+        return self._budget.allows((1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids)
 
     def _affordable(self):
         """Grids that can be added, solved for twice, and refitted in the seconds left."""
-        grid, solve = self._grid_seconds, (2 + self._refits) * self._solve_seconds
+        grid, solve = self._grid_seconds, (2 + _REFIT * self._refits) * self._solve_seconds
         if np.isinf(self._budget.left):
             return np.iinfo(np.int64).max
         return int((self._budget.left + grid * self.growth.n_grids) / max(grid + solve, 1e-9))
