@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 import binfeat
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 dask_distributed = pytest.importorskip("distributed")
@@ -34,6 +35,13 @@ def rows():
     X = rng.normal(size=(N, 3)).round(1)
     X[::50, 1] = np.nan
     return X, np.sin(2 * X[:, 0]) + X[:, 2] + 0.1 * rng.normal(size=N), rng.uniform(size=N)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_scheduler():
+    """A client that dies leaves itself as Dask's scheduler."""
+    yield
+    dask.config.set(scheduler=None)
 
 
 @pytest.fixture(scope="module")
