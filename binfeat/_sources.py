@@ -123,8 +123,9 @@ class _DatasetBlocks:
         import pyarrow as pa
 
         columns = [*self.inputs, *self.targets, *self.weights]
-        ahead = {"batch_readahead": 1, "fragment_readahead": 1}  # more would hold more of the files in memory
-        for batch in self.dataset.to_batches(columns=columns, batch_size=self.block_rows, **ahead):
+        # Files read ahead, or by several threads, of which each keeps memory for later, would take a gigabyte more.
+        modest = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+        for batch in self.dataset.to_batches(columns=columns, batch_size=self.block_rows, **modest):
             targets, weights = ([_values(batch, name) for name in own] for own in (self.targets, self.weights))
             y = targets[0] if len(targets) == 1 else np.column_stack(targets)
             yield pa.Table.from_batches([batch.select(self.inputs)]), y, *weights
