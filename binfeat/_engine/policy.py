@@ -1,13 +1,16 @@
 """How every kernel is compiled, and when its parallel driver may use threads."""
 
 import functools
+import hashlib
 import inspect
+import numbers
 import os
 import threading
 import types
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import numba
 from threadpoolctl import ThreadpoolController
@@ -22,7 +25,24 @@ _OPTIONS = {
 _WORTH_THREADS = 2**17  # elements: a fraction of a millisecond, which a wait for a busy core would multiply
 
 
-def _compile(function, **options):
+@functools.cache
+def _digest_of_sources():
+    """What changes with any file of the engine: kernels call those of other files, and Numba's caches see one file."""
+    content = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return hashlib.blake2b(content, digest_size=4).hexdigest()
+
+
+def _renamed(function, suffix):
+    """Copy a function under another name, which is what Numba's caches keep compilations apart by."""
+    copy = types.FunctionType(function.__code__, function.__globals__, function.__name__ + suffix)
+    copy.__qualname__ = function.__qualname__ + suffix
+    copy.__module__ = function.__module__
+    copy.__doc__ = function.__doc__
+    return copy
+
+
+def _compile(function, suffix="", **options):
+    function = _renamed(function, f"{suffix}_{_digest_of_sources()}")
     try:
         return numba.njit(cache=True, **_OPTIONS, **options)(function)
     except RuntimeError:  # no folder to cache in: compile in every process instead
@@ -67,24 +87,17 @@ def thread_count(n_jobs):
 
     Raises
     ------
-    ValueError
-        If `n_jobs` is 0.
+    TypeError, ValueError
+        If `n_jobs` is no integer, or 0.
     """
     if n_jobs is None:
         return numba.get_num_threads()
+    if not isinstance(n_jobs, numbers.Integral):
+        raise TypeError(f"n_jobs must be None or an integer, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs must be None, a positive integer, or negative to count back from all threads; got 0.")
     available = numba.config.NUMBA_NUM_THREADS
-    return max(1, min(n_jobs, available) if n_jobs > 0 else available + 1 + n_jobs)
-
-
-def _renamed(function, suffix):
-    """Copy a function under another name, so that Numba's cache keeps the two compilations apart."""
-    copy = types.FunctionType(function.__code__, function.__globals__, function.__name__ + suffix)
-    copy.__qualname__ = function.__qualname__ + suffix
-    copy.__module__ = function.__module__
-    copy.__doc__ = function.__doc__
-    return copy
+    return int(max(1, min(n_jobs, available) if n_jobs > 0 else available + 1 + n_jobs))
 
 
 def driver(work):
@@ -102,7 +115,7 @@ def driver(work):
 
     def decorate(function):
         serial = _compile(function)
-        threaded = _compile(_renamed(function, "_threaded"), parallel=True)
+        threaded = _compile(function, "_threaded", parallel=True)
         measure = list(inspect.signature(function).parameters).index(work)
 
         @functools.wraps(function)
