@@ -10,8 +10,9 @@ from binfeat._engine.policy import thread_count
 from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
 from binfeat._memory import require_memory
 from binfeat._store import CodeStore
+from binfeat._validation import check_float_type
 
-_INT32_MAX = np.iinfo(np.int32).max
+_INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
 
 
 def no_bin(dtype):
@@ -60,18 +61,19 @@ class BinMatrix(LinearOperator):
 
     def __init__(self, codes, offsets, *, dtype=np.float64, n_jobs=None):
         codes = np.ascontiguousarray(codes)
-        offsets = np.asarray(offsets, dtype=np.int64)
+        offsets = np.asarray(offsets)
         if codes.ndim != 2 or codes.dtype not in (np.uint16, np.uint32) or codes.shape[0] == 0:
             raise ValueError(
                 "codes must be a uint16 or uint32 array of shape (n_grids, n_rows); "
                 f"got {codes.dtype} and shape {codes.shape}."
             )
-        if offsets.shape != (codes.shape[0] + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        wanted = offsets.dtype.kind in "iu" and offsets.shape == (codes.shape[0] + 1,)
+        if not wanted or offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any() or offsets[-1] > _INT64_MAX:
             raise ValueError(
                 f"offsets must be {codes.shape[0] + 1} rising integers from 0, one more than grids; got {offsets}."
             )
-        if np.dtype(dtype) not in (np.float32, np.float64):
-            raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
+        dtype, offsets = check_float_type(dtype), offsets.astype(np.int64)
+        thread_count(n_jobs)
         none = no_bin(codes.dtype)
         for p, (own, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
             wrong = own[(own != none) & (own >= size)]

@@ -7,11 +7,10 @@ from numbers import Real
 import narwhals as nw
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from binfeat._memory import require_memory
-from binfeat._validation import check_categorical
+from binfeat._validation import check_categorical, checked_array, checked_rows
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows that a median is taken of; all of 400,000 x 54 would cost 0.4 s
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
@@ -168,7 +167,7 @@ class Columns:
                     matrix[:, j] = column.codes(*self._categories_of(j))
                 elif table.matrix is None:
                     matrix[:, j] = column.numbers()
-        return check_array(matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator)
+        return checked_array(matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator)
 
     def _categories_of(self, j):
         own_numbers = self.numbers[self.number_starts[j] : self.number_starts[j + 1]]
@@ -315,7 +314,7 @@ def _read(estimator, X, reset):
         named = hasattr(estimator, "feature_names_in_")
         names = [f"Column {name!r}" if named else f"Column {j}" for j, name in enumerate(frame.columns)]
         return _Table([_frame_column(*both) for both in zip(frame.iter_columns(), names)], frame.shape)
-    X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+    X = checked_rows(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
     if sparse.issparse(X):
         require_memory(8 * X.shape[0] * X.shape[1], f"a dense copy of X, {X.shape},", "Use fewer rows or columns.")
         X = X.toarray()

@@ -1,8 +1,5 @@
 """Random binning features in one call, without fit: `transform`."""
 
-import numpy as np
-from sklearn.utils import check_array
-
 from binfeat._bin_matrix import BinMatrix
 from binfeat._grids import Grids
 from binfeat._table import (
@@ -14,7 +11,7 @@ from binfeat._table import (
     output_dtype,
     require_binning_memory,
 )
-from binfeat._validation import check_gamma, check_integer
+from binfeat._validation import check_float_type, check_gamma, check_integer, checked_array
 from binfeat.kernels import binning_kernel
 
 
@@ -77,10 +74,8 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     law = binning_kernel(kernel)
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be a number or one number per input, since nothing is fitted; got {gamma!r}.")
-    X = canonical(check_array(X, input_name="X", **ARRAY_CHECKS))
-    dtype = np.dtype(output_dtype(X) if dtype is None else dtype)
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype must be float32, float64 or None, got {dtype}.")
+    X = canonical(checked_array(X, input_name="X", **ARRAY_CHECKS))
+    dtype = check_float_type(output_dtype(X) if dtype is None else dtype)
     gamma = check_gamma(gamma, X.shape[1])
     require_binning_memory(*X.shape, n_grids, dtype.itemsize + 4)
     offsets = hashed_offsets(n_features, n_grids)

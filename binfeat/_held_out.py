@@ -1,5 +1,7 @@
 """Rows held out to choose by, and what is judged on them."""
 
+from collections.abc import Iterable
+
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 
@@ -12,13 +14,29 @@ def splits(estimator, n_rows, y, groups):
     Raises
     ------
     ValueError
-        If `validation_fraction` is not between 0 and 1, or the splitter refuses.
+        If `validation_fraction` is not between 0 and 1, the splitter refuses, or gives anything but rows.
     """
     from sklearn.model_selection import check_cv  # late: slow to import, and needed to hold out rows only
 
-    splitter = _random_part(estimator, y, groups) if estimator.cv is None else estimator.cv
-    splitter = check_cv(splitter, y, classifier=is_classifier(estimator))
-    return splitter.split(np.zeros((n_rows, 1)), y, groups)
+    cv = _random_part(estimator, y, groups) if estimator.cv is None else estimator.cv
+    given = False
+    if not isinstance(cv, Iterable) or isinstance(cv, str):
+        cv = check_cv(cv, y, classifier=is_classifier(estimator)).split(np.zeros((n_rows, 1)), y, groups)
+    for pair in cv:
+        given = True
+        yield _row_numbers(pair, n_rows)
+    if not given:
+        raise ValueError("cv gives no pair of rows to train on and rows to hold out.")
+
+
+def _row_numbers(pair, n_rows):
+    try:
+        train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in pair)
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"cv must give pairs of numbers or masks of the {n_rows} rows: {error}") from error
+    if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
+        raise ValueError("cv gives no rows to train on or none to hold out.")
+    return train, held_out
 
 
 def _random_part(estimator, y, groups):
@@ -34,6 +52,23 @@ def _random_part(estimator, y, groups):
     if is_classifier(estimator) and len(y) - size >= n_classes and np.unique(y, return_counts=True)[1].min() >= 2:
         return StratifiedShuffleSplit(n_splits=1, test_size=size, random_state=seed)
     return ShuffleSplit(n_splits=1, test_size=size, random_state=seed)
+
+
+def scorer_of(estimator):
+    """What its `scoring` names, or its own kind's default.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score.
+    """
+    from sklearn.metrics import check_scoring
+
+    scoring = estimator.scoring
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring must be a name, a callable or None, got {scoring!r}.")
+    default = "accuracy" if is_classifier(estimator) else "r2"
+    return check_scoring(estimator, scoring=default if scoring is None else scoring)
 
 
 class SquaredErrors:
@@ -61,10 +96,7 @@ class Loss:
     """
 
     def __init__(self, estimator, X, y, finish, classes):
-        from sklearn.metrics import get_scorer
-
-        scoring = estimator.scoring
-        self._scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        self._scorer = scorer_of(estimator)
         kind = _HeldOutClassifier if is_classifier(estimator) else _HeldOutRegressor
         self._machine = kind(classes, finish)
         self._X, self._y = X, y

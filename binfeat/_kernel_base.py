@@ -41,7 +41,8 @@ class Kernel:
 
     def frequency_scale(self, gamma):
         """Factor of each input's frequencies."""
-        return gamma if self.power == 1 else np.sqrt(2.0 * gamma)
+        with np.errstate(over="ignore"):
+            return gamma if self.power == 1 else np.sqrt(2.0 * gamma)
 
     def __call__(self, X, Y=None, *, gamma=1.0):
         """Exact kernel matrix.

@@ -13,19 +13,23 @@ from binfeat._columns import Columns
 from binfeat._grids import Grids
 from binfeat._growth import BinFunction, WaveFunction
 from binfeat._held_out import Loss, SquaredErrors, calibrate, splits
+from binfeat._persistence import Persistent, check_machine
 from binfeat._sampled_source import SampledSource
 from binfeat._scaling import SCALERS
 from binfeat._sources import is_source
 from binfeat._streamed_training import StreamedTraining
+from binfeat._table import require_binning_memory
 from binfeat._training import Training
-from binfeat._validation import check_integer, check_real, check_weights, seed_of
+from binfeat._validation import check_choice, check_flag, check_integer, check_real, check_weights, seed_of
 from binfeat.kernels import binning_kernel
 
 _functions: WeakKeyDictionary = WeakKeyDictionary()  # what predicts, made of the attributes when it is first needed
 
 
-class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
+class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines."""
+
+    _check_state = staticmethod(check_machine)
 
     def __init__(
         self,
@@ -89,6 +93,8 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         check_consistent_length(table, Y)
         if len(table) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
+        if not isinstance(self.n_grids, str):
+            require_binning_memory(*table.shape, int(self.n_grids), 0)
         weights = check_weights(sample_weight, len(table))
         train, held_out = self._split(table, y, groups)
         if weights is not None and not (weights[train].any() and weights[held_out].any()):
@@ -133,12 +139,9 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             if isinstance(value, str) and value not in words:
                 known = " or ".join(repr(word) for word in words)
                 raise ValueError(f"{name} must be {known}, or a number, got {value!r}.")
-        if self.features not in ("auto", "binning", "fourier", "hybrid"):
-            raise ValueError(f"features must be 'auto', 'binning', 'fourier' or 'hybrid', got {self.features!r}.")
-        if self.scaling not in ("auto", "standard", "arcsinh", "quantile", None):
-            raise ValueError(
-                f"scaling must be 'auto', 'standard', 'arcsinh', 'quantile' or None, got {self.scaling!r}."
-            )
+        check_choice(self.features, "features", ("auto", "binning", "fourier", "hybrid"))
+        check_choice(self.scaling, "scaling", ("auto", "standard", "arcsinh", "quantile", None))
+        check_flag(self.refit, "refit")
         if not (isinstance(self.kernel, str) and self.kernel == "auto"):
             binning_kernel(self.kernel)
         if not isinstance(self.alpha, str):
@@ -152,10 +155,7 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
             check_integer(self.max_bytes, "max_bytes", 1)
 
     def _split(self, table, y, groups):
-        # Taking from all rows turns a mask into row numbers, and refuses what is none.
-        train, held_out = (np.arange(len(table))[rows] for rows in next(iter(splits(self, len(table), y, groups))))
-        if train.size == 0 or held_out.size == 0:
-            raise ValueError("cv gives no rows to train on or none to hold out.")
+        train, held_out = next(splits(self, len(table), y, groups))
         rng = np.random.default_rng(seed_of(self.random_state))
         return rng.permutation(train), rng.permutation(held_out)
 
@@ -176,20 +176,19 @@ class KernelMachineBase(CallbackSupportMixin, BaseEstimator):
         self.learning_curve_ = np.array(training.sizing.curve)
         self.decisions_ = training.decisions.table()
         self.status_ = status
-        _functions.pop(self, None)
 
     def _scores(self, X):
         """Predictions of the targets."""
         parts = _functions.get(self)
-        if parts is None:
+        if parts is None or parts[0] is not getattr(self, "coef_", None):
             check_is_fitted(self, "coef_")
             grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
             n_bins = self._bin_keys.size
             bins = BinFunction(grids, self._bin_keys, self._bin_starts, np.ascontiguousarray(self.coef_[:, :n_bins]))
             waves = WaveFunction(self._frequencies, self.coef_[:, n_bins:].T) if self._frequencies.size else None
             scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
-            parts = _functions[self] = Columns.from_arrays(self._columns), scaler, bins, waves
-        columns, scaler, bins, waves = parts
+            parts = _functions[self] = self.coef_, Columns.from_arrays(self._columns), scaler, bins, waves
+        _, columns, scaler, bins, waves = parts
         table = columns.transform(self, X)
         if scaler is not None:
             table = scaler.transform(table)

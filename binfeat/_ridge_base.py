@@ -4,25 +4,25 @@ import warnings
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from binfeat._held_out import splits
+from binfeat._held_out import scorer_of, splits
 from binfeat._operators import RidgeSystem
+from binfeat._persistence import Persistent
 from binfeat._solver import pcg
 from binfeat._solver.gram import gram_pays, gram_system
 from binfeat._solver.path import solve_path
 from binfeat._sources import Survey, is_source
 from binfeat._streamed_rows import StreamedRows
-from binfeat._validation import callers_level, check_integer, check_real
+from binfeat._validation import callers_level, check_flag, check_integer, check_real, checked_array, checked_rows
 
 _PATIENCE = 5  # iterations without a better held-out score before early stopping
 
 
-class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
+class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of `CGRidge` and `CGRidgeClassifier`."""
 
     def __init__(
@@ -66,7 +66,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
     def _check_design(self, Z, reset=False):
         """Z as it is when it is an operator, else as a checked array."""
         if not isinstance(Z, LinearOperator):
-            return validate_data(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
+            return checked_rows(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:
             _require_transpose(Z)
             self.n_features_in_ = Z.shape[1]
@@ -80,7 +80,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
     def _check_target(self, y, dtype):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return check_array(y, dtype=dtype, ensure_2d=False, input_name="y")
+        return checked_array(y, dtype=dtype, ensure_2d=False, input_name="y")
 
     def _check_alpha(self, n_targets):
         alpha = np.asarray(self.alpha)
@@ -100,8 +100,10 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
 
     def _fit_linear(self, X, Z, y, Y, weights, groups):
         """Fit the coefficients to targets Y (n_rows, n_targets) that stand for y, and raise a delayed interrupt."""
-        self._tol = check_real(self.tol, "tol", minimum=0.0)
+        self._tol = min(check_real(self.tol, "tol", minimum=0.0), 1.0)
         self._max_iter = check_integer(self.max_iter, "max_iter", 1)
+        for name in ("fit_intercept", "early_stopping", "warm_start"):
+            check_flag(getattr(self, name), name)
         if self.alphas is not None and self.early_stopping:
             raise ValueError("early_stopping=True stops a single solve; with alphas set it to False.")
         start = self._earlier_coefficients(Z, Y)
@@ -195,7 +197,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
                 scores[-1][place] = scorer(result.solution, intercept)
                 if result.status == "interrupted":
                     self._set_linear(result.solution, intercept, y)
-                    self.n_iter_, self.status_, self.alpha_ = result.n_iter, result.status, self.alphas_[place]
+                    self.n_iter_, self.alpha_, self.status_ = result.n_iter, self.alphas_[place], result.status
                     raise KeyboardInterrupt
         self.path_scores_ = np.array(scores)
         return self.alphas_[np.nanargmax(self.path_scores_.mean(axis=0))]
@@ -210,7 +212,7 @@ class CGRidgeBase(CallbackSupportMixin, BaseEstimator):
         parts = splits(self, Z.shape[0], y, groups)
         if not isinstance(Z, StreamedRows):
             return parts
-        return (tuple(np.sort(np.arange(len(y))[rows]) for rows in pair) for pair in parts)
+        return (tuple(map(np.sort, pair)) for pair in parts)
 
     def _warn_unless_done(self, result):
         if result.advice:
@@ -246,15 +248,11 @@ class _Scorer:
     """Score of coefficients on held-out rows."""
 
     def __init__(self, estimator, Z, y):
-        from sklearn.metrics import get_scorer
-
         self._machine = clone(estimator)
         for name in ("n_features_in_", "classes_"):
             if hasattr(estimator, name):
                 setattr(self._machine, name, getattr(estimator, name))
-        default = "accuracy" if is_classifier(estimator) else "r2"
-        scoring = default if estimator.scoring is None else estimator.scoring
-        self._scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+        self._scorer = scorer_of(estimator)
         self._Z, self._y = Z, y
 
     def __call__(self, coef, intercept):

@@ -29,7 +29,8 @@ def output_dtype(X):
 
 
 def check_hashed(n_features, n_grids):
-    n_features = check_integer(n_features, "n_features", 2 * n_grids)
+    if check_integer(n_features, "n_features", 1) < 2 * n_grids:
+        raise ValueError(f"n_features must be at least 2 * n_grids, {2 * n_grids}; got {n_features}.")
     if n_features // n_grids >= 2**32:
         raise ValueError(f"n_features must be below 2^32 per grid, got {n_features} for {n_grids} grids.")
 

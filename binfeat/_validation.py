@@ -4,7 +4,9 @@ import numbers
 import sys
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import validate_data
 
 
 def callers_level():
@@ -13,6 +15,18 @@ def callers_level():
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("binfeat", "sklearn"):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def checked_array(X, **checks):
+    """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return check_array(X, **checks)
+
+
+def checked_rows(estimator, X, **checks):
+    """The same of `validate_data`."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate_data(estimator, X, **checks)
 
 
 def check_integer(value, name, minimum):
@@ -43,6 +57,65 @@ def check_real(value, name, minimum):
     if not minimum <= value < np.inf:
         raise ValueError(f"{name} must be finite and at least {minimum}, got {value}.")
     return float(value)
+
+
+def check_flag(value, name):
+    """True or False.
+
+    Raises
+    ------
+    TypeError
+        If it is anything else.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def check_choice(value, name, choices):
+    """One of some words, or None if that is among them.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+    """
+    if (value is None or isinstance(value, str)) and value in choices:
+        return value
+    *others, last = map(repr, choices)
+    raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
+
+
+def check_float_type(dtype):
+    """float32 or float64, as a `numpy.dtype`.
+
+    Raises
+    ------
+    ValueError
+        If it is any other type.
+    """
+    for own in (np.dtype(np.float32), np.dtype(np.float64)):
+        if dtype is own.type or (isinstance(dtype, np.dtype) and dtype == own) or str(dtype) == own.name:
+            return own
+    raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
+
+
+def class_weights(class_weight, y):
+    """Weight of each row's class, or None.
+
+    Raises
+    ------
+    ValueError
+        If `class_weight` is no dict, "balanced" or None, or has weights that are negative or not finite.
+    """
+    if class_weight is None:
+        return None
+    if not isinstance(class_weight, dict) and not (isinstance(class_weight, str) and class_weight == "balanced"):
+        raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}.")
+    weights = compute_sample_weight(class_weight, y)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+        raise ValueError(f"class_weight must be finite, non-negative and not all 0, got {class_weight!r}.")
+    return weights
 
 
 def check_share(value, name):

@@ -6,12 +6,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from binfeat._bin_matrix import BinMatrix, code_dtype, no_bin
 from binfeat._bins import Bins, BinTables, count_bins, rank_bins
 from binfeat._engine.policy import thread_count
+from binfeat._fitting import all_or_nothing
 from binfeat._grids import Grids, hash_blocks
+from binfeat._persistence import Persistent, check_binning
 from binfeat._scale import gamma_by_scale, over_blocks
 from binfeat._sources import Survey, is_source
 from binfeat._store import CodeStore
@@ -27,7 +29,16 @@ from binfeat._table import (
     output_dtype,
     require_binning_memory,
 )
-from binfeat._validation import callers_level, check_categorical, check_gamma, check_input_names, check_integer, seed_of
+from binfeat._validation import (
+    callers_level,
+    check_categorical,
+    check_choice,
+    check_gamma,
+    check_input_names,
+    check_integer,
+    checked_rows,
+    seed_of,
+)
 from binfeat.kernels import binning_kernel
 
 __all__ = ["RandomBinning"]
@@ -41,7 +52,7 @@ def _has_gamma(binning):
     return True
 
 
-class RandomBinning(TransformerMixin, BaseEstimator):
+class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     """Random binning features, whose inner products approximate a kernel.
 
     Each of `n_grids` random grids cuts input space into cells, and a row has the value
@@ -130,6 +141,8 @@ class RandomBinning(TransformerMixin, BaseEstimator):
     True
     """
 
+    _check_state = staticmethod(check_binning)
+
     def __init__(
         self,
         *,
@@ -155,6 +168,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Draw the grids and find the occupied bins.
 
@@ -176,6 +190,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
             self._learn_bins(X, Bins.none(self.n_grids))
         return self
 
+    @all_or_nothing
     def fit_transform(self, X, y=None):
         """Fit and transform the same rows, which are hashed once.
 
@@ -207,6 +222,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
         return self._as_output(self._matrix(codes, X))
 
     @available_if(_has_gamma)
+    @all_or_nothing
     def partial_fit(self, X, y=None):
         """Add the bins of more rows behind those of earlier calls, which keep their codes.
 
@@ -321,8 +337,7 @@ class RandomBinning(TransformerMixin, BaseEstimator):
     def _check_parameters(self):
         n_grids = check_integer(self.n_grids, "n_grids", 1)
         check_integer(self.min_count, "min_count", 1)
-        if self.output not in ("csr", "codes"):
-            raise ValueError(f"output must be 'csr' or 'codes', got {self.output!r}.")
+        check_choice(self.output, "output", ("csr", "codes"))
         thread_count(self.n_jobs)
         if self.max_bytes is not None:
             check_integer(self.max_bytes, "max_bytes", 0)
@@ -344,8 +359,10 @@ class RandomBinning(TransformerMixin, BaseEstimator):
             self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
 
     def _check(self, X, reset=False):
-        X = canonical(validate_data(self, X, reset=reset, **ARRAY_CHECKS))
-        require_binning_memory(*X.shape, self.n_grids, 0 if self.output == "codes" else output_dtype(X)().itemsize + 4)
+        X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
+        require_binning_memory(
+            *X.shape, int(self.n_grids), 0 if self.output == "codes" else output_dtype(X)().itemsize + 4
+        )
         if reset:
             self._categorical = check_categorical(self.categorical_features, self)
         check_categories(X, self._categorical)

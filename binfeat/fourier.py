@@ -2,21 +2,23 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from binfeat._blocks import FeatureRows
 from binfeat._engine.policy import share_blocks, thread_count
 from binfeat._engine.trig import write_pairs, write_shifted
 from binfeat._fastfood import Fastfood
+from binfeat._fitting import all_or_nothing
 from binfeat._frequencies import draw_frequencies, resolve_sampler
 from binfeat._memory import require_memory
+from binfeat._persistence import Persistent, check_fourier
 from binfeat._projection import by_fastfood, by_weights, read_only
 from binfeat._scale import gamma_by_scale, over_blocks
 from binfeat._sources import Survey, is_source
 from binfeat._streamed_rows import StreamedRows
 from binfeat._streams import PHASES, stream, uniforms
 from binfeat._table import canonical, output_dtype
-from binfeat._validation import check_gamma, check_integer, seed_of
+from binfeat._validation import check_choice, check_gamma, check_integer, checked_rows, seed_of
 from binfeat.kernels import fourier_kernel
 
 __all__ = ["RandomFourier"]
@@ -31,7 +33,7 @@ _OVERFLOW = (
 _FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfood_norms_")
 
 
-class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random Fourier features, whose inner products approximate a kernel.
 
     A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over the frequencies w of its
@@ -130,6 +132,8 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     True
     """
 
+    _check_state = staticmethod(check_fourier)
+
     def __init__(
         self,
         *,
@@ -157,6 +161,7 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         waves.n_features_in_, waves._n_features_out = frequencies.shape[0], waves.n_components
         return waves
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Draw the frequencies.
 
@@ -226,7 +231,7 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self._features(self._check(X))
 
     def _check(self, X, reset=False):
-        return canonical(validate_data(self, X, reset=reset, **_ARRAY_CHECKS))
+        return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
 
     def encode(self, X):
         """The features of X as an operator that computes them, a block of rows at a time, whenever it needs them.
@@ -271,8 +276,7 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _check_parameters(self):
         fourier_kernel(self.kernel)
-        if self.phase not in ("pair", "offset"):
-            raise ValueError(f"phase must be 'pair' or 'offset', got {self.phase!r}.")
+        check_choice(self.phase, "phase", ("pair", "offset"))
         thread_count(self.n_jobs)
         n_components = check_integer(self.n_components, "n_components", 1)
         if self.phase == "pair" and n_components % 2:
@@ -281,19 +285,21 @@ class RandomFourier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"got {n_components}. Use {n_components + 1}, or phase='offset'."
             )
 
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused when it meets rows
     def _draw_frequencies(self, kernel, sampler, n_frequencies, dtype):
-        for name in ("random_weights_", "random_offset_", *_FASTFOOD):
-            vars(self).pop(name, None)  # of an earlier fit
         seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
         if sampler == "fastfood":
-            drawn = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
-            vars(self).update(zip(_FASTFOOD, drawn.arrays, strict=True))
+            fastfood = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
+            drawn = dict(zip(_FASTFOOD, fastfood.arrays, strict=True))
         else:
             frequencies = draw_frequencies(kernel, sampler, n_frequencies, scale.size, seed)
-            self.random_weights_ = np.ascontiguousarray((frequencies * scale).T, dtype)
+            drawn = {"random_weights_": np.ascontiguousarray((frequencies * scale).T, dtype)}
         if self.phase == "offset":
             phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
-            self.random_offset_ = phases.astype(dtype)
+            drawn["random_offset_"] = phases.astype(dtype)
+        for name in {"random_weights_", "random_offset_", *_FASTFOOD}.difference(drawn):
+            vars(self).pop(name, None)  # of an earlier fit
+        vars(self).update(drawn)
         self.sampler_ = sampler
         self._n_features_out = int(self.n_components)
 

@@ -102,13 +102,16 @@ class GammaPitch(ProductKernel):
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If `shape` is not a number above 1.
     """
 
     shape: float
 
     def __post_init__(self):
+        if not isinstance(self.shape, numbers.Real):
+            raise TypeError(f"shape must be a number above 1 (2 is the Laplacian), got {self.shape!r}.")
+        object.__setattr__(self, "shape", float(self.shape))
         if not self.shape > 1:
             raise ValueError(f"shape must be a number above 1 (2 is the Laplacian), got {self.shape!r}.")
 
@@ -143,8 +146,8 @@ class Product(ProductKernel):
 
     Raises
     ------
-    ValueError
-        If ``k(0)`` is not 1 or F is not a distribution function.
+    TypeError, ValueError
+        If `profile` is not callable, ``k(0)`` is not 1 or F is not a distribution function.
 
     Examples
     --------
@@ -157,8 +160,14 @@ class Product(ProductKernel):
     profile: Callable
 
     def __post_init__(self):
-        at_zero = np.asarray(self.profile(np.zeros(1)), dtype=np.float64)
-        if at_zero.shape != (1,) or not np.isclose(at_zero[0], 1.0, rtol=0, atol=1e-12):
+        if not callable(self.profile):
+            raise TypeError(f"profile must be a callable of an array of distances, got {self.profile!r}.")
+        at_zero = np.asarray(self.profile(np.zeros(1)))
+        if (
+            at_zero.dtype.kind not in "iuf"
+            or at_zero.shape != (1,)
+            or not np.isclose(at_zero[0], 1.0, rtol=0, atol=1e-12)
+        ):
             raise ValueError(f"profile must map an array to an array with profile(0) = 1, got {at_zero}.")
         log_t = np.linspace(-_LOG_RANGE, _LOG_RANGE, 4001)
         F = self._distribution(log_t)
@@ -217,7 +226,7 @@ class Skip(ProductKernel):
 
     def __post_init__(self):
         binning_kernel(self.kernel)
-        if isinstance(self.kernel, str) or not 0 <= self.share < 1:
+        if isinstance(self.kernel, str) or not (isinstance(self.share, numbers.Real) and 0 <= self.share < 1):
             raise ValueError(
                 f"Skip takes a kernel object and a share from 0 to below 1, got {self.kernel!r} and {self.share!r}."
             )
@@ -290,6 +299,7 @@ class Matern(RadialKernel):
     def __post_init__(self):
         if not isinstance(self.nu, numbers.Real):
             raise TypeError(f"nu must be a number above 0 (numpy.inf is the RBF), got {self.nu!r}.")
+        object.__setattr__(self, "nu", float(self.nu))
         if not self.nu > 0:
             raise ValueError(f"nu must be a number above 0 (numpy.inf is the RBF), got {self.nu!r}.")
 

@@ -3,13 +3,13 @@
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from binfeat._fitting import all_or_nothing
 from binfeat._held_out import probabilities
 from binfeat._machine_base import KernelMachineBase
-from binfeat._validation import check_weights
+from binfeat._validation import check_weights, checked_array, class_weights
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
@@ -122,6 +122,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     """
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
@@ -146,7 +147,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
             If a parameter, a target or a weight is out of range, X holds infinity, or lengths differ.
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         if y.ndim > 2:
             raise ValueError(f"y must be 1-d or 2-d, got {y.ndim} dimensions.")
         Y = y.reshape(len(y), -1)
@@ -331,6 +332,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         self.class_weight = class_weight
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
@@ -356,16 +358,17 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
             two classes.
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
-        y = column_or_1d(check_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
+        y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
         n_classes = classes.size
         if n_classes < 2:
             raise ValueError(f"y must have at least two classes, got one class: {classes[0]!r}.")
         Y = np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
-        if self.class_weight is not None:
+        of_class = class_weights(self.class_weight, y)
+        if of_class is not None:
             own = 1.0 if sample_weight is None else check_weights(sample_weight, len(y)).ravel()
-            sample_weight = own * compute_sample_weight(self.class_weight, y)
+            sample_weight = own * of_class
 
         def finish(scores):
             return _labels(classes, scores)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_consistent_length
 
 from binfeat._bin_matrix import BinMatrix
 from binfeat._bins import Bins, BinTables, count_bins
@@ -19,8 +18,16 @@ from binfeat._held_out import SquaredErrors
 from binfeat._operators import RidgeSystem
 from binfeat._solver import pcg
 from binfeat._solver.path import solve_path
-from binfeat._table import ARRAY_CHECKS
-from binfeat._validation import check_categorical, check_integer, check_share, check_weights, seed_of
+from binfeat._table import ARRAY_CHECKS, require_binning_memory
+from binfeat._validation import (
+    check_categorical,
+    check_integer,
+    check_share,
+    check_weights,
+    checked_array,
+    checked_rows,
+    seed_of,
+)
 from binfeat.kernels import binning_kernel
 
 _log = logging.getLogger("binfeat")
@@ -329,7 +336,7 @@ def learn_gamma(
     1
     """
     checked = _Checked()
-    X = validate_data(checked, X, **ARRAY_CHECKS)
+    X = checked_rows(checked, X, **ARRAY_CHECKS)
     Y = _targets(y)
     check_consistent_length(X, Y)
     if X.shape[0] < 2:
@@ -341,6 +348,8 @@ def learn_gamma(
     n_out = min(max(1, round(share * order.size)), order.size - 1)
     out = order[:n_out][:_OUT_ROWS]
     train = order[n_out:][: check_integer(max_rows, "max_rows", 1)]
+    n_grids = check_integer(n_grids, "n_grids", 1)
+    require_binning_memory(train.size, X.shape[1], n_grids, 0)
     sample = Sample(
         _dense(X, train),
         Y[train],
@@ -349,7 +358,7 @@ def learn_gamma(
         SquaredErrors(Y[out], None if weights is None else weights[out]),
         categorical=check_categorical(categorical_features, checked),
         kernel=binning_kernel(kernel),
-        n_grids=check_integer(n_grids, "n_grids", 1),
+        n_grids=n_grids,
         seed=seed,
         n_jobs=n_jobs,
     )
@@ -362,7 +371,7 @@ class _Checked(BaseEstimator):
 
 def _targets(y):
     """Standardised targets of shape (n_rows, n_targets): 1 and -1 for classes."""
-    y = check_array(y, dtype=None, ensure_2d=False, input_name="y")
+    y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
     if y.dtype.kind not in "iufb" or (y.ndim == 1 and y.dtype.kind in "iub" and np.unique(y).size <= 2):
         classes, labels = np.unique(y, return_inverse=True)
         return np.where(labels.reshape(-1, 1) == np.arange(classes.size)[1 if classes.size == 2 else 0 :], 1.0, -1.0)

@@ -4,12 +4,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from binfeat._fitting import all_or_nothing
 from binfeat._ridge_base import CGRidgeBase
 from binfeat._solver.hinge import solve_hinge
-from binfeat._validation import check_weights
+from binfeat._validation import check_choice, check_weights, class_weights
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
@@ -98,6 +98,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
@@ -274,6 +275,7 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         self.class_weight = class_weight
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X, y=None, sample_weight=None, groups=None):
         """Fit the machine.
 
@@ -298,9 +300,8 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         ValueError
             If a parameter or a weight is out of range, lengths differ, or y has fewer than two classes.
         """
-        if self.loss not in ("squared_error", "squared_hinge"):
-            raise ValueError(f"loss must be 'squared_error' or 'squared_hinge', got {self.loss!r}.")
-        if self.loss == "squared_hinge" and self.early_stopping:
+        check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
+        if self.loss == "squared_hinge" and self.early_stopping is True:
             raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
         X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
@@ -313,9 +314,9 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}.")
         targets = [1] if n_classes == 2 else np.arange(n_classes)
         weights = check_weights(sample_weight, Z.shape[0])
-        if self.class_weight is not None:
-            of_class = compute_sample_weight(self.class_weight, y)[:, None]
-            weights = of_class if weights is None else weights * of_class
+        of_class = class_weights(self.class_weight, y)
+        if of_class is not None:
+            weights = of_class[:, None] if weights is None else weights * of_class[:, None]
         self._fit_linear(X, Z, y, np.where(labels[:, None] == targets, 1.0, -1.0), weights, groups)
         return self
 

@@ -8,6 +8,8 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from binfeat._blocks import FeatureBlocks
+from binfeat._fitting import all_or_nothing
+from binfeat._validation import check_flag
 
 __all__ = ["RandomFeatureUnion"]
 
@@ -89,6 +91,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         self._set_params("transformers", **params)
         return self
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Fit each map.
 
@@ -111,6 +114,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
         return self
 
+    @all_or_nothing
     def fit_transform(self, X, y=None):
         """Fit each map and transform the same rows.
 
@@ -185,6 +189,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
             if not (isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "transform")):
                 raise ValueError(f"transformers must be a list of (name, transformer) pairs; it holds {pair!r}.")
         self._validate_names([name for name, _ in self.transformers])
+        check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
         validate_data(self, X, skip_check_array=True)
 

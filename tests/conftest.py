@@ -4,8 +4,20 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
+from binfeat import _training
 from binfeat._engine import policy
+
+_UNHURRIED = {
+    "deadline": None,  # the first example compiles
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large],
+}
+if "BINFEAT_EXAMPLES" in os.environ:
+    settings.register_profile("binfeat", max_examples=int(os.environ["BINFEAT_EXAMPLES"]), **_UNHURRIED)
+else:
+    settings.register_profile("binfeat", max_examples=25, derandomize=True, database=None, **_UNHURRIED)
+settings.load_profile("binfeat")
 
 
 @pytest.fixture
@@ -39,3 +51,27 @@ def wrapping_integers():
         return
     with np.errstate(over="ignore"):
         yield
+
+
+@pytest.fixture
+def few_grids(monkeypatch):
+    """Kernel machines that search in tenths of a second."""
+    monkeypatch.setattr(_training, "_SAMPLE_GRIDS", (5, 40))
+    monkeypatch.setattr(_training, "_N_WAVES", 128)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=400)
+    return X, y, np.where(y > 0.3, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three classes that overlap."""
+    rng = np.random.default_rng(1)
+    labels = rng.integers(3, size=900)
+    X = rng.normal(size=(900, 2)) + np.array([[0, 0], [1.5, 0], [0, 1.5]])[labels]
+    return X, np.array(["red", "green", "blue"])[labels]

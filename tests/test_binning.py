@@ -279,6 +279,22 @@ def test_collisions(rng, kind):
     assert np.count_nonzero(hashes[1:] == hashes[:-1]) <= 1
 
 
+def test_avalanche(rng):
+    """One cell further in any input, or one bit of a cell, flips each bit of the hash half the time."""
+    n = 20_000
+    drawn = Grids.draw(kernels.Hat(), np.ones(3), 1, 0)
+    grids = Grids(drawn.scale, np.zeros_like(drawn.shift), drawn.keys, drawn.nan_keys)
+    X = rng.integers(-(2**30), 2**30, size=(n, 3)).astype(np.float64)
+    before = grids.hash(X)[0]
+    for bit in (0, 1, 7, 20, 29):
+        for j in range(3):
+            moved = X.copy()
+            moved[:, j] += 2.0**bit
+            flips = before ^ grids.hash(moved)[0]
+            share = [np.mean(flips >> np.uint64(k) & np.uint64(1)) for k in range(64)]
+            assert np.abs(np.array(share) - 0.5).max() < 5 * 0.5 / np.sqrt(n)
+
+
 def test_hashed_slots_are_even(rng):
     """Chi-square of the slots that 10^5 lattice cells fall in, over the share of rows per slot."""
     X = np.stack(np.unravel_index(np.arange(100_000), (50, 50, 40)), axis=1).astype(float)
@@ -446,7 +462,7 @@ BAD_PARAMETERS = [
     ({"gamma": None}, ValueError, "gamma must be finite"),
     ({"kernel": "rbf"}, ValueError, "kernel='rbf' cannot be approximated by random binning"),
     ({"kernel": "cosine"}, ValueError, "kernel must be 'laplacian'"),
-    ({"n_features": 7, "n_grids": 4}, ValueError, "n_features must be at least 8, got 7"),
+    ({"n_features": 7, "n_grids": 4}, ValueError, r"n_features must be at least 2 \* n_grids, 8; got 7"),
     ({"n_features": 2**40, "n_grids": 1}, ValueError, "n_features must be below 2"),
     ({"n_features": "many"}, TypeError, "n_features must be an integer"),
     ({"random_state": -1}, ValueError, None),
@@ -473,7 +489,7 @@ def test_bad_parameters(parameters, error, message):
     [
         *BAD_PARAMETERS,
         ({"gamma": "scale"}, ValueError, "nothing is fitted; got 'scale'"),
-        ({"dtype": np.int32}, ValueError, "dtype must be float32, float64 or None"),
+        ({"dtype": np.int32}, ValueError, "dtype must be float32 or float64, got"),
         ({"random_state": None}, TypeError, "random_state must be an integer"),
     ],
 )

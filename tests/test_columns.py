@@ -328,8 +328,8 @@ def test_plain_rows_meet_no_check(rng, monkeypatch):
     X = rng.normal(size=(30, 4))
     X[::2, 1] = np.nan
     estimator, columns, matrix = fit(X)
-    monkeypatch.setattr(_columns, "validate_data", lambda *_, **__: pytest.fail("slow"))
-    monkeypatch.setattr(_columns, "check_array", lambda *_, **__: pytest.fail("slow"))
+    monkeypatch.setattr(_columns, "checked_rows", lambda *_, **__: pytest.fail("slow"))
+    monkeypatch.setattr(_columns, "checked_array", lambda *_, **__: pytest.fail("slow"))
     np.testing.assert_array_equal(columns.transform(estimator, X), matrix)
     np.testing.assert_allclose(columns.transform(estimator, X.astype(np.float32)), matrix, rtol=1e-6)
 

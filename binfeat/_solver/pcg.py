@@ -25,7 +25,7 @@ def _inverse(diagonal, shift, dtype):
     """Inverse of the preconditioner, with one column where all shifts are equal; 0 where it has none."""
     sums = diagonal + (shift[:1] if (shift == shift[0]).all() else shift)
     inverse = np.zeros(sums.shape, dtype, order="F")
-    return np.divide(1.0, sums, out=inverse, where=sums > 0, casting="same_kind")
+    return np.divide(1.0, sums, out=inverse, where=sums > np.finfo(dtype).tiny, casting="same_kind")
 
 
 class State:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._bin_matrix import BinMatrix
 from binfeat._bins import Bins, codes_among, count_bins, unite_bins
 from binfeat._engine.columns import recode
+from binfeat._fitting import all_or_nothing
 from binfeat._validation import check_categorical
 from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._chunks import (
@@ -123,6 +124,7 @@ class RandomBinning(InMemory):
     (1000, 4)
     """
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Draw the grids and find the occupied bins.
 
@@ -143,6 +145,7 @@ class RandomBinning(InMemory):
             self._unite(chunks.each(_count, on_worker(self, InMemory)))
         return self
 
+    @all_or_nothing
     def fit_transform(self, X, y=None):
         """Fit and transform the same rows, which are hashed once; their codes stay on the workers.
 
@@ -166,6 +169,7 @@ class RandomBinning(InMemory):
         blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
         return self._as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist())
 
+    @all_or_nothing
     def partial_fit(self, X, y=None):
         """As `binfeat.RandomBinning.partial_fit`, for rows in memory only.
 

@@ -10,12 +10,12 @@ from sklearn.base import is_classifier
 from sklearn.callback import with_callbacks
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import column_or_1d
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
-from binfeat._validation import check_weights
+from binfeat._fitting import all_or_nothing
+from binfeat._validation import check_weights, class_weights
 from binfeat.distributed._chunks import (
     array_of,
     beside,
@@ -49,7 +49,7 @@ class _OnDask:
         note_inputs(self, X, chunks.width, reset=True)
         own = [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
         parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=own))
-        facts = compute(list(map(delayed(_facts), parts)))
+        facts = compute([delayed(_facts)(part, is_classifier(self)) for part in parts])
         if not any(fact.n_rows for fact in facts):
             raise ValueError("X has no rows in any chunk; at least one is needed.")
         parts, facts = zip(*((part, fact) for part, fact in zip(parts, facts, strict=True) if fact.n_rows))
@@ -160,6 +160,7 @@ class CGRidge(_OnDask, ridge.CGRidge):
     _in_memory = ridge.CGRidge
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit the machine.
 
@@ -224,6 +225,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     _in_memory = ridge.CGRidgeClassifier
 
     @with_callbacks
+    @all_or_nothing
     def fit(self, X, y, sample_weight=None, groups=None):
         """Fit the machine.
 
@@ -257,7 +259,8 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             of_class = counts.sum() / (counts.size * counts)
         else:
-            of_class = compute_sample_weight(self.class_weight, self.classes_)
+            of_class = class_weights(self.class_weight, self.classes_)
+            of_class = np.ones(counts.size) if of_class is None else of_class
         return partial(_signs, classes=self.classes_, of_class=of_class), 1 if counts.size == 2 else counts.size
 
     def decision_function(self, X):
@@ -330,9 +333,9 @@ def _part(Z, y, weights, twin, dtype):
     return Part(Z, y, weights)
 
 
-def _facts(part):
+def _facts(part, of_classes):
     Y = part.Y
-    classes, counts = np.unique(Y, return_counts=True) if Y.ndim == 1 and Y.size else (Y[:0], Y[:0])
+    classes, counts = np.unique(Y, return_counts=True) if of_classes and Y.size else (Y[:0], Y[:0])
     n_targets = 1 if Y.ndim == 1 else Y.shape[1]
     return _Facts(len(Y), part.weights.sum(), isinstance(part.Z, np.ndarray), Y.ndim, n_targets, classes, counts)
 

@@ -1,0 +1,159 @@
+"""What is checked when a fitted estimator comes out of a file: its version, and that its arrays fit together."""
+
+import functools
+import re
+
+import numpy as np
+
+_FLOATS = np.float32, np.float64
+
+
+@functools.cache
+def _version():
+    import binfeat
+
+    return binfeat.__version__
+
+
+def _numbers(version):
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
+
+
+class Persistent:
+    """Base of estimators that refuse files of newer versions, and arrays that kernels could not read safely."""
+
+    _check_state = staticmethod(lambda state: None)
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "_binfeat_version": _version()}
+
+    def __setstate__(self, state):
+        state = dict(state)
+        version, name = str(state.pop("_binfeat_version", 0)), type(self).__name__
+        if _numbers(version) > _numbers(_version()):
+            raise ValueError(f"This {name} was saved by binfeat {version}, and this is {_version()}; update binfeat.")
+        try:
+            self._check_state(state)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise ValueError(f"This {name} is damaged: {type(error).__name__}: {error}") from error
+        super().__setstate__(state)
+
+
+def _check_arrays(arrays, layout, sizes):
+    """Refuse arrays of other types or shapes than the kernels expect.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+    layout : dict of str to tuple
+        Type or types, and what each axis runs over, for the arrays that there must be.
+    sizes : dict of str to int
+        How many there are of each; those that are not known yet are added.
+    """
+    for name, (dtypes, *axes) in layout.items():
+        array = arrays[name]
+        if not isinstance(array, np.ndarray) or array.ndim != len(axes):
+            raise TypeError(f"{name} should be an array of {len(axes)} dimensions.")
+        shape = tuple(sizes.setdefault(axis, n) for axis, n in zip(axes, array.shape, strict=True))
+        if array.shape != shape or not array.flags.c_contiguous or array.dtype not in np.atleast_1d(dtypes):
+            raise ValueError(f"{name} should be of shape {shape} in C order, got {array.dtype} and {array.shape}.")
+
+
+def _check_starts(arrays, name, n_groups, n_items):
+    """Refuse what does not say where each of some groups begins among so many items."""
+    _check_arrays(arrays, {name: (np.int64, "starts")}, {"starts": n_groups + 1})
+    starts = arrays[name]
+    if starts[0] != 0 or starts[-1] != n_items or (np.diff(starts) < 0).any():
+        raise ValueError(f"{name} should rise from 0 to {n_items}.")
+
+
+_GRIDS = {
+    "_scale": (np.float64, "grids", "inputs"),
+    "_shift": (np.float64, "grids", "inputs"),
+    "_keys": (np.uint64, "grids", "inputs"),
+    "_nan_keys": (np.uint64, "grids", "inputs"),
+}
+_BINS = {
+    "_bin_keys": (np.uint64, "bins"),
+    "bin_counts_": (np.int64, "bins"),
+    "_rare_keys": (np.uint64, "rare bins"),
+    "_rare_counts": (np.int64, "rare bins"),
+}
+_WEIGHTS = {"random_weights_": (_FLOATS, "inputs", "frequencies")}
+_FASTFOOD = {
+    "fastfood_signs_": (_FLOATS, "blocks", "inputs"),
+    "fastfood_order_": (np.int32, "blocks", "length"),
+    "fastfood_normals_": (_FLOATS, "blocks", "length"),
+    "fastfood_norms_": (_FLOATS, "frequencies"),
+}
+_COLUMNS = {
+    "categorical": (np.bool_, "inputs"),
+    "source": (np.int64, "inputs"),
+    "medians": (np.float64, "columns"),
+}
+_QUANTILES = {
+    "columns": (np.int64, "mapped"),
+    "knots": (np.float64, "knots"),
+    "ranks": (np.float64, "knots"),
+}
+
+
+def check_binning(state):
+    """Refuse a `RandomBinning` whose arrays do not fit together."""
+    if "_scale" not in state:
+        return
+    sizes = {"inputs": state["n_features_in_"]}
+    _check_arrays(state, _GRIDS, sizes)
+    if "bin_offsets_" not in state:  # on its way to where the rows are
+        return
+    if not state["_hashed"]:
+        _check_arrays(state, _BINS, sizes)
+        _check_starts(state, "_rare_starts", sizes["grids"], sizes["rare bins"])
+    last = int(state["bin_offsets_"][-1]) if state["_hashed"] else sizes["bins"]
+    _check_starts(state, "bin_offsets_", sizes["grids"], last)
+    if state["_hashed"] and not 1 < state["bin_offsets_"][1] < 2**32:
+        raise ValueError("bin_offsets_ should give each grid at least 2 columns.")
+
+
+def check_fourier(state):
+    """Refuse a `RandomFourier` whose arrays do not fit together."""
+    if "sampler_" not in state:
+        return
+    sizes = {"inputs": state["n_features_in_"]}
+    if state["sampler_"] == "fastfood":
+        _check_arrays(state, _FASTFOOD, sizes)
+        order, length = state["fastfood_order_"], sizes["length"]
+        if length & (length - 1) or length < sizes["inputs"] or (np.sort(order, axis=1) != np.arange(length)).any():
+            raise ValueError("fastfood_order_ should hold permutations of a power of two of numbers.")
+        if sizes["frequencies"] > order.size:
+            raise ValueError(f"fastfood_norms_ should be at most {order.size}.")
+    else:
+        _check_arrays(state, _WEIGHTS, sizes)
+    if "random_offset_" in state:
+        _check_arrays(state, {"random_offset_": (_FLOATS, "frequencies")}, sizes)
+    n_features = sizes["frequencies"] * (1 if "random_offset_" in state else 2)
+    if state["_n_features_out"] != n_features:
+        raise ValueError(f"_n_features_out should be {n_features}, got {state['_n_features_out']!r}.")
+
+
+def check_machine(state):
+    """Refuse a kernel machine whose arrays do not fit together."""
+    if "_scale" not in state:
+        return
+    sizes = {"columns": state["n_features_in_"]}
+    columns, scaler = state["_columns"], state["_scaler"]
+    _check_arrays(columns, _COLUMNS, sizes)
+    if sizes["inputs"] < sizes["columns"] or not np.isin(columns["source"], range(sizes["columns"])).all():
+        raise ValueError("source should name columns, all of them.")
+    _check_arrays(state, {**_GRIDS, "_bin_keys": (np.uint64, "bins")}, sizes)
+    _check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])
+    n_waves = state["_frequencies"].shape[1]
+    if n_waves:
+        _check_arrays(state, {"_frequencies": (np.float64, "inputs", "waves")}, sizes)
+    sizes["features"] = sizes["bins"] + 2 * n_waves
+    _check_arrays(state, {"coef_": (np.float64, "targets", "features")}, sizes)
+    if "knots" in scaler:
+        _check_arrays(scaler, _QUANTILES, sizes)
+        _check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
+        if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
+            raise ValueError("the scaler should have two knots for each of some inputs.")

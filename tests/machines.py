@@ -1,0 +1,24 @@
+"""What the tests of kernel machines share."""
+
+import numpy as np
+
+# Nothing left to choose: a fit takes milliseconds.
+FIXED = {"features": "binning", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "random_state": 0}
+# Grids are added.
+GROWING = {"gamma": "scale", "features": "binning", "max_grids": 160, "random_state": 0}
+# Widths are learned, from bins alone.
+BINS = {"features": "binning", "random_state": 0}
+
+
+def state(machine):
+    """All that `fit` learned, but for the clock."""
+    kept = {k: v for k, v in vars(machine).items() if (k.endswith("_") or k.startswith("_")) and k != "decisions_"}
+    kept.pop("_skl_callbacks", None)
+    return {**kept, "decisions": machine.decisions_[["what", "choice", "error"]].tolist()}
+
+
+def assert_same_state(one, other):
+    one, other = state(one), state(other)
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        np.testing.assert_equal(other[name], value, err_msg=name)

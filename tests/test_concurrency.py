@@ -1,0 +1,145 @@
+"""Threads, forked and spawned processes, joblib, and every threading layer: the answers of one thread."""
+
+import importlib.util
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numba
+import numpy as np
+import pytest
+
+import binfeat
+from binfeat import _training
+
+N_THREADS = 16
+
+
+def table(n_rows=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 4))
+    return X, np.sin(X[:, 0]) + X[:, 1]
+
+
+X, Y = table()
+MADE = {
+    "binning": lambda: binfeat.RandomBinning(gamma=0.2, n_grids=8, random_state=0),
+    "codes": lambda: binfeat.RandomBinning(gamma=0.2, n_grids=8, random_state=0, output="codes"),
+    "fastfood": lambda: binfeat.RandomFourier(gamma=0.2, n_components=32, sampler="fastfood", random_state=0),
+    "ridge": lambda: binfeat.CGRidge(alpha=0.1),
+    "machine": lambda: binfeat.KernelMachineRegressor(features="binning", n_grids=8, random_state=0),
+}
+
+
+def answer(estimator):
+    """What it makes of the rows, as an array."""
+    if hasattr(estimator, "predict"):
+        return estimator.predict(X)
+    Z = estimator.transform(X)
+    return getattr(Z, "indices", getattr(Z, "codes", Z))
+
+
+@pytest.fixture
+def small_searches(monkeypatch):
+    monkeypatch.setattr(_training, "_SAMPLE_GRIDS", (5, 20))
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one estimator", "several"])
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.usefixtures("small_searches")
+def test_sixteen_threads_fit_and_predict_at_once(name, together, threads):
+    expected = answer(MADE[name]().fit(X, Y))
+    shared = MADE[name]().fit(X, Y)
+    barrier = threading.Barrier(N_THREADS)
+
+    def work(number):
+        own = shared if together else MADE[name]()
+        barrier.wait(timeout=60)
+        found = []
+        for turn in range(2 if name == "machine" else 4):
+            if not together or (number + turn) % 3 == 0:
+                own.fit(X, Y)
+            found.append(answer(own))
+        return found
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        for found in pool.map(work, range(N_THREADS), timeout=300):
+            for each in found:
+                np.testing.assert_array_equal(each, expected)
+
+
+def fitted_answer(name):
+    return answer(MADE[name]().fit(X, Y))
+
+
+@pytest.mark.parametrize("name", ["codes", "fastfood", "ridge"])
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_forked_pool_after_a_parallel_call(name, threads):
+    expected = fitted_answer(name)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for found in pool.map_async(fitted_answer, [name] * 4).get(timeout=300):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_joblib_processes():
+    names = ["codes", "ridge", "codes"]
+    found = joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(fitted_answer)(name) for name in names)
+    for name, each in zip(names, found, strict=True):
+        np.testing.assert_array_equal(each, fitted_answer(name))
+
+
+def test_spawned_process():
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        found = pool.apply_async(fitted_answer, ["codes"]).get(timeout=300)
+    np.testing.assert_array_equal(found, fitted_answer("codes"))
+
+
+LAYERS = """
+import threading
+import numba
+import numpy as np
+import binfeat
+from binfeat._engine import policy
+policy._WORTH_THREADS = 0
+rng = np.random.default_rng(0)
+X = rng.normal(size=(3000, 4))
+binning = binfeat.RandomBinning(gamma=0.2, n_grids=8, random_state=0, output="codes", n_jobs={n_jobs})
+Z = binning.fit_transform(X)
+machine = binfeat.CGRidge(alpha=0.1).fit(Z, X[:, 0])
+found = []
+def work():
+    found.append(machine.predict(binning.transform(X)))
+threads = [threading.Thread(target=work) for _ in range(16)]
+[own.start() for own in threads]
+[own.join() for own in threads]
+assert len(found) == 16 and all((own == found[0]).all() for own in found)
+layer = numba.threading_layer() if {n_jobs} > 1 else "serial"
+print(layer, hash(Z.codes.tobytes()), hash(machine.coef_.tobytes()))
+"""
+
+
+def under_layer(layer, n_jobs):
+    environment = {**os.environ, "NUMBA_THREADING_LAYER": layer, "PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "2"}
+    code = LAYERS.format(n_jobs=n_jobs)
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread")
+def test_threading_layers():
+    serial = under_layer("workqueue", 1)[1:]
+    layers = ["workqueue", "omp"]
+    if importlib.util.find_spec("tbb"):
+        layers.append("tbb")
+    for layer in layers:
+        used, *found = under_layer(layer, 2)
+        assert used == layer
+        assert found == serial

@@ -1,0 +1,192 @@
+"""Models in files: damaged, of newer versions, with foreign types. Refused in words, or the same predictions."""
+
+import io
+import json
+import os
+import pickle
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import binfeat
+from binfeat import _persistence, _training
+
+sio = pytest.importorskip("skops.io")
+
+FLIPS = int(os.environ.get("BINFEAT_FLIPS", "150"))  # in each file
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = X[:, 0] + (X[:, 1] > 0)
+LABELS = np.where(X[:, 0] > 0, "yes", "no")
+
+
+def machines():
+    binning = binfeat.RandomBinning(n_grids=3, gamma=0.5, min_count=2, random_state=0).fit(X)
+    Z = binning.transform(X)
+    yield binning, X
+    yield binfeat.RandomBinning(n_grids=3, n_features=64, random_state=0).fit(X), X
+    yield binfeat.RandomFourier(n_components=6, random_state=0).fit(X), X
+    yield binfeat.RandomFourier(n_components=5, sampler="fastfood", phase="offset", random_state=0).fit(X), X
+    yield binfeat.CGRidge().fit(Z, Y), Z
+    yield binfeat.CGRidgeClassifier().fit(Z, LABELS), Z
+    fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
+    yield binfeat.KernelMachineRegressor(features="binning", scaling="quantile", **fixed).fit(X, Y), X
+    yield binfeat.KernelMachineClassifier(features="hybrid", **fixed).fit(X, LABELS), X
+    union = [
+        ("bins", binfeat.RandomBinning(n_grids=3, random_state=0)),
+        ("waves", binfeat.RandomFourier(n_components=4)),
+    ]
+    yield binfeat.RandomFeatureUnion(union).fit(X), X
+
+
+@pytest.fixture(scope="module")
+def saved():
+    """Machines with their files, the types in them, and what they answer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_training, "_N_WAVES", 8)
+        made = list(machines())
+    found = []
+    for machine, rows in made:
+        data = sio.dumps(machine)
+        found.append((type(machine).__name__, machine, rows, data, sio.get_untrusted_types(data=data)))
+    return found
+
+
+NAMES = ["binning", "hashed", "waves", "fastfood", "ridge", "classes", "regressor", "classifier", "union"]
+
+
+def answer(machine, rows):
+    Z = (getattr(machine, "predict", None) or machine.transform)(rows)
+    return Z.toarray() if hasattr(Z, "toarray") else Z
+
+
+def same_or_refused(data, trusted, rows, expected):
+    """Whether it was loaded, which must be as it was, or else refused."""
+    try:
+        machine = sio.loads(data, trusted=trusted)
+        found = answer(machine, rows)
+    except Exception:
+        return False
+    np.testing.assert_array_equal(found, expected)
+    return True
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_trusted_types_are_those_of_the_package(saved, number):
+    name, _, rows, data, trusted = saved[number]
+    assert all(own.startswith("binfeat.") for own in trusted)
+    assert any(own.endswith(name) for own in trusted)
+    assert same_or_refused(data, trusted, rows, answer(saved[number][1], rows))
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_any_bit_flipped(saved, number):
+    _, machine, rows, data, trusted = saved[number]
+    expected = answer(machine, rows)
+    rng = np.random.default_rng(number)
+    # The directory at the end and the description before it are what a reader trusts; the arrays have check sums.
+    anywhere, at_the_end = rng.integers(0, len(data), FLIPS // 2), len(data) - rng.integers(1, 3000, FLIPS // 2)
+    places = np.concatenate([anywhere, at_the_end])
+    loaded = 0
+    for place in places:
+        broken = bytearray(data)
+        broken[place] ^= 1 << rng.integers(8)
+        loaded += same_or_refused(bytes(broken), trusted, rows, expected)
+    assert loaded < len(places)
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_cut_short(saved, number):
+    _, machine, rows, data, trusted = saved[number]
+    expected = answer(machine, rows)
+    for length in [0, 1, 100, *np.linspace(200, len(data) - 1, 20).astype(int)]:
+        assert not same_or_refused(data[:length], trusted, rows, expected)
+
+
+def rewritten(data, change):
+    """The file with arrays changed, and check sums that fit."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for item in old.namelist():
+            new.writestr(item, change(item, old.read(item)))
+    return out.getvalue()
+
+
+def changed_array(array, rng):
+    """Another array in the place of one: of another type, shape, or with other numbers."""
+    kind = rng.integers(5)
+    if kind == 0 and array.size:
+        return array.ravel()[:-1] if array.ndim == 1 else array[:-1]
+    if kind == 1 and array.dtype.kind in "iuf":
+        return array.astype(np.float32 if array.dtype != np.float32 else np.int16)
+    if kind == 2:
+        return np.concatenate([array, array])
+    if kind == 3 and array.dtype.kind in "iu" and array.size:
+        out = array.copy()
+        out.flat[rng.integers(out.size)] = np.iinfo(array.dtype).max // int(rng.integers(1, 2**20))
+        return out
+    return array.T[None].copy()
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
+def test_arrays_that_do_not_fit_together(saved, number):
+    """Whoever changes numbers on purpose gets other predictions or an error, and nothing reads outside an array."""
+    _, _, rows, data, trusted = saved[number]
+    rng = np.random.default_rng(number)
+    arrays = [name for name in zipfile.ZipFile(io.BytesIO(data)).namelist() if name.endswith(".npy")]
+    for turn in range(4 * len(arrays)):
+        chosen = arrays[turn % len(arrays)]
+
+        def change(item, content, chosen=chosen):
+            if item != chosen:
+                return content
+            out = io.BytesIO()
+            np.save(out, changed_array(np.load(io.BytesIO(content)), rng))
+            return out.getvalue()
+
+        with suppress(ValueError, TypeError, IndexError, MemoryError):
+            answer(sio.loads(rewritten(data, change), trusted=trusted), rows)
+
+
+@pytest.mark.parametrize("number", range(len(NAMES) - 1), ids=NAMES[:-1])
+def test_newer_versions_are_refused(saved, number, monkeypatch):
+    name, machine, *_ = saved[number]
+    monkeypatch.setattr(_persistence, "_version", lambda: "1.2.3.dev4")
+    data, pickled = sio.dumps(machine), pickle.dumps(machine)
+    assert "1.2.3" in str(pickled)
+    assert sio.loads(data, trusted=sio.get_untrusted_types(data=data)) is not None
+    for here, refused in (("1.2.2", True), ("1.3", False)):
+        monkeypatch.setattr(_persistence, "_version", lambda here=here: here)
+        if refused:
+            message = rf"This {name} was saved by binfeat 1\.2\.3.* this is 1\.2\.2; update"
+            with pytest.raises(ValueError, match=message):
+                pickle.loads(pickled)
+        else:
+            pickle.loads(pickled)
+
+
+def test_foreign_types_are_refused_and_nothing_is_executed(saved, tmp_path):
+    _, _, _, data, trusted = saved[0]
+    marker = tmp_path / "executed"
+
+    def change(item, content):
+        if item != "schema.json":
+            return content
+        schema = json.loads(content)
+        evil = {
+            "__class__": "system",
+            "__module__": "os",
+            "__loader__": "FunctionNode",
+            "content": f"touch {marker}",
+            "__id__": 1,
+        }
+        schema["content"]["content"]["n_jobs"] = evil
+        return json.dumps(schema)
+
+    with pytest.raises(Exception, match=r"os\.system|posix\.system|[Uu]ntrusted"):
+        sio.loads(rewritten(data, change), trusted=trusted)
+    assert not marker.exists()
+    with pytest.raises(Exception, match="binfeat"):
+        sio.loads(data)

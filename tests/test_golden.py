@@ -1,0 +1,66 @@
+"""The numbers of today on fixed seeds: the same on other machines, other processors and in later versions.
+
+Bins bit for bit are in test_binning.py. Those who change a map or a machine on purpose write the file anew:
+``python tests/test_golden.py``.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import binfeat
+from binfeat import kernels
+
+FILE = Path(__file__).with_name("golden.json")
+X = np.arange(1200, dtype=np.float64).reshape(400, 3) * [0.01, 0.017, -0.013] % 1.7
+Y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+LABELS = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
+ROWS = slice(0, 400, 57)
+FIXED = {"gamma": [2.0, 1.0, 0.5], "alpha": 0.01, "scaling": "standard", "random_state": 0}
+
+
+def waves(**parameters):
+    return binfeat.RandomFourier(n_components=6, gamma=0.7, random_state=0, **parameters).fit(X).transform(X[ROWS])
+
+
+def ridge(Machine, y, **parameters):
+    Z = binfeat.RandomBinning(gamma=1.0, n_grids=20, random_state=0, output="codes").fit_transform(X)
+    return Machine(alpha=0.1, tol=1e-12, max_iter=2000, **parameters).fit(Z, y)
+
+
+def machine(Machine, y, **parameters):
+    return Machine(**{**FIXED, "n_grids": 40, **parameters}).fit(X, y)
+
+
+REGRESSOR, CLASSIFIER = binfeat.KernelMachineRegressor, binfeat.KernelMachineClassifier
+MADE = {
+    "waves": lambda: waves(),
+    "waves, offset": lambda: waves(phase="offset"),
+    "waves, fastfood": lambda: waves(sampler="fastfood"),
+    "waves, orthogonal": lambda: waves(sampler="orthogonal"),
+    "waves, qmc": lambda: waves(sampler="qmc"),
+    "waves, laplacian": lambda: waves(kernel="laplacian", sampler="iid"),
+    "waves, Matern": lambda: waves(kernel=kernels.Matern(1.5)),
+    "gamma by scale": lambda: binfeat.RandomBinning(random_state=0).fit(X).gamma_,
+    "ridge": lambda: ridge(binfeat.CGRidge, Y).coef_[ROWS],
+    "ridge, no intercept": lambda: ridge(binfeat.CGRidge, Y, fit_intercept=False).coef_[ROWS],
+    "ridge, path": lambda: ridge(binfeat.CGRidge, Y, alphas=[0.01, 0.1, 1.0], random_state=0).path_scores_,
+    "ridge, hinge": lambda: ridge(binfeat.CGRidgeClassifier, LABELS, loss="squared_hinge").coef_[:, ROWS],
+    "machine, bins": lambda: machine(REGRESSOR, Y, features="binning").predict(X[ROWS]),
+    "machine, ranks": lambda: machine(REGRESSOR, Y, features="binning", scaling="quantile").predict(X[ROWS]),
+    "machine, classes": lambda: machine(CLASSIFIER, LABELS, features="binning").predict_proba(X[ROWS]),
+    "learned widths": lambda: binfeat.learn_gamma(X, Y, max_rounds=1, random_state=0).relevances,
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_golden_numbers(name):
+    found, expected = np.asarray(MADE[name]()).ravel(), json.loads(FILE.read_text())[name]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+
+
+if __name__ == "__main__":
+    found = {name: np.asarray(make()).ravel().tolist() for name, make in MADE.items()}
+    FILE.write_text(json.dumps(found, indent=1) + "\n")

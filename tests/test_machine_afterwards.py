@@ -1,0 +1,129 @@
+"""Fitted kernel machines: files, memory, one row and many, what they say of themselves."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from machines import BINS, FIXED, state
+from sklearn.exceptions import NotFittedError
+
+from binfeat import (
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    _growth,
+    _training,
+)
+
+pd = pytest.importorskip("pandas")
+pytestmark = pytest.mark.usefixtures("few_grids")
+
+
+@pytest.fixture(scope="module", params=["binning", "hybrid", "fourier", "categories"])
+def fitted(request, table):
+    X, y, labels = table
+    X = X.copy()
+    X[::7, 3] = np.nan
+    options = {**FIXED, "features": request.param}
+    if request.param == "categories":
+        options["features"] = "binning"
+        X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "p", "q"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_training, "_SAMPLE_GRIDS", (5, 40))
+        patch.setattr(_training, "_N_WAVES", 128)
+        regressor = KernelMachineRegressor(**options, scaling="quantile").fit(X, y)
+        return X, [regressor, KernelMachineClassifier(**options).fit(X, labels)]
+
+
+def outputs(machine, X):
+    found = [machine.predict(X), machine.predict(X[:1])]
+    return [*found, machine.predict_proba(X)] if hasattr(machine, "predict_proba") else found
+
+
+def assert_same_outputs(one, other, X):
+    for a, b in zip(outputs(one, X), outputs(other, X), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_round_trips(fitted, tmp_path):
+    X, machines = fitted
+    for machine in machines:
+        assert_same_outputs(pickle.loads(pickle.dumps(machine)), machine, X)
+        joblib.dump(machine, tmp_path / "machine.joblib")
+        assert_same_outputs(joblib.load(tmp_path / "machine.joblib"), machine, X)
+
+
+TRUSTED = {
+    KernelMachineRegressor: ["binfeat.machine.KernelMachineRegressor"],
+    KernelMachineClassifier: ["binfeat.machine.KernelMachineClassifier"],
+}
+
+
+def test_skops_round_trip(fitted):
+    sio = pytest.importorskip("skops.io")
+    X, machines = fitted
+    for machine in machines:
+        data = sio.dumps(machine)
+        assert sio.get_untrusted_types(data=data) == TRUSTED[type(machine)]
+        assert_same_outputs(sio.loads(data, trusted=TRUSTED[type(machine)]), machine, X)
+
+
+def test_attributes_hold_arrays_numbers_and_strings(fitted):
+    for machine in fitted[1]:
+        for name, value in state(machine).items():
+            if name in ("_columns", "_scaler"):
+                assert all(isinstance(part, np.ndarray) for part in value.values())
+            elif name != "decisions":
+                assert isinstance(value, np.ndarray | str | int | float | np.number | bool), name
+            if isinstance(value, np.ndarray) and not name.startswith("feature_names"):
+                assert value.dtype.kind in "biufU" or value.dtype.names, name
+
+
+def test_memory(rng):
+    """16 bytes per occupied bin, the grids, and little else."""
+    X = rng.normal(size=(5000, 6))
+    machine = KernelMachineRegressor(**{**FIXED, "gamma": 2.0}).fit(X, X[:, 0])
+    grids = sum(a.nbytes for a in (machine._scale, machine._shift, machine._keys, machine._nan_keys))
+    n_bins = machine.coef_.shape[1]
+    assert n_bins > 20_000
+    assert len(pickle.dumps(machine)) <= 16 * n_bins + grids + 8 * (20 + 1) + 5000
+
+
+def test_one_row_is_as_in_a_batch(fitted):
+    X, machines = fitted
+    for machine in machines:
+        name = "predict_proba" if hasattr(machine, "predict_proba") else "predict"
+        own = np.concatenate([getattr(machine, name)(X[i : i + 1]) for i in range(80)])
+        np.testing.assert_allclose(own, getattr(machine, name)(X)[:80], rtol=1e-9, atol=1e-12)
+
+
+def test_many_rows_in_blocks(table, monkeypatch):
+    X, y, _ = table
+    machine = KernelMachineRegressor(features="hybrid", random_state=0).fit(X, y)
+    expected = machine.predict(X)
+    monkeypatch.setattr(_growth, "_BLOCK_BYTES", 2**12)
+    np.testing.assert_allclose(machine.predict(X), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_summary_and_html(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(random_state=0)
+    assert "KernelMachineRegressor" in machine._repr_html_()
+    with pytest.raises(NotFittedError):
+        machine.summary()
+    machine.fit(X, y)
+    lines = machine.summary().splitlines()
+    assert lines[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
+    assert [line.split("  ")[0] for line in lines[1:]] == list(machine.decisions_["what"])
+    for what in ("scaling", "widths", "kernel", "features", "grids", "penalty"):
+        assert what in machine.decisions_["what"]
+    assert "KernelMachineRegressor" in machine._repr_html_()
+
+
+def test_the_log_says_what_was_decided(table, caplog):
+    X, y, _ = table
+    with caplog.at_level("INFO", logger="binfeat"):
+        KernelMachineRegressor(**BINS).fit(X, y)
+    text = caplog.text
+    for words in ("widths, round 1: held-out error", "scaling: ", "kernel: ", "grids: held-out error", "penalty: "):
+        assert words in text

@@ -1,0 +1,212 @@
+"""Kernel machines: which rows they choose by, repeatability, and their size."""
+
+import numpy as np
+import pytest
+from machines import BINS, FIXED, GROWING, assert_same_state
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, TimeSeriesSplit
+
+from binfeat import (
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    _budget,
+    _growth,
+    _training,
+)
+
+pytestmark = pytest.mark.usefixtures("few_grids")
+
+
+def held_out_of(machine, monkeypatch, X, y, groups=None):
+    seen = []
+    real = _training.Training.__init__
+
+    def spy(self, machine, X, Y, weights, train, held_out, *rest):
+        seen.append((np.sort(train), np.sort(held_out)))
+        real(self, machine, X, Y, weights, train, held_out, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_training.Training, "__init__", spy)
+        machine.fit(X, y, groups=groups)
+    return seen[0]
+
+
+def test_which_rows_are_held_out(table, monkeypatch):
+    X, y, labels = table
+    groups = np.arange(400) // 20
+    regressor, classifier = KernelMachineRegressor(**FIXED), KernelMachineClassifier(**FIXED)
+
+    train, held_out = held_out_of(regressor, monkeypatch, X, y)
+    assert (len(train), len(held_out)) == (360, 40)
+    np.testing.assert_array_equal(np.union1d(train, held_out), np.arange(400))
+    other = held_out_of(clone(regressor).set_params(random_state=1), monkeypatch, X, y)[1]
+    assert not np.array_equal(held_out, other)
+    held_out = held_out_of(clone(classifier).set_params(validation_fraction=0.25), monkeypatch, X, labels)[1]
+    assert len(held_out) == 100
+    assert abs(np.mean(labels[held_out] == "yes") - np.mean(labels == "yes")) < 0.01
+
+    for machine in (regressor, clone(regressor).set_params(cv=GroupKFold(4))):
+        train, held_out = held_out_of(machine, monkeypatch, X, y, groups)
+        assert not set(groups[train]) & set(groups[held_out])
+    machine = clone(regressor).set_params(cv=GroupShuffleSplit(1, test_size=0.3, random_state=0))
+    assert len(set(groups[held_out_of(machine, monkeypatch, X, y, groups)[1]])) == 6
+
+    train, held_out = held_out_of(clone(regressor).set_params(cv=TimeSeriesSplit(3)), monkeypatch, X, y)
+    assert train.max() < held_out.min()
+    held_out = held_out_of(clone(regressor).set_params(cv=KFold(5)), monkeypatch, X, y)[1]
+    np.testing.assert_array_equal(held_out, np.arange(80))
+    assert len(held_out_of(clone(classifier).set_params(cv=4), monkeypatch, X, labels)[1]) == 100
+
+    rows = np.arange(400)
+    for given in ([(rows[:300], rows[350:])], [(rows < 300, rows >= 350)], [(range(300), list(range(350, 400)))]):
+        train, held_out = held_out_of(clone(regressor).set_params(cv=given), monkeypatch, X, y)
+        np.testing.assert_array_equal(train, rows[:300])
+        np.testing.assert_array_equal(held_out, rows[350:])
+
+
+def test_the_search_never_looks_at_rows_that_it_is_not_given(table, rng):
+    X, _, labels = table
+    cv = [(np.arange(250), np.arange(250, 320))]
+    machine = KernelMachineClassifier(random_state=0, cv=cv)
+    changed = labels.copy()
+    changed[320:] = rng.permutation(changed[320:])
+    assert (changed != labels).any()
+    assert_same_state(machine.fit(X, labels), clone(machine).fit(X, changed))
+
+
+def test_without_refit_the_rows_held_out_only_choose(table, rng):
+    X, _, labels = table
+    cv = [(np.arange(300), np.arange(300, 400))]
+    machine = KernelMachineClassifier(**FIXED, cv=cv, refit=False)
+    changed = labels.copy()
+    changed[300:] = rng.permutation(changed[300:])
+    kept = machine.fit(X, labels).decision_function(X)
+    np.testing.assert_array_equal(clone(machine).fit(X, changed).decision_function(X), kept)
+    with_all = clone(machine).set_params(refit=True)
+    n_bins = with_all.fit(X, labels).coef_.shape[1]
+    assert n_bins > machine.coef_.shape[1]
+    assert not np.array_equal(with_all.decision_function(X), kept)
+    assert not np.array_equal(clone(with_all).fit(X, changed).decision_function(X), with_all.decision_function(X))
+
+
+# Repetition.
+
+
+@pytest.mark.parametrize("features", ["binning", "hybrid", "auto"])
+def test_the_same_bits_again_and_for_any_number_of_threads(table, threads, features):
+    threads(2)
+    X, y, _ = table
+    machine = KernelMachineRegressor(features=features, random_state=3, n_jobs=1).fit(X, y)
+    for n_jobs in (1, 2, None):
+        other = KernelMachineRegressor(features=features, random_state=3, n_jobs=n_jobs).fit(X, y)
+        assert_same_state(machine, other)
+        np.testing.assert_array_equal(other.predict(X), machine.predict(X))
+    assert not np.array_equal(machine.set_params(random_state=4).fit(X, y).predict(X), other.predict(X))
+
+
+def test_random_states(table):
+    X, y, _ = table
+    options = {**FIXED, "random_state": np.random.RandomState(0)}
+    first = KernelMachineRegressor(**options).fit(X, y).predict(X)
+    assert not np.array_equal(first, KernelMachineRegressor(**options).fit(X, y).predict(X))
+    options["random_state"] = np.random.RandomState(0)
+    np.testing.assert_array_equal(KernelMachineRegressor(**options).fit(X, y).predict(X), first)
+    assert KernelMachineRegressor(**{**FIXED, "random_state": None}).fit(X, y).score(X, y) > 0.5
+
+
+def test_fit_again_forgets(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**FIXED).fit(X, y)
+    expected = machine.predict(X)
+    machine.fit(X[:50, :2], -y[:50]).predict(X[:, :2])
+    np.testing.assert_array_equal(machine.fit(X, y).predict(X), expected)
+
+
+# Size, budgets, interruption.
+
+
+def test_grids_are_added_until_they_gain_little(table):
+    X, y, _ = table
+    y = y + np.random.default_rng(2).normal(size=y.size)
+    machine = KernelMachineRegressor(**{**GROWING, "max_grids": 5000}).fit(X, y)
+    n_grids, errors = machine.learning_curve_.T
+    assert n_grids.size > 1
+    assert (np.diff(n_grids) > 0).all()
+    assert errors[-1] < errors[0]
+    assert machine.n_grids_ == n_grids[-1] < 5000
+    assert machine.status_ == "converged"
+
+
+def test_budgets_of_grids_and_of_bytes(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**BINS, max_grids=7).fit(X, y)
+    assert machine.n_grids_ == 7
+    assert machine.score(X, y) > 0.5
+    machine = KernelMachineRegressor(**BINS, max_bytes=8 * 400 * 11 + 5, max_grids=2000).fit(X, y)
+    assert machine.n_grids_ == 11
+    assert KernelMachineRegressor(**BINS, max_bytes=1).fit(X, y).n_grids_ == 1
+
+
+class Clock:
+    """Ticks whenever it is read."""
+
+    def __init__(self, tick):
+        self.tick, self.now = tick, 0.0
+
+    def __call__(self):
+        self.now += self.tick
+        return self.now
+
+
+@pytest.mark.parametrize("max_seconds", [0, 100, 500, 1000])
+def test_budget_of_seconds(table, monkeypatch, max_seconds):
+    """Of a second for each new grid, and half a second for each grid in a solve."""
+    X, y, _ = table
+    clock = Clock(0.0)
+    monkeypatch.setattr(_budget, "_clock", clock)
+    grow, solve = _growth.Growth.grow, _growth.Growth.solve
+
+    def slow_grow(self, n_grids):
+        clock.now += n_grids - self.n_grids
+        grow(self, n_grids)
+
+    def slow_solve(self, *args):
+        clock.now += 0.5 * self.n_grids
+        return solve(self, *args)
+
+    monkeypatch.setattr(_growth.Growth, "grow", slow_grow)
+    monkeypatch.setattr(_growth.Growth, "solve", slow_solve)
+    machine = KernelMachineRegressor(**{**GROWING, "max_grids": 50_000}, max_seconds=max_seconds).fit(X, y)
+    assert machine.status_ == "budget"
+    if max_seconds <= 100:  # with fewer grids there is no machine
+        assert machine.n_grids_ == 40
+    else:
+        assert max_seconds / 2 < clock.now <= max_seconds
+    assert machine.score(X, y) > 0.5
+    assert machine.decisions_["seconds"].max() <= clock.now
+
+
+def test_an_ample_budget_changes_nothing(table):
+    X, y, _ = table
+    ample, free = (KernelMachineRegressor(**GROWING, max_seconds=seconds).fit(X, y) for seconds in (1e6, None))
+    assert_same_state(ample, free)
+
+
+def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
+    X, y, _ = table
+    rounds = {}
+    for seconds in (6, 12, 1000):
+        monkeypatch.setattr(_budget, "_clock", Clock(1.0))
+        machine = KernelMachineRegressor(**BINS, max_seconds=seconds, scaling="standard").fit(X, y)
+        rounds[seconds] = len(machine.width_errors_) - 1
+    assert rounds[6] <= 2
+    assert rounds[12] <= 4
+    assert rounds[6] < rounds[12] < rounds[1000]
+
+
+def test_large_tables_take_late_rounds_and_finer_grids(table, monkeypatch):
+    X, y, _ = table
+    monkeypatch.setattr(_training, "_SAMPLE_ROWS", 100)
+    machine = KernelMachineRegressor(**BINS, scaling="standard").fit(X, y)
+    assert "widths of all rows" in machine.decisions_["what"]
+    assert machine.score(X, y) > 0.9

@@ -1,0 +1,158 @@
+"""Kernel machines: what they refuse, in which words, and the smallest tables."""
+
+import re
+
+import numpy as np
+import pytest
+from machines import FIXED
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from binfeat import (
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+)
+
+pytestmark = pytest.mark.usefixtures("few_grids")
+
+
+def test_in_a_pipeline(table):
+    X, _, labels = table
+    pipeline = make_pipeline(StandardScaler(), KernelMachineClassifier(**FIXED)).fit(X, labels)
+    assert pipeline.score(X, labels) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "error", "message"),
+    [
+        ("features", "both", ValueError, "features must be 'auto', 'binning', 'fourier' or 'hybrid', got 'both'"),
+        ("kernel", "rbf", ValueError, "kernel='rbf' cannot be approximated by random binning"),
+        ("kernel", "nonsense", ValueError, "kernel must be 'laplacian', 'hat'"),
+        ("kernel", np.ones(2), ValueError, "kernel must be 'laplacian', 'hat'"),
+        ("gamma", "auto", ValueError, "gamma must be 'learn' or 'scale', or a number, got 'auto'"),
+        ("gamma", -1.0, ValueError, "gamma must be finite and non-negative, got -1.0"),
+        ("gamma", [1.0, 2.0], ValueError, r"gamma must be a number or have one value per input, 4 of them"),
+        ("gamma", 0.0, ValueError, "gamma is 0 for every input"),
+        ("alpha", "learn", ValueError, "alpha must be 'auto', or a number, got 'learn'"),
+        ("alpha", -1, ValueError, "alpha must be finite and at least 0.0, got -1"),
+        ("alpha", None, TypeError, "alpha must be a number of at least 0.0, got None"),
+        ("alpha", np.ones(2), TypeError, "alpha must be a number of at least 0.0, got array"),
+        ("n_grids", "many", ValueError, "n_grids must be 'auto', or a number, got 'many'"),
+        ("n_grids", 0, ValueError, "n_grids must be at least 1, got 0"),
+        ("n_grids", 1.5, TypeError, "n_grids must be an integer of at least 1, got 1.5"),
+        (
+            "scaling",
+            "minmax",
+            ValueError,
+            "scaling must be 'auto', 'standard', 'arcsinh', 'quantile' or None, got 'minmax'",
+        ),
+        ("categorical_features", [9], ValueError, "categorical_features must be a mask of length 4"),
+        ("categorical_features", ["a"], ValueError, "categorical_features has .*'a'.*, which are no column names"),
+        ("max_grids", 0, ValueError, "max_grids must be at least 1, got 0"),
+        ("max_grids", None, TypeError, "max_grids must be an integer of at least 1, got None"),
+        ("max_seconds", -1, ValueError, "max_seconds must be finite and at least 0.0, got -1"),
+        ("max_seconds", "1", TypeError, "max_seconds must be a number of at least 0.0, got '1'"),
+        ("max_bytes", 0, ValueError, "max_bytes must be at least 1, got 0"),
+        ("max_bytes", 1e9, TypeError, "max_bytes must be an integer of at least 1"),
+        ("cv", "all", ValueError, "Expected `cv` as an integer"),
+        ("cv", [(range(10), [])], ValueError, "cv gives no rows to train on or none to hold out"),
+        ("cv", [([], range(10))], ValueError, "cv gives no rows to train on or none to hold out"),
+        (
+            "cv",
+            [(range(10), [400])],
+            ValueError,
+            "cv must give pairs of numbers or masks of the 400 rows: .*out of bounds",
+        ),
+        ("cv", [1], ValueError, "cv must give pairs"),
+        ("cv", [], ValueError, "cv gives no pair of rows"),
+        ("refit", "no", TypeError, "refit must be True or False, got 'no'"),
+        ("validation_fraction", 1.0, ValueError, "validation_fraction must be between 0 and 1, got 1.0"),
+        ("validation_fraction", 0, ValueError, "validation_fraction must be between 0 and 1, got 0.0"),
+        ("validation_fraction", None, TypeError, "validation_fraction must be a number"),
+        ("scoring", "nonsense", ValueError, "scoring.*nonsense"),
+        ("n_jobs", 0, ValueError, "n_jobs must be None, a positive integer"),
+        ("random_state", -1, ValueError, "Seed must be between 0"),
+        ("random_state", "a", ValueError, "'a' cannot be used to seed"),
+    ],
+)
+def test_bad_parameters(table, parameter, value, error, message):
+    X, y, labels = table
+    for kind, target in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
+        machine = kind(**{**FIXED, parameter: value})
+        with pytest.raises(error, match=message):
+            machine.fit(X, target)
+        with pytest.raises(NotFittedError):
+            machine.predict(X)
+
+
+ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "error", "message"),
+    [
+        (ONES[:1], Y5[:1], {}, ValueError, "KernelMachineRegressor needs at least 2 rows, to hold some out"),
+        (ONES[:0], Y5[:0], {}, ValueError, "Found array with 0 sample"),
+        (ONES, None, {}, ValueError, "requires y to be passed"),
+        (ONES, Y5[:4], {}, ValueError, "inconsistent numbers of samples"),
+        (ONES, np.where(Y5 > 3, np.nan, Y5), {}, ValueError, "Input y contains NaN"),
+        (ONES, np.where(Y5 > 3, np.inf, Y5), {}, ValueError, "Input y contains infinity"),
+        (ONES, np.ones((5, 1, 1)), {}, ValueError, "dim"),
+        (np.where(ONES > 0, np.inf, 0), Y5, {}, ValueError, "Input X contains infinity"),
+        (ONES[0], Y5, {}, ValueError, "Expected 2D array, got 1D array"),
+        (np.full((5, 2), "a"), Y5, {"categorical_features": None}, ValueError, "must hold numbers"),
+        (ONES, Y5, {"sample_weight": np.ones(4)}, ValueError, "sample_weight must have one value per row"),
+        (ONES, Y5, {"sample_weight": -np.ones(5)}, ValueError, "sample_weight must be finite and non-negative"),
+        (ONES, Y5, {"sample_weight": np.zeros(5)}, ValueError, "sample_weight is zero for every row"),
+        (ONES, Y5, {"sample_weight": np.eye(5)[0]}, ValueError, "sample_weight is zero for all training rows or for"),
+        (ONES, Y5, {"groups": np.ones(4)}, ValueError, "inconsistent numbers of samples"),
+    ],
+)
+def test_bad_tables(X, y, options, error, message):
+    machine = KernelMachineRegressor(categorical_features=options.pop("categorical_features", "from_dtype"))
+    with pytest.raises(error, match=message):
+        machine.fit(X, y, **options)
+
+
+def test_bad_labels(table):
+    X, y, labels = table
+    with pytest.raises(ValueError, match=re.escape("y must have at least two classes, got one class: ")):
+        KernelMachineClassifier().fit(X, np.full(400, "yes"))
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        KernelMachineClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        KernelMachineClassifier().fit(X, None)
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        KernelMachineClassifier().fit(X, np.column_stack([labels, labels]))
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        KernelMachineClassifier().fit(X, np.where(y > 0, 1.0, np.nan))
+    with pytest.raises(ValueError, match="class_weight"):
+        KernelMachineClassifier(class_weight="unbalanced").fit(X, labels)
+    with pytest.raises(ValueError, match="sample_weight must have one value per row"):
+        KernelMachineClassifier(class_weight="balanced").fit(X, labels, sample_weight=np.ones(3))
+
+
+def test_bad_rows_in_predict(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**FIXED)
+    with pytest.raises(NotFittedError):
+        machine.predict(X)
+    machine.fit(X, y)
+    for rows, message in (
+        (X[:, :3], "X has 3 features, but KernelMachineRegressor is expecting 4"),
+        (np.full((1, 4), np.inf), "Input X contains infinity"),
+        (X[:0], "Found array with 0 sample"),
+        (X[0], "Expected 2D array, got 1D array"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            machine.predict(rows)
+
+
+def test_the_smallest_tables():
+    X = np.array([[0.0], [1.0]])
+    assert np.isfinite(KernelMachineRegressor(random_state=0).fit(X, [1.0, 2.0]).predict(X)).all()
+    machine = KernelMachineClassifier(random_state=0).fit(X, ["a", "b"])
+    assert set(machine.predict(X)) <= {"a", "b"}
+    flat = KernelMachineRegressor(random_state=0).fit(np.ones((10, 2)), np.arange(10.0))
+    np.testing.assert_allclose(flat.predict(np.ones((1, 2))), 4.5, atol=1e-9)

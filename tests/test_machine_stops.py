@@ -1,0 +1,137 @@
+"""Kernel machines that Ctrl-C or a callback stops."""
+
+import numpy as np
+import pytest
+from machines import BINS, GROWING
+from sklearn.exceptions import NotFittedError
+
+from binfeat import (
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    _growth,
+    _sizing,
+    relevance,
+)
+from binfeat._solver import pcg
+
+pytestmark = pytest.mark.usefixtures("few_grids")
+
+
+def interrupt_at(monkeypatch, home, name, call):
+    """Raise KeyboardInterrupt at a call of a function, counted from 1."""
+    real, calls = getattr(home, name), [0]
+
+    def wrapped(*args, **kwargs):
+        calls[0] += 1
+        if calls[0] == call:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(home, name, wrapped)
+
+
+@pytest.mark.parametrize(
+    ("home", "name", "call"),
+    [
+        (_growth, "count_bins", 2),  # in the second batch
+        (_growth, "find_codes", 2),
+        (_growth.Growth, "solve", 4),
+        (_sizing.Sizing, "refit", 1),
+        (_growth.Growth, "add_held_out_rows", 1),
+    ],
+)
+def test_ctrl_c_keeps_the_machine_so_far(table, monkeypatch, home, name, call):
+    X, _, labels = table
+    machine = KernelMachineClassifier(**GROWING)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, home, name, call)
+        with pytest.raises(KeyboardInterrupt):
+            machine.fit(X, labels)
+    assert machine.status_ == "interrupted"
+    assert machine.n_grids_ == machine.learning_curve_[-1, 0]
+    assert machine.score(X, labels) > 0.8
+    np.testing.assert_allclose(machine.predict_proba(X).sum(axis=1), 1.0)
+    assert machine.predict(X[:1]) in ("yes", "no")
+    assert machine.fit(X, labels).status_ == "converged"
+
+
+def interrupted(solve, call):
+    """The solver, one of whose calls meets Ctrl-C after an iteration."""
+    left = [call]
+
+    def stop(state):
+        raise KeyboardInterrupt
+
+    def wrapped(*args, **options):
+        left[0] -= 1
+        return solve(*args, **({**options, "monitor": stop} if left[0] == 0 else options))
+
+    return wrapped
+
+
+def test_ctrl_c_in_a_solve(table, monkeypatch):
+    """In the search there is no machine yet; later the solver's iterate is one."""
+    X, y, _ = table
+    real, machine = pcg.solve, KernelMachineRegressor(**GROWING)
+    seen = []
+    for call in range(1, 40, 4):
+        monkeypatch.setattr(pcg, "solve", interrupted(real, call))
+        machine = KernelMachineRegressor(**GROWING)
+        try:
+            machine.fit(X, y)
+        except KeyboardInterrupt:
+            seen.append(getattr(machine, "status_", "nothing"))
+            assert seen[-1] == "nothing" or machine.score(X, y) > 0.3
+    assert seen == sorted(seen, reverse=True)
+    assert set(seen) == {"nothing", "interrupted"}
+    assert machine.status_ == "budget"
+
+
+def test_ctrl_c_before_there_is_a_machine(table, monkeypatch):
+    X, y, labels = table
+    for machine, target in ((KernelMachineRegressor(**BINS), y), (KernelMachineClassifier(**BINS), labels)):
+        with monkeypatch.context() as patch:
+            interrupt_at(patch, relevance.Sample, "relevances", 2)
+            with pytest.raises(KeyboardInterrupt):
+                machine.fit(X, target)
+        with pytest.raises(NotFittedError):
+            machine.predict(X)
+        with pytest.raises(NotFittedError):
+            machine.summary()
+
+
+class Callback:
+    """Counts steps and stops at one."""
+
+    def __init__(self, stop_at=None):
+        self.stop_at, self.steps, self.ended = stop_at, 0, False
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        self.ended = True
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        self.steps += context.task_name == "step"
+        return self.stop_at is not None and self.steps >= self.stop_at
+
+
+def test_callbacks_stop_a_fit(table):
+    X, y, _ = table
+    watcher = Callback()
+    machine = KernelMachineRegressor(**BINS).set_callbacks(watcher).fit(X, y)
+    assert watcher.ended
+    assert watcher.steps > len(machine.learning_curve_)
+    for stop_at in (1, watcher.steps - 1):
+        stopper = Callback(stop_at)
+        stopped = KernelMachineRegressor(**BINS).set_callbacks(stopper).fit(X, y)
+        assert stopped.status_ == "stopped"
+        assert stopper.ended
+        assert stopped.score(X, y) > 0.5
+
+
+# What is kept.

@@ -1,0 +1,156 @@
+"""Near the limits of 16, 31 and 32 bits, and estimates of memory beside what is used."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import binfeat
+from binfeat import _memory
+from binfeat._store import CodeStore
+
+
+def test_more_bins_than_two_bytes_in_a_later_batch():
+    few, many = np.zeros((10, 1)), np.arange(70_000.0)[:, None]
+    binning = binfeat.RandomBinning(kernel="hat", gamma=1.0, n_grids=2, random_state=0, output="codes")
+    with pytest.warns(UserWarning, match="too fine"):
+        binning.partial_fit(few).partial_fit(many)
+    assert binning.transform(few).codes.dtype == np.uint32
+    codes = binning.transform(many).codes
+    assert [np.unique(own).size for own in codes] == list(np.diff(binning.bin_offsets_))
+
+
+@pytest.mark.parametrize("n_features", [2**31 - 1, 2**31, 2**31 + 1, 2**33 + 5])
+def test_columns_near_the_end_of_int32(n_features):
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    Z = binfeat.transform(X, n_grids=4, n_features=n_features)
+    wide = n_features > 2**31 - 1
+    assert Z.indices.dtype == (np.int64 if wide else np.int32)
+    assert Z.shape[1] == n_features
+    starts = np.arange(4) * (n_features // 4)
+    own = Z.indices.reshape(-1, 4) - starts
+    assert own.min() >= 0
+    assert own.max() < n_features // 4
+    assert own.max() > n_features // 4 * 0.99
+
+
+def test_hashed_columns_beyond_32_bits_of_a_grid_are_refused():
+    with pytest.raises(ValueError, match=r"n_features must be below 2\^32 per grid"):
+        binfeat.transform([[1.0]], n_grids=2, n_features=2**33)
+
+
+@pytest.mark.parametrize("n_bins", [65_534, 65_535, 65_536])
+def test_codes_at_the_end_of_two_bytes(n_bins):
+    X = np.arange(float(n_bins))[:, None]
+    binning = binfeat.RandomBinning(kernel="hat", gamma=1.0, n_grids=1, random_state=0, output="codes")
+    with pytest.warns(UserWarning, match="too fine"):
+        Z = binning.fit_transform(X)
+    assert Z.codes.dtype == (np.uint16 if n_bins <= 65_535 else np.uint32)
+    np.testing.assert_array_equal(binning.transform(X).codes, Z.codes)
+    np.testing.assert_array_equal(Z.tocsr().indices, Z.codes[0])
+    np.testing.assert_array_equal(Z @ np.arange(float(n_bins)), Z.codes[0])
+
+
+LARGE = int(os.environ.get("BINFEAT_LARGE", "0"))
+
+
+@pytest.mark.skipif(not LARGE, reason="takes 14 GB and a minute; BINFEAT_LARGE=1 runs it")
+def test_more_than_2_to_the_31_rows_times_grids():
+    n_rows, n_grids = 2**25 + 3, 64
+    X = np.random.default_rng(0).uniform(size=(n_rows, 1)).astype(np.float32)
+    binning = binfeat.RandomBinning(gamma=5.0, n_grids=n_grids, random_state=0, output="codes")
+    Z = binning.fit_transform(X)
+    ends = np.r_[:1000, n_rows - 1000 : n_rows]
+    expected = binning.transform(X[ends]).codes
+    np.testing.assert_array_equal(Z.codes[:, ends], expected)
+    values = Z @ np.ones(Z.shape[1])
+    assert values.min() == values.max() == pytest.approx(np.sqrt(n_grids))
+    back = Z.T @ np.ones(n_rows)
+    np.testing.assert_allclose(back, binning.bin_counts_ / np.sqrt(n_grids))
+    with pytest.raises(MemoryError, match="CSR matrix needs about"):
+        Z.tocsr()
+
+
+MEASURED = """
+import gc, resource, sys, threading
+import numpy as np
+import binfeat
+from binfeat import _memory
+
+def used():
+    return int(next(l for l in open("/proc/self/status") if l.startswith("RssAnon")).split()[1]) * 1024
+
+X = np.random.default_rng(0).normal(size=({n_rows}, 8))
+made = {made}
+made.fit(X[:1000])
+made.transform(X[:70_000])
+foreseen = []
+_memory.memory_limit = lambda: (foreseen.append(0), 2**50)[1]
+require, needed = _memory.require_memory, []
+def note(n_bytes, *words):
+    needed.append(n_bytes)
+for module in list(sys.modules.values()):
+    if getattr(module, "require_memory", None) is require:
+        module.require_memory = note
+gc.collect()
+before = peak = used()
+done = threading.Event()
+def watch():
+    global peak
+    while not done.wait(0.001):
+        peak = max(peak, used())
+thread = threading.Thread(target=watch)
+thread.start()
+Z = made.transform(X)
+peak = max(peak, used())
+done.set()
+thread.join()
+print(max(needed), peak - before)
+"""
+MEMORY = {
+    "csr": "binfeat.RandomBinning(gamma=0.1, n_grids=64, random_state=0)",
+    "codes": "binfeat.RandomBinning(gamma=0.1, n_grids=64, n_features=2**20, random_state=0, output='codes')",
+    "waves": "binfeat.RandomFourier(n_components=256, random_state=0)",
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_estimates_are_within_a_fifth_of_the_peak(name):
+    code = MEASURED.format(n_rows=400_000, made=MEMORY[name])
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
+    assert run.returncode == 0, run.stderr
+    needed, peak = map(int, run.stdout.split())
+    assert 0.8 * peak <= needed <= 1.2 * peak, (needed, peak)
+
+
+def test_nothing_is_allocated_before_a_refusal(monkeypatch):
+    monkeypatch.setattr(_memory, "memory_limit", lambda: 10**6)
+
+    def refuse(*arguments, **options):
+        raise AssertionError("allocated")
+
+    X = np.zeros((10_000, 2))
+    monkeypatch.setattr(np, "empty", refuse)
+    monkeypatch.setattr(np, "zeros", refuse)
+    for call in (
+        lambda: binfeat.transform(X, n_grids=64),
+        lambda: binfeat.RandomBinning(gamma=1.0).fit(X),
+        lambda: binfeat.RandomFourier(n_components=10**6, gamma=1.0).fit(X),
+    ):
+        with pytest.raises(MemoryError, match=r"needs about [\d,]+ bytes and this machine has 1,000,000"):
+            call()
+
+
+def test_stores_of_more_than_2_to_the_32_codes(tmp_path, monkeypatch):
+    """By structure: the file is sparse, and a page of each end is touched."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("binfeat._store._allocate", lambda file, n_bytes: file.truncate(n_bytes))
+    n_rows, n_grids = 2**26 + 1, 65
+    store = CodeStore(n_rows, n_grids, max_bytes=0)
+    store.array[0, 0], store.array[-1, -1] = 7, 9
+    assert store.array.size > 2**32
+    assert store.array.shape == (n_grids, n_rows)
+    assert (store.array[0, 0], store.array[-1, -1], store.array[-1, 0]) == (7, 9, 0)
