@@ -6,13 +6,15 @@ from scipy import sparse
 from binfeat._grids import round_significant
 
 _CHUNK_BYTES = 2**22
+_NUMBERS = np.finfo(np.float64)
 _SIGNIFICANT = 24  # bits kept, so that the order of summation cannot show in the bins
 
 
 def _chunks(X):
-    """The values that count, a few megabytes at a time, as float64 in one order whatever X's layout."""
+    """The values but for NaN, a few megabytes at a time, as float64 in one order whatever X's layout."""
     if sparse.issparse(X):
-        yield X.data.astype(np.float64)
+        values = X.data.astype(np.float64)
+        yield values[~np.isnan(values)]
         return
     step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
     for start in range(0, X.shape[0], step):
@@ -23,8 +25,7 @@ def _chunks(X):
 
 def _largest(X):
     """Largest magnitude."""
-    largest = max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0)
-    return float(largest) if np.isfinite(largest) else float(np.nanmax(np.abs(X.data)))
+    return float(max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0))
 
 
 def _n_zeros(X):
@@ -35,14 +36,14 @@ def _sum(X, unit):
     """Sum of the values in this unit, and their number."""
     total, n_values = 0.0, _n_zeros(X)
     for values in _chunks(X):
-        total += np.nansum(values / unit)
-        n_values += np.count_nonzero(~np.isnan(values))
+        total += np.sum(values / unit)
+        n_values += values.size
     return total, n_values
 
 
 def _squares(X, unit, mean):
     """Sum of the values' squared deviations from a mean, all in this unit."""
-    return _n_zeros(X) * mean**2 + sum(np.nansum((values / unit - mean) ** 2) for values in _chunks(X))
+    return _n_zeros(X) * mean**2 + sum(np.sum((values / unit - mean) ** 2) for values in _chunks(X))
 
 
 def spread(over):
@@ -85,7 +86,10 @@ def gamma_by_scale(over, categorical, power):
     """
     n_inputs = categorical.size
     std = spread(lambda function, *arguments: over(_on_numbers, categorical, function, *arguments))
-    gamma = np.full(n_inputs, 1.0 / (n_inputs * std**power) if std > 0 else 1.0)
+    gamma = np.ones(n_inputs)
+    if std > 0:
+        with np.errstate(over="ignore", divide="ignore"):
+            gamma[:] = np.clip(1.0 / (n_inputs * np.float64(std) ** power), _NUMBERS.tiny, _NUMBERS.max)
     gamma[categorical] = 1.0 / n_inputs
     return gamma
 

@@ -70,16 +70,17 @@ def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_row
     if isinstance(X, Sequence) and not isinstance(X, str | bytes):
         _refuse("a sequence of blocks", y=y, sample_weight=sample_weight, target=target, weight=weight)
         return _ListedBlocks(X)
-    if not hasattr(X, "shape"):
-        check_source(X)
+    if not getattr(X, "shape", ()):
+        if not hasattr(X, "shape"):
+            check_source(X)
         raise TypeError(
             f"X must be an array, a sparse matrix, a sequence of blocks or a pyarrow dataset, got {type(X).__name__}. "
             "An object that iterates over blocks is a source already."
         )
     _refuse("an array", target=target, weight=weight)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
-        if (values is None and name == "y") or (values is not None and len(values) != X.shape[0]):
-            got = None if values is None else f"{len(values)} values"
+        if (values is None and name == "y") or (values is not None and np.shape(values)[:1] != X.shape[:1]):
+            got = None if values is None else f"shape {np.shape(values)}"
             raise ValueError(f"{name} must have one value for each of the {X.shape[0]} rows of X, got {got}.")
     return _ArrayBlocks(X, y, sample_weight, block_rows)
 

@@ -25,8 +25,11 @@ def checked_array(X, **checks):
 
 def checked_rows(estimator, X, **checks):
     """The same of `validate_data`."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return validate_data(estimator, X, **checks)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return validate_data(estimator, X, **checks)
+    except LookupError as error:
+        raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error
 
 
 def check_integer(value, name, minimum):
@@ -137,12 +140,15 @@ def check_weights(sample_weight, n_rows, some=True):
 
     Raises
     ------
-    ValueError
-        If they are negative, not finite, all zero, or not one per row.
+    TypeError, ValueError
+        If they are no numbers, negative, not finite, all zero, or not one per row.
     """
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"sample_weight must be numbers, got {sample_weight!r}.") from error
     if weights.shape not in ((), (n_rows,)):
         raise ValueError(f"sample_weight must have one value per row, shape ({n_rows},); got shape {weights.shape}.")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):

@@ -5,11 +5,11 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils.metaestimators import _BaseComposition
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from binfeat._blocks import FeatureBlocks
 from binfeat._fitting import all_or_nothing
-from binfeat._validation import check_flag
+from binfeat._validation import check_flag, checked_rows
 
 __all__ = ["RandomFeatureUnion"]
 
@@ -146,7 +146,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
             As `sparse_output` says; blocks where a map returns a `BinMatrix`.
         """
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        checked_rows(self, X, reset=False, skip_check_array=True)
         return self._side_by_side([part.transform(X) for _, part in self.transformers_])
 
     def encode(self, X):
@@ -162,7 +162,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
             With `take`, row indexing, `gram_diagonal`, `tocsr` and `toarray`.
         """
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        checked_rows(self, X, reset=False, skip_check_array=True)
         parts = [part.encode(X) if hasattr(part, "encode") else part.transform(X) for _, part in self.transformers_]
         return FeatureBlocks(parts, self._scales)
 
@@ -191,7 +191,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         self._validate_names([name for name, _ in self.transformers])
         check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
-        validate_data(self, X, skip_check_array=True)
+        checked_rows(self, X, skip_check_array=True)
 
     def _check_weights(self):
         n = len(self.transformers)

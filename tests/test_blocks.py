@@ -161,7 +161,7 @@ X_small, y_small = np.zeros((4, 2)), np.zeros(4)
     [
         ((iter([]),), {}, TypeError, "used up by the first"),
         ((X_small,), {}, ValueError, "y must have one value for each of the 4 rows of X, got None"),
-        ((X_small, y_small[:3]), {}, ValueError, "y must have one value for each of the 4 rows of X, got 3 values"),
+        ((X_small, y_small[:3]), {}, ValueError, "y must have one value for each of the 4 rows of X, got shape"),
         ((X_small, y_small, [1.0]), {}, ValueError, "sample_weight must have one value for each of the 4 rows"),
         ((X_small, y_small), {"target": "y"}, ValueError, "target cannot go with an array"),
         (([(X_small, y_small)], y_small), {}, ValueError, "y cannot go with a sequence of blocks"),

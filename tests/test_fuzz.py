@@ -26,7 +26,7 @@ FEWER, FEWEST = (settings(max_examples=max(n, settings().max_examples // each)) 
 _OF_A_TABLE = re.compile(
     r"\bX\b|\by\b|Found array with|Expected 2D|Expected a 2-dim|could not convert|setting an array element|"
     r"Complex data not supported|sample_weight|float\(\) argument|must be real number|"
-    r"[Ff]eature names|scalar|[Ss]parse|dtype|[Ii]nput|iterable|targets?\b|class|source of blocks"
+    r"[Ff]eature names|scalar|[Ss]parse|dtype|[Ii]nput|iterable|targets?\b|class|source of blocks|at least 2 rows"
 )
 
 

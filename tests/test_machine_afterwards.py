@@ -127,3 +127,10 @@ def test_the_log_says_what_was_decided(table, caplog):
     text = caplog.text
     for words in ("widths, round 1: held-out error", "scaling: ", "kernel: ", "grids: held-out error", "penalty: "):
         assert words in text
+
+
+def test_nothing_is_printed(table, capfd):
+    X, y, labels = table
+    KernelMachineRegressor(max_grids=40, random_state=0).fit(X, y).predict(X)
+    KernelMachineClassifier(**FIXED).fit(X, labels).predict_proba(X)
+    assert capfd.readouterr() == ("", "")
