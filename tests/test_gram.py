@@ -104,6 +104,13 @@ def test_route_goes_by_cost(rng):
     assert pays(10**5, 5000, n_targets=10, tol=1e-6)
     assert not pays(100, 5000)
     assert not pays(10**5, 10**4, n_targets=1000)
+    # Where (D^2 n + .5 D^3 alphas, 8 D^3 at most) / 20 meets 30 or, for a path, 60 iterations of 2 n D multiplications.
+    assert pays(10**5, 1150)
+    assert not pays(10**5, 1250)
+    assert pays(10**5, 2300, n_alphas=2)
+    assert not pays(10**5, 2450, n_alphas=2)
+    assert pays(1000, 450, n_alphas=20)
+    assert not pays(1000, 600, n_alphas=20)
     assert not gram.gram_pays(sparse.csr_array((10**5, 10)), 1, 1, 1e-2)
     Z = rng.normal(size=(50, 4))
     assert CGRidge(early_stopping=True, random_state=0).fit(Z, Z[:, 0]).solver_ == "cg"

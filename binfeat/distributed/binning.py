@@ -12,6 +12,7 @@ from binfeat._bin_matrix import BinMatrix
 from binfeat._bins import Bins, codes_among, count_bins, unite_bins
 from binfeat._engine.columns import recode
 from binfeat._fitting import all_or_nothing
+from binfeat._store import CodeStore
 from binfeat._validation import check_categorical
 from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._chunks import (
@@ -228,10 +229,12 @@ def _count(X, twin):
 
 def _number(X, twin):
     """The bins of a chunk, and the number of each row's among them."""
-    codes = np.empty((len(twin._grids), X.shape[0]), np.uint32)
+    n_grids = len(twin._grids)
+    store = CodeStore(X.shape[0], n_grids)
     if not X.shape[0]:
-        return Bins.none(len(codes)), codes
-    return count_bins(twin._grids, twin._check(X), Bins.none(len(codes)), codes, n_jobs=1), codes
+        return Bins.none(n_grids), store.array
+    bins = count_bins(twin._grids, twin._check(X), Bins.none(n_grids), store, n_jobs=1)
+    return bins, store.array
 
 
 def _bins_of(numbered):
