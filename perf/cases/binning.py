@@ -15,12 +15,12 @@ from perf.record import Row
 from perf.suite import guarded
 
 N_GRIDS = 50
-QUICK_ROWS = 40_000
+QUICK_ROWS = 15_000
 SMALL_ROWS = 30_000  # fewer would be too few for the hand widths, and warned of
 SPARSE_GAMMA = 0.2  # gives about 4,500 bins a grid on the sparse table
 
 _STAGES = {
-    "input checks": (binning, "validate_data"),
+    "input checks": (binning, "checked_rows"),
     "draw grids": (Grids, "draw"),
     "hash": (Grids, "hash"),
     "insert": (_bins, "insert"),

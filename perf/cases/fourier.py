@@ -99,7 +99,7 @@ def _ridge_on_adult(quick):
     """End to end on a9a: features, a path of penalties, and the fit with the best one."""
     data = adult_a9a()
     X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
-    n_rows = 4_000 if quick else len(y)
+    n_rows = 1_500 if quick else len(y)
     alphas = np.geomspace(0.01, 100, 8)
     ours = make_pipeline(
         RandomFourier(gamma=GAMMA, n_components=2_000, random_state=0),

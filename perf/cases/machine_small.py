@@ -18,12 +18,12 @@ LABELLED = (load_breast_cancer, load_digits, load_iris, load_wine)
 
 
 def run(quick):
-    for target in synthetic.TARGETS:
+    for target in synthetic.TARGETS[: 2 if quick else None]:
         sizes = (QUICK_TRAIN, QUICK_TRAIN) if quick else (synthetic.N_TRAIN, synthetic.N_TEST)
         splits = [synthetic.draw(target, seed, *sizes) for seed in range(1 if quick else 2)]
         yield from _compare(f"synthetic, {target.__name__}", splits, _regressors(quick))
     yield from _compare("diabetes", _folds(load_diabetes, quick), _regressors(quick))
-    for load in LABELLED:
+    for load in LABELLED[: 1 if quick else None]:
         yield from _compare(load.__name__.removeprefix("load_"), _folds(load, quick), _classifiers(quick))
 
 

@@ -12,7 +12,7 @@ from perf.suite import guarded
 
 GRIDS = 50
 ROWS = (10_000, 30_000, 100_000, 200_000, 400_000)
-QUICK_ROWS = (500, 1_000, 2_000)
+QUICK_ROWS, QUICK = (500, 1_000, 2_000), {"features": "binning", "kernel": "laplacian"}
 PREDICTION_GRIDS, PREDICTION_ROWS = 200, 100_000
 ONE_ROW_CALLS = 1_000
 ONE_ROW = {(200, "standard"): 100, (200, "quantile"): 200, (500, "standard"): 200}  # grids, scaling: reach in us
@@ -22,7 +22,7 @@ def run(quick):
     X, labels = forest_cover()
     X, y = X.astype(np.float64), labels == 2
     sizes = QUICK_ROWS if quick else ROWS
-    learned = KernelMachineClassifier(n_grids=GRIDS, scaling="standard", random_state=0)
+    learned = KernelMachineClassifier(n_grids=GRIDS, scaling="standard", random_state=0, **(QUICK if quick else {}))
     learned.fit(X[: sizes[1]], y[: sizes[1]])
     yield from guarded("fit", _growth, learned, X, y, sizes)
     yield from guarded("fit, given widths", _given_widths, learned, X, y, sizes, 1 if quick else 3)
@@ -36,8 +36,8 @@ def _growth(machine, X, y, sizes):
 
 
 def _given_widths(learned, X, y, sizes, repeats):
-    """The same widths and penalty for every size: hashing, look-up and solver alone."""
-    given = {"gamma": learned.gamma_, "alpha": learned.alpha_, "refit": False}
+    """The same widths and penalty for every size, and bins alone: hashing, look-up, solver, choice of a kernel."""
+    given = {"gamma": learned.gamma_, "alpha": learned.alpha_, "refit": False, "features": "binning"}
     machine = KernelMachineClassifier(**{**learned.get_params(), **given})
     yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, repeats)
 

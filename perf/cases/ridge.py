@@ -18,7 +18,7 @@ from perf.suite import guarded
 ALPHA = 0.1
 ALPHAS = np.geomspace(1e3, ALPHA, 20)
 PATH_TOL = 1e-3  # the loosest round figure with which every penalty comes within 1e-3 of its objective
-QUICK_ROWS = 40_000
+QUICK_ROWS = 15_000
 HINGE_ROWS = 100_000
 
 

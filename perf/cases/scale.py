@@ -16,7 +16,7 @@ from perf.record import Row
 
 N_INPUTS, N_GRIDS, MAX_BYTES = 20, 64, 2 * 10**9
 SIZES = (100_000, 1_000_000, 10_000_000)
-QUICK_SIZES = (4_000, 20_000, 60_000)
+QUICK_SIZES, QUICK = (4_000, 10_000, 20_000), {"features": "binning", "gamma": 0.1}
 FILE_ROWS = 500_000
 MEMORY_ROWS, QUICK_MEMORY_ROWS = 4_000_000, 50_000  # of fewer, hashes and vectors of bins show beside the codes
 NARROW, WIDE = 0.05, 0.4  # gammas with fewer and with more than 65,535 bins a grid
@@ -74,11 +74,11 @@ def _anonymous():
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:")), None)
 
 
-def _fit(folder):
+def _fit(folder, options):
     """Seconds, most anonymous bytes, grids, and error on new rows of a fit to a folder of files."""
     import pyarrow.dataset as ds
 
-    machine = KernelMachineRegressor(max_grids=N_GRIDS, max_bytes=MAX_BYTES, random_state=0)
+    machine = KernelMachineRegressor(max_grids=N_GRIDS, max_bytes=MAX_BYTES, random_state=0, **options)
     with AnonymousMemory() as memory:
         start = time.perf_counter()
         machine.fit(blocks(ds.dataset(folder), target="y"))
@@ -104,8 +104,9 @@ def run(quick):
     sizes = QUICK_SIZES if quick else SIZES
     with tempfile.TemporaryDirectory() as folder:
         folders = [write_files(folder, n_rows) for n_rows in sizes]
-        in_new_process(_fit, folders[0])  # compiles, which would flatter the others
-        fits = [in_new_process(_fit, own) for own in folders]
+        if not quick:
+            in_new_process(_fit, folders[0], {})  # compiles, which would flatter the others
+        fits = [in_new_process(_fit, own, QUICK if quick else {}) for own in folders]
     rows = [
         Row(f"fit, {n_rows:,} rows, {n_grids} grids, error {error:.4f}", seconds)
         for n_rows, (seconds, _, n_grids, error) in zip(sizes, fits, strict=True)
@@ -116,7 +117,7 @@ def run(quick):
         rows.append(Row(f"fit, {sizes[-1]:,} rows / in proportion to {n_rows:,}", many, linear, reach))
     rows.append(Row(f"fit, {sizes[-1]:,} rows, anonymous memory", memory and memory / 1e9, None, ("<=", 2.5), "GB"))
     n_rows = QUICK_MEMORY_ROWS if quick else MEMORY_ROWS
-    for gamma, most in ((NARROW, 3), (WIDE, 5)):
+    for gamma, most in ((NARROW, 3), (WIDE, 5))[: 1 if quick else 2]:
         rows.append(_bytes_in_memory(n_rows, gamma, most))
     return rows
 

@@ -16,7 +16,7 @@ from perf.suite import guarded
 N_INPUTS, N_GRIDS, GAMMA = 10, 32, 0.1
 STREAM_BLOCK, STREAM_FEATURES = 100_000, 2**16
 ROWS, STREAM_ROWS, MEMORY_ROWS = (10**4, 10**5, 10**6), (10**4, 10**5, 10**6, 10**7), (10**5, 10**6)
-QUICK_ROWS = (1_000, 3_000, 10_000)
+QUICK_ROWS = (1_000, 4_000)
 GRIDS, INPUTS, CLASSES = (8, 32, 128, 512), (4, 16, 64, 256), (1, 4, 16, 64)
 
 
@@ -33,7 +33,7 @@ def pictures(record):
 
 def run(quick):
     sizes = {} if quick else {"rows": ROWS, "stream": STREAM_ROWS, "memory": MEMORY_ROWS}
-    n_rows, repeats = (10_000, 2) if quick else (100_000, 5)
+    n_rows, repeats = (4_000, 1) if quick else (100_000, 5)
     yield from guarded("rows", _rows, sizes.get("rows", QUICK_ROWS), repeats)
     yield from guarded("rows, streamed", _stream_rows, sizes.get("stream", QUICK_ROWS), 1 if quick else 2)
     yield from guarded("grids", _grids, GRIDS[:3] if quick else GRIDS, n_rows, repeats)
