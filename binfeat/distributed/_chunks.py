@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from binfeat._table import canonical
 
+_FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
 _LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new
@@ -241,13 +242,13 @@ def persist(values):
 
 
 def reduce_in_tree(values, combine):
-    """Combine delayed values in a tree of pairs whose shape depends on their number alone.
+    """Combine delayed values in a tree whose shape depends on their number alone.
 
     `combine` takes a list of some, or of one, and makes something new of them.
     """
     call = delayed(combine)
     while True:
-        values = [call(values[i : i + 2]) for i in range(0, len(values), 2)]  # neighbours often share a worker
+        values = [call(values[i : i + _FAN]) for i in range(0, len(values), _FAN)]
         if len(values) == 1:
             return compute(values)[0]
 
