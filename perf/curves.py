@@ -4,6 +4,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 _SIDE = 3.2  # inches
+_DECADE = 10
 _GREEN, _RED = "#2a7f62", "#b23a48"
 
 
@@ -34,10 +35,20 @@ def panels(rows, y_label, x_label=None):
         for name, own in series.items():
             ax.plot(*zip(*sorted(own)), marker="o", markersize=3, label=name)
         ax.set(xscale="log", yscale="log", xlabel=x_label or panel, ylabel=y_label)
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = axis.get_view_interval()
+            if high < _DECADE * low:  # few powers of ten to write at
+                axis.set_major_formatter(LogFormatter(labelOnlyBase=False))
+                axis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
         if x_label is not None:
             ax.set_title(panel, fontsize="medium")
         ax.legend(fontsize="small", frameon=False)
     return figure
+
+
+def _times_as_good(row):
+    high_is_good = (row.reach[0] == ">=") == (row.reach[1] > 0)  # of two negative numbers the longer one is less
+    return row.measured / row.reach[1] if high_is_good else row.reach[1] / row.measured
 
 
 def reached(rows):
@@ -53,9 +64,7 @@ def reached(rows):
     figure : matplotlib.figure.Figure
     """
     shares = sorted(
-        (row.measured / row.reach[1] if row.reach[0] == ">=" else row.reach[1] / row.measured, name, row.ok)
-        for name, row in rows
-        if row.measured and row.reach[1] / row.measured > 0
+        (_times_as_good(row), name, row.ok) for name, row in rows if row.measured and row.reach[1] / row.measured > 0
     )
     figure = Figure(figsize=(8, 1 + 0.2 * len(shares)), layout="constrained")
     ax = figure.subplots()

@@ -259,9 +259,15 @@ def test_shares_of_pairs_stand_beside_their_bounds():
     gaps = np.full((2, 10), 0.2)
     rows = list(kernel_errors._rows("binning", "Hat", None, kernel_errors.TAIL_SIZE, gaps))
     assert rows[0].ours == pytest.approx(0.2)
-    assert rows[1].reach is None  # of a bound that says nothing
-    assert [row.reach[1] for row in rows[2:]] == [100 * bound for bound in kernel_errors.TAIL_BOUNDS[1:]]
+    assert [row.at["bound"] for row in rows[1:]] == [100 * bound for bound in kernel_errors.TAIL_BOUNDS]
     assert all(row.ours == 100 * (row.at["x"] <= 0.2) for row in rows[1:])
+
+
+def test_the_largest_share_beside_its_bound_is_judged():
+    first, *rows = kernel_errors.run(quick=True)
+    shares = [row.ours / row.at["bound"] for row in rows if row.at and row.at.get("bound", 100) < 100]
+    assert first.ours == max(shares)
+    assert first.reach == ("<=", 1)
 
 
 def test_pictures_are_drawn_from_records():
