@@ -1,4 +1,5 @@
 import os
+import warnings
 from pathlib import Path
 
 import numba
@@ -49,7 +50,8 @@ def wrapping_integers():
     if not numba.config.DISABLE_JIT:
         yield
         return
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "overflow encountered")  # in other threads, which have their own state
         yield
 
 

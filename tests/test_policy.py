@@ -28,6 +28,9 @@ def test_thread_count(threads):
     assert policy.thread_count(None) == 1
     with pytest.raises(ValueError, match=r"n_jobs must be None, .* got 0"):
         policy.thread_count(0)
+    for wrong in ("a", 1.5):
+        with pytest.raises(TypeError, match=rf"n_jobs must be None or an integer, got {wrong!r}"):
+            policy.thread_count(wrong)
 
 
 def test_little_work_is_done_by_one_thread(monkeypatch):
