@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from binfeat._fitting import all_or_nothing
 from binfeat._ridge_base import CGRidgeBase
 from binfeat._solver.hinge import solve_hinge
-from binfeat._validation import check_choice, check_weights, class_weights
+from binfeat._validation import check_choice, check_flag, check_weights, class_weights
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
@@ -301,7 +301,7 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
             If a parameter or a weight is out of range, lengths differ, or y has fewer than two classes.
         """
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
-        if self.loss == "squared_hinge" and self.early_stopping is True:
+        if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):
             raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
         X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from callbacks import Callback
 from sklearn.exceptions import NotFittedError
 
 import binfeat
@@ -183,30 +184,10 @@ def test_real_ctrl_c_at_random_moments():
 
 @pytest.mark.parametrize("name", ["ridge", "machine"])
 def test_callbacks_that_raise_leave_the_estimator_as_it_was(name):
-    class Failing:
-        """A callback that fails in the middle."""
-
-        def __init__(self, after):
-            self.left = after
-
-        def setup(self, estimator, context):
-            pass
-
-        def teardown(self, estimator, context):
-            pass
-
-        def on_fit_task_begin(self, estimator, context, **kwargs):
-            pass
-
-        def on_fit_task_end(self, estimator, context, **kwargs):
-            self.left -= 1
-            if self.left < 0:
-                raise ZeroDivisionError("in a callback")
-
     made, _ = CALLS[name]
     estimator = made.__class__(**made.get_params(deep=False)).fit(*FIRST)
     expected = answer(estimator, FIRST[0])
-    estimator.set_callbacks(Failing(0))
+    estimator.set_callbacks(Callback(fail_at=1, error=ZeroDivisionError("in a callback")))
     with pytest.raises(ZeroDivisionError):
         estimator.fit(*SECOND)
     assert same(answer(estimator, FIRST[0]), expected)

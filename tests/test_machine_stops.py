@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from callbacks import Callback
 from machines import BINS, GROWING
 from sklearn.exceptions import NotFittedError
 
@@ -100,34 +101,14 @@ def test_ctrl_c_before_there_is_a_machine(table, monkeypatch):
             machine.summary()
 
 
-class Callback:
-    """Counts steps and stops at one."""
-
-    def __init__(self, stop_at=None):
-        self.stop_at, self.steps, self.ended = stop_at, 0, False
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        self.ended = True
-
-    def on_fit_task_begin(self, estimator, context, **kwargs):
-        pass
-
-    def on_fit_task_end(self, estimator, context, **kwargs):
-        self.steps += context.task_name == "step"
-        return self.stop_at is not None and self.steps >= self.stop_at
-
-
 def test_callbacks_stop_a_fit(table):
     X, y, _ = table
-    watcher = Callback()
+    watcher = Callback("step")
     machine = KernelMachineRegressor(**BINS).set_callbacks(watcher).fit(X, y)
     assert watcher.ended
-    assert watcher.steps > len(machine.learning_curve_)
-    for stop_at in (1, watcher.steps - 1):
-        stopper = Callback(stop_at)
+    assert watcher.n_tasks > len(machine.learning_curve_)
+    for stop_at in (1, watcher.n_tasks - 1):
+        stopper = Callback("step", stop_at=stop_at)
         stopped = KernelMachineRegressor(**BINS).set_callbacks(stopper).fit(X, y)
         assert stopped.status_ == "stopped"
         assert stopper.ended

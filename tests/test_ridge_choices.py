@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from callbacks import Callback
 from scipy import optimize
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
@@ -213,35 +214,13 @@ def test_cross_validation_on_codes(table):
     assert cross_val_score(CGRidgeClassifier(), Z, labels, cv=3).mean() > 0.7
 
 
-class Counter:
-    """A callback that counts iterations, stops at one, or raises."""
-
-    def __init__(self, stop_at=None, error=None):
-        self.stop_at, self.error, self.iterations, self.ended = stop_at, error, 0, False
-
-    def setup(self, estimator, context):
-        pass
-
-    def teardown(self, estimator, context):
-        self.ended = True
-
-    def on_fit_task_begin(self, estimator, context, **kwargs):
-        pass
-
-    def on_fit_task_end(self, estimator, context, **kwargs):
-        self.iterations += context.task_name == "iteration"
-        if self.error is not None and self.iterations == 4:
-            raise self.error
-        return self.iterations == self.stop_at
-
-
 def test_callbacks_see_every_iteration_and_stop(table):
     Z, y, _ = table
-    counter = Counter()
+    counter = Callback("iteration")
     machine = CGRidge(alpha=0.1, tol=1e-6).set_callbacks(counter).fit(Z, y)
-    assert counter.iterations == machine.n_iter_ > 5
+    assert counter.n_tasks == machine.n_iter_ > 5
     assert counter.ended
-    stopped = CGRidge(alpha=0.1, tol=1e-6).set_callbacks(Counter(stop_at=3)).fit(Z, y)
+    stopped = CGRidge(alpha=0.1, tol=1e-6).set_callbacks(Callback("iteration", stop_at=3)).fit(Z, y)
     assert (stopped.n_iter_, stopped.status_) == (3, "stopped")
     assert stopped.score(Z, y) > 0.3
 
@@ -252,7 +231,7 @@ def test_interrupt_leaves_the_best_iterate(table):
         (CGRidge(alpha=0.1, tol=1e-8), y),
         (CGRidgeClassifier(alpha=0.1, tol=1e-8, loss="squared_hinge"), labels),
     ):
-        machine.set_callbacks(Counter(error=KeyboardInterrupt()))
+        machine.set_callbacks(Callback("iteration", fail_at=4, error=KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             machine.fit(Z, target)
         assert machine.status_ == "interrupted"
@@ -262,7 +241,9 @@ def test_interrupt_leaves_the_best_iterate(table):
 
 def test_interrupt_of_a_path_leaves_its_iterate(table):
     Z, y, _ = table
-    machine = CGRidge(alphas=ALPHAS, tol=1e-8).set_callbacks(Counter(error=KeyboardInterrupt()))
+    machine = CGRidge(alphas=ALPHAS, tol=1e-8).set_callbacks(
+        Callback("iteration", fail_at=4, error=KeyboardInterrupt())
+    )
     with pytest.raises(KeyboardInterrupt):
         machine.fit(Z, y)
     assert machine.status_ == "interrupted"
@@ -273,7 +254,7 @@ def test_interrupt_of_a_path_leaves_its_iterate(table):
 def test_other_errors_of_a_callback_pass(table):
     Z, y, _ = table
     with pytest.raises(RuntimeError, match="mine"):
-        CGRidge(tol=1e-8).set_callbacks(Counter(error=RuntimeError("mine"))).fit(Z, y)
+        CGRidge(tol=1e-8).set_callbacks(Callback("iteration", fail_at=4, error=RuntimeError("mine"))).fit(Z, y)
 
 
 @pytest.mark.parametrize("parameters", [{"alphas": [0.1, 1.0]}, {"early_stopping": True}])
