@@ -5,14 +5,25 @@ from typing import ClassVar
 
 import numpy as np
 
+from binfeat._validation import check_gamma, checked_array
+
+_MOST = 1e150  # profiles may square it
+
 
 def _pairs(X, Y, gamma):
     """Check two sets of points and give them with one gamma per input."""
-    X = np.asarray(X, dtype=np.float64)
-    Y = X if Y is None else np.asarray(Y, dtype=np.float64)
-    if X.ndim != 2 or Y.ndim != 2 or X.shape[1] != Y.shape[1]:
-        raise ValueError(f"X and Y must be 2-d with the same number of inputs; got shapes {X.shape} and {Y.shape}.")
-    return X, Y, np.broadcast_to(np.asarray(gamma, dtype=np.float64), X.shape[1:])
+    checks = {"dtype": np.float64, "ensure_min_samples": 0, "ensure_min_features": 0}
+    X = checked_array(X, input_name="X", **checks)
+    Y = X if Y is None else checked_array(Y, input_name="Y", **checks)
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X and Y must have the same number of inputs; got shapes {X.shape} and {Y.shape}.")
+    return X, Y, check_gamma(gamma, X.shape[1], some=False)
+
+
+def _scaled(width, distance):
+    """Their product, limited, so that a profile meets neither infinity nor infinity times 0."""
+    with np.errstate(over="ignore"):
+        return np.minimum(width * np.minimum(distance, _MOST), _MOST)
 
 
 class Kernel:
@@ -58,6 +69,11 @@ class Kernel:
         Returns
         -------
         K : ndarray of shape (n, m), float64
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `X` or `Y` are no finite numbers or differ in their inputs, or `gamma` is negative.
         """
         return self._exact(*_pairs(X, Y, gamma))
 
@@ -78,7 +94,9 @@ class ProductKernel(Kernel):
     def _exact(self, X, Y, gamma):
         K = np.ones((X.shape[0], Y.shape[0]))
         for j, width in enumerate(gamma):
-            K *= self.profile(width * np.abs(X[:, j, None] - Y[:, j]))
+            with np.errstate(over="ignore"):
+                distance = np.abs(X[:, j, None] - Y[:, j])
+            K *= self.profile(_scaled(width, distance))
         return K
 
 
@@ -97,5 +115,7 @@ class RadialKernel(Kernel):
     def _exact(self, X, Y, gamma):
         s = np.zeros((X.shape[0], Y.shape[0]))
         for j, width in enumerate(gamma):
-            s += width * (X[:, j, None] - Y[:, j]) ** 2
-        return self.profile(s)
+            with np.errstate(over="ignore"):
+                distance = (X[:, j, None] - Y[:, j]) ** 2
+                s += _scaled(width, distance)
+        return self.profile(np.minimum(s, _MOST))

@@ -77,10 +77,13 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             )
         return Z
 
-    def _check_target(self, y, dtype):
+    def _require(self, y):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return checked_array(y, dtype=dtype, ensure_2d=False, input_name="y")
+        return y
+
+    def _check_numbers(self, y):
+        return checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")
 
     def _check_alpha(self, n_targets):
         alpha = np.asarray(self.alpha)

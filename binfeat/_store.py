@@ -3,6 +3,7 @@
 import mmap
 import os
 import tempfile
+import weakref
 
 import numpy as np
 
@@ -91,6 +92,7 @@ class CodeStore:
                 self._buffer = _copied(self._buffer, np.empty(int(min(4 * n_codes, self._max_bytes)), np.uint8))
         elif self._file is None:
             self._file = tempfile.TemporaryFile(prefix="binfeat-")  # noqa: SIM115
+            weakref.finalize(self, self._file.close)  # who still has codes has the mapping
             self._buffer = _copied(self._buffer, _mapped(self._file, n_bytes))
         else:
             self._buffer = _mapped(self._file, n_bytes)

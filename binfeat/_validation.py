@@ -2,10 +2,10 @@
 
 import numbers
 import sys
+from contextlib import suppress
 
 import numpy as np
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import validate_data
 
 
@@ -62,6 +62,21 @@ def check_real(value, name, minimum):
     return float(value)
 
 
+def check_numbers(values, name):
+    """Any number of numbers, as an array of float64.
+
+    Raises
+    ------
+    TypeError
+        If they are anything else.
+    """
+    with suppress(TypeError, ValueError):
+        array = np.asarray(values)
+        if array.dtype.kind != "c":
+            return array.astype(np.float64, copy=False)
+    raise TypeError(f"{name} must be numbers, got {values!r}.")
+
+
 def check_flag(value, name):
     """True or False.
 
@@ -103,24 +118,6 @@ def check_float_type(dtype):
     raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
 
 
-def class_weights(class_weight, y):
-    """Weight of each row's class, or None.
-
-    Raises
-    ------
-    ValueError
-        If `class_weight` is no dict, "balanced" or None, or has weights that are negative or not finite.
-    """
-    if class_weight is None:
-        return None
-    if not isinstance(class_weight, dict) and not (isinstance(class_weight, str) and class_weight == "balanced"):
-        raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}.")
-    weights = compute_sample_weight(class_weight, y)
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
-        raise ValueError(f"class_weight must be finite, non-negative and not all 0, got {class_weight!r}.")
-    return weights
-
-
 def check_share(value, name):
     """A number between 0 and 1, neither of them.
 
@@ -145,17 +142,18 @@ def check_weights(sample_weight, n_rows, some=True):
     """
     if sample_weight is None:
         return None
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"sample_weight must be numbers, got {sample_weight!r}.") from error
+    weights = check_numbers(sample_weight, "sample_weight")
     if weights.shape not in ((), (n_rows,)):
         raise ValueError(f"sample_weight must have one value per row, shape ({n_rows},); got shape {weights.shape}.")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("sample_weight must be finite and non-negative.")
     if some and not (weights > 0).any():
         raise ValueError("sample_weight is zero for every row; give at least one a positive weight.")
-    return np.array(np.broadcast_to(weights, n_rows)).reshape(-1, 1)
+    weights = np.array(np.broadcast_to(weights, n_rows)).reshape(-1, 1)
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError("sample_weight must have a finite sum; divide all by the largest.")
+    return weights
 
 
 def seed_of(random_state):
@@ -165,8 +163,8 @@ def seed_of(random_state):
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def check_gamma(gamma, n_inputs):
-    """One non-negative gamma per input, not all of them zero.
+def check_gamma(gamma, n_inputs, some=True):
+    """One non-negative gamma per input; unless `some` is False not all of them zero.
 
     Raises
     ------
@@ -185,7 +183,7 @@ def check_gamma(gamma, n_inputs):
         )
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"gamma must be finite and non-negative, got {gamma!r}.")
-    if not (values > 0).any():
+    if some and not (values > 0).any():
         raise ValueError("gamma is 0 for every input, which ignores them all; give at least one a positive value.")
     return np.array(np.broadcast_to(values, n_inputs))
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._validation import check_integer, check_real, seed_of
+from binfeat._validation import check_integer, check_numbers, check_real, checked_array, seed_of
 from binfeat.binning import RandomBinning
 from binfeat.fourier import RandomFourier
 from binfeat.kernels import binning_kernel, fourier_kernel
@@ -91,13 +92,16 @@ class RelevanceDisplay:
         Raises
         ------
         ValueError
-            If there are not as many names as relevances, or `max_features` is below 1.
+            If there are not as many names as relevances, one is negative or not finite, or `max_features` is
+            below 1.
         """
-        relevances = np.asarray(self.relevances, dtype=np.float64)
+        relevances = check_numbers(self.relevances, "relevances")
+        if not (np.isfinite(relevances).all() and (relevances >= 0).all()):
+            raise ValueError(f"relevances must be finite and non-negative, got {self.relevances!r}.")
         if self.feature_names is None:
             names = [f"x{j}" for j in range(relevances.size)]
         else:
-            names = [str(name) for name in self.feature_names]
+            names = [str(name) for name in np.atleast_1d(np.asarray(self.feature_names, dtype=object))]
         if relevances.shape != (len(names),):
             raise ValueError(
                 f"feature_names must have one name per relevance; got {len(names)} for shape {relevances.shape}."
@@ -191,7 +195,7 @@ class LearningCurveDisplay:
         ValueError
             If `x` and `error` differ in length.
         """
-        x, error = np.asarray(self.x, dtype=np.float64), np.asarray(self.error, dtype=np.float64)
+        x, error = check_numbers(self.x, "x"), check_numbers(self.error, "error")
         if x.ndim != 1 or error.ndim not in (1, 2) or len(x) != len(error):
             raise ValueError(f"x and error must have one row per point; got shapes {x.shape} and {error.shape}.")
         self.figure_, self.ax_ = _canvas(self, ax, figsize=(6.0, 4.0))
@@ -287,18 +291,23 @@ class KernelErrorDisplay:
         """
         check_is_fitted(estimator)
         check_integer(n_pairs, "n_pairs", 1)
-        X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-        if X.shape[0] < 2:
-            raise ValueError(f"X must have at least 2 rows, to make pairs of; got {X.shape[0]}.")
+        checked = checked_array(
+            X,
+            accept_sparse="csr",
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2,
+            input_name="X",
+        )
         rng = np.random.default_rng(seed_of(random_state))
-        X = X[rng.permutation(X.shape[0])[:_ROWS]]
-        dense = np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+        chosen = rng.permutation(checked.shape[0])[:_ROWS]
+        dense = checked[chosen].toarray() if sparse.issparse(checked) else checked[chosen]
         if np.isnan(dense).any():
             raise ValueError("X holds NaN, for which kernels have no exact value; leave those rows out.")
+        Z = estimator.transform(_safe_indexing(X, chosen))
         first, second = np.triu_indices(len(dense), k=1)
         exact = _exact(estimator, dense, kernel, gamma)[first, second]
         chosen = _spread_out(exact, n_pairs, rng)
-        Z = estimator.transform(X)
         Z = Z.tocsr() if hasattr(Z, "tocsr") else sparse.csr_array(Z)
         products = Z[first[chosen]].multiply(Z[second[chosen]]).sum(axis=1)
         return cls(exact[chosen], np.asarray(products, dtype=np.float64).ravel()).plot(ax)
@@ -322,7 +331,7 @@ class KernelErrorDisplay:
         ValueError
             If `exact` and `approximate` differ in length or are empty.
         """
-        exact, approximate = (np.asarray(a, dtype=np.float64) for a in (self.exact, self.approximate))
+        exact, approximate = check_numbers(self.exact, "exact"), check_numbers(self.approximate, "approximate")
         if exact.ndim != 1 or exact.shape != approximate.shape or not exact.size:
             raise ValueError(
                 f"exact and approximate must have one value per pair; got shapes {exact.shape} and {approximate.shape}."
@@ -370,6 +379,8 @@ def _share(value):
 def _exact(estimator, X, kernel, gamma):
     """The kernel matrix that a map approximates."""
     if kernel is not None:
+        if not callable(kernel):
+            raise TypeError(f"kernel must be callable, got {kernel!r}.")
         if gamma is None and not hasattr(estimator, "gamma_"):
             raise ValueError("gamma must be given with kernel, for a map that has none of its own.")
         return kernel(X, gamma=estimator.gamma_ if gamma is None else gamma)

@@ -3,13 +3,12 @@
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
+from binfeat._classes import check_labels, labels_of, one_against_rest, require_two, weights_by_class
 from binfeat._fitting import all_or_nothing
 from binfeat._held_out import probabilities
 from binfeat._machine_base import KernelMachineBase
-from binfeat._validation import check_weights, checked_array, class_weights
+from binfeat._validation import checked_array
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
@@ -148,8 +147,6 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        if y.ndim > 2:
-            raise ValueError(f"y must be 1-d or 2-d, got {y.ndim} dimensions.")
         Y = y.reshape(len(y), -1)
         mean, std = Y.mean(axis=0), Y.std(axis=0)
         std = np.where(std > 0, std, 1.0)
@@ -358,22 +355,17 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
             two classes.
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
-        y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
-        check_classification_targets(y)
+        y = check_labels(y)
         classes, labels = np.unique(y, return_inverse=True)
-        n_classes = classes.size
-        if n_classes < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {classes[0]!r}.")
-        Y = np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
-        of_class = class_weights(self.class_weight, y)
-        if of_class is not None:
-            own = 1.0 if sample_weight is None else check_weights(sample_weight, len(y)).ravel()
-            sample_weight = own * of_class
+        require_two(classes)
+        weights = weights_by_class(sample_weight, self.class_weight, y)
 
         def finish(scores):
-            return _labels(classes, scores)
+            return labels_of(classes, scores)
 
-        self._fit(X, y, Y, sample_weight, groups, finish, {"classes_": classes}, labels)
+        own = {"classes_": classes}
+        Y = one_against_rest(labels, classes.size)
+        self._fit(X, y, Y, None if weights is None else weights.ravel(), groups, finish, own, labels)
         return self
 
     def decision_function(self, X):
@@ -403,7 +395,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         y : ndarray of shape (n_rows,)
         """
         scores = self._scores(X)
-        return _labels(self.classes_, scores)
+        return labels_of(self.classes_, scores)
 
     def predict_proba(self, X):
         """Class probabilities, calibrated on the held-out rows by one temperature (Guo et al. 2017).
@@ -417,8 +409,3 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         p : ndarray of shape (n_rows, n_classes)
         """
         return probabilities(self._scores(X), self.sharpness_)
-
-
-def _labels(classes, scores):
-    """The class of each row's largest score; one column of scores is the second class's against the first's."""
-    return classes[(scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)]

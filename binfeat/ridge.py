@@ -3,13 +3,13 @@
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_consistent_length
 
+from binfeat._classes import check_labels, labels_of, one_against_rest, require_two, weights_by_class
 from binfeat._fitting import all_or_nothing
 from binfeat._ridge_base import CGRidgeBase
 from binfeat._solver.hinge import solve_hinge
-from binfeat._validation import check_choice, check_flag, check_weights, class_weights
+from binfeat._validation import check_choice, check_flag, check_weights
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
@@ -124,10 +124,8 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
-        Y = self._check_target(y, np.float64)
+        Y = self._check_numbers(y)
         check_consistent_length(Z, Y)
-        if Y.ndim > 2:
-            raise ValueError(f"y must be 1-d or 2-d, got {Y.ndim} dimensions.")
         weights = check_weights(sample_weight, Z.shape[0])
         self._fit_linear(X, Z, Y, Y.reshape(Y.shape[0], -1), weights, groups)
         return self
@@ -305,19 +303,12 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
             raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
         X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
-        y = column_or_1d(self._check_target(y, None), warn=True)
-        check_classification_targets(y)
+        y = check_labels(self._require(y))
         check_consistent_length(Z, y)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        n_classes = self.classes_.size
-        if n_classes < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}.")
-        targets = [1] if n_classes == 2 else np.arange(n_classes)
-        weights = check_weights(sample_weight, Z.shape[0])
-        of_class = class_weights(self.class_weight, y)
-        if of_class is not None:
-            weights = of_class[:, None] if weights is None else weights * of_class[:, None]
-        self._fit_linear(X, Z, y, np.where(labels[:, None] == targets, 1.0, -1.0), weights, groups)
+        require_two(self.classes_)
+        weights = weights_by_class(sample_weight, self.class_weight, y)
+        self._fit_linear(X, Z, y, one_against_rest(labels, self.classes_.size), weights, groups)
         return self
 
     def _solve(self, Z, Y, weights, alpha, monitor, start):
@@ -371,4 +362,4 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         y : ndarray of shape (n_rows,)
         """
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return labels_of(self.classes_, scores)

@@ -188,7 +188,10 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         for pair in self.transformers:
             if not (isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "transform")):
                 raise ValueError(f"transformers must be a list of (name, transformer) pairs; it holds {pair!r}.")
-        self._validate_names([name for name, _ in self.transformers])
+        names = [name for name, _ in self.transformers]
+        if not all(isinstance(name, str) for name in names):
+            raise TypeError(f"transformers must have names that are strings, got {names}.")
+        self._validate_names(names)
         check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
         checked_rows(self, X, skip_check_array=True)

@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import warnings
 from functools import partial
 from itertools import pairwise
 
@@ -285,7 +286,7 @@ def test_store(max_bytes):
     assert store.array.dtype == np.uint16
     store.widen()
     np.testing.assert_array_equal(store.array, [np.arange(5), [5] * 5, [6] * 5])
-    starts, new_codes = np.array([0, 5, 11]), np.arange(18, dtype=np.uint32)
+    starts, new_codes = np.array([0, 5, 11, 18]), np.arange(18, dtype=np.uint32)
     store.recode(new_codes, starts, np.uint16)
     np.testing.assert_array_equal(store[:], [np.arange(5), [10] * 5, [17] * 5])
     assert store.array.dtype == np.uint16
@@ -380,12 +381,19 @@ def test_full_disk(rng, monkeypatch, tmp_path):
 def test_scratch_leaves_nothing(rng, monkeypatch, tmp_path):
     monkeypatch.setattr(_store.tempfile, "tempdir", str(tmp_path))
     X, y = table(rng)
-    Z = RandomBinning(gamma=1.0, max_bytes=100, random_state=0).fit_transform(blocks(X, y))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        Z = RandomBinning(gamma=1.0, max_bytes=100, random_state=0).fit_transform(blocks(X, y))
+        gc.collect()
+    assert not said
     if os.name == "posix":
         assert not list(tmp_path.iterdir())
     assert Z.take(np.arange(50)).shape[0] == 50
-    del Z
-    gc.collect()
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        del Z
+        gc.collect()
+    assert not said
     assert not list(tmp_path.iterdir())
 
 

@@ -209,7 +209,7 @@ def test_kernel_and_gamma_of_the_caller(rng, ax):
     [
         ({"n_pairs": 0}, ValueError, "n_pairs must be at least 1, got 0"),
         ({"gamma": 1.0}, ValueError, "gamma goes with kernel"),
-        ({"X": np.ones((1, 2))}, ValueError, "X must have at least 2 rows, to make pairs of; got 1"),
+        ({"X": np.ones((1, 2))}, ValueError, "Found array with 1 sample.* minimum of 2 is required"),
         ({"X": np.array([[1.0, np.nan], [0.0, 1.0]])}, ValueError, "X holds NaN"),
     ],
 )

@@ -37,7 +37,7 @@ def rows():
     return X, np.sin(2 * X[:, 0]) + X[:, 2] + 0.1 * rng.normal(size=N), rng.uniform(size=N)
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def own_scheduler():
     """A client that dies leaves itself as Dask's scheduler."""
     yield

@@ -5,7 +5,6 @@ A long run: ``BINFEAT_EXAMPLES=8000 pytest tests/test_fuzz.py``.
 
 import re
 import warnings
-from contextlib import contextmanager
 
 import naive
 import numpy as np
@@ -13,46 +12,13 @@ import pytest
 import tables
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+from outcomes import OF_A_TABLE, nothing_but, outcome
 
 import binfeat
 from binfeat import _training, kernels
 
 KERNELS = {"laplacian": kernels.Laplacian(), "hat": kernels.Hat(), "gamma_pitch_8": kernels.GammaPitch(8)}
-FINE = "The grids are too fine"
 FEWER, FEWEST = (settings(max_examples=max(n, settings().max_examples // each)) for n, each in ((8, 25), (2, 250)))
-
-# What scikit-learn and NumPy say of tables, besides messages that name the argument.
-_OF_A_TABLE = re.compile(
-    r"\bX\b|\by\b|Found array with|Expected 2D|Expected a 2-dim|could not convert|setting an array element|"
-    r"Complex data not supported|sample_weight|float\(\) argument|must be real number|"
-    r"[Ff]eature names|scalar|[Ss]parse|dtype|[Ii]nput|iterable|targets?\b|class|source of blocks|at least 2 rows"
-)
-
-
-@contextmanager
-def nothing_but(*expected):
-    """No warning but those that are documented."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=FINE)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", DataConversionWarning)  # of a y that is a column
-        for message in expected:
-            warnings.filterwarnings("ignore", message=message)
-        yield
-
-
-def outcome(call, names=_OF_A_TABLE):
-    """What a call gives, or None where it is refused in words that name the culprit."""
-    with nothing_but():
-        try:
-            return call()
-        except (TypeError, ValueError, MemoryError) as error:
-            refusal = error
-    if not re.search(names, str(refusal)):
-        raise AssertionError("an error that names nothing") from refusal
-    return None
 
 
 def assert_same_codes(Z, X, law, gamma, seed, n_grids):
@@ -356,4 +322,4 @@ def test_sources_take_or_refuse_anything(table, y, block_rows):
         source = binfeat.blocks(table, y, block_rows=block_rows)
         return binfeat.RandomBinning(gamma=1.0, n_grids=3, random_state=0).fit(source)
 
-    outcome(fit, re.compile(_OF_A_TABLE.pattern + "|block_rows|[Bb]lock|source"))
+    outcome(fit, re.compile(OF_A_TABLE.pattern + "|block_rows|[Bb]lock|source"))

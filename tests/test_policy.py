@@ -1,6 +1,7 @@
 """When kernels run in parallel: the lock, forks, and the number of threads."""
 
 import multiprocessing
+import signal
 import subprocess
 import sys
 import threading
@@ -34,7 +35,7 @@ def test_thread_count(threads):
 
 
 def test_little_work_is_done_by_one_thread(monkeypatch):
-    monkeypatch.setattr(policy._pool, "enter", lambda: pytest.fail("threads for little work"))
+    monkeypatch.setattr(policy._pool, "use", lambda *_: pytest.fail("threads for little work"))
     a = np.ones((1, 100))
     partial_dots(a, a, np.empty((1, 1)))
 
@@ -45,16 +46,89 @@ def test_number_of_threads_is_restored(rng, threads):
     assert numba.get_num_threads() == 1
 
 
-def test_serial_twin_runs_while_the_lock_is_taken(rng, threads):
+def is_free():
+    return policy._pool.use(lambda: True, lambda: False)
+
+
+def while_taken(call, here):
+    """What a call comes to while another thread, or this one, has the right to threads."""
+
+    def hold():
+        if here:
+            return call()
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(call).result()
+
+    return policy._pool.use(hold, lambda: pytest.fail("the right is taken"))
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_serial_twin_runs_while_the_right_is_taken(rng, threads, here):
     X = rng.normal(size=(2000, 3))
-    expected = RandomBinning(n_grids=5, gamma=0.1, random_state=0).fit_transform(X)
-    assert policy._pool.enter()
+
+    def features():
+        return RandomBinning(n_grids=5, gamma=0.1, random_state=0).fit_transform(X)
+
+    expected = features()
+    assert is_free()
+    assert not while_taken(is_free, here)
+    assert (expected != while_taken(features, here)).nnz == 0
+    assert is_free()
+
+
+class InterruptedLock:
+    """A lock with Ctrl-C behind one of its calls, where CPython looks for signals."""
+
+    def __init__(self, after):
+        self.lock, self.after = threading.RLock(), after
+        self._is_owned = self.lock._is_owned
+
+    def acquire(self, blocking):
+        taken = self.lock.acquire(blocking=blocking)
+        self.interrupt("acquire")
+        return taken
+
+    def release(self):
+        self.lock.release()
+        self.interrupt("release")
+
+    def interrupt(self, after):
+        if self.after == after:
+            self.after = None
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("after", ["acquire", "release"])
+def test_ctrl_c_leaves_the_right_to_others(after):
+    pool = policy._Pool()
+    pool._lock = InterruptedLock(after)
+    with pytest.raises(KeyboardInterrupt):
+        pool.use(lambda: True, lambda: False)
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(pool.use, lambda: True, lambda: False).result()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
+def test_real_signals_leave_the_right_to_others():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    seen = 0
     try:
-        assert not policy._pool.enter()
-        Z = RandomBinning(n_grids=5, gamma=0.1, random_state=0).fit_transform(X)
+        with ThreadPoolExecutor(1) as other:
+            for moment in np.random.default_rng(0).uniform(1e-6, 2e-4, 500):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, moment)
+                    for _ in range(1000):
+                        policy._pool.use(lambda: True, lambda: False)
+                except KeyboardInterrupt:
+                    seen += 1
+                assert other.submit(is_free).result()
     finally:
-        policy._pool.leave()
-    assert (expected != Z).nnz == 0
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert seen > 400
 
 
 def test_many_python_threads(rng, threads):
@@ -92,11 +166,9 @@ def test_forked_child_runs_serial(rng, threads):
 
 def test_after_fork_only_if_threads_were_used():
     pool = policy._Pool()
-    pool.after_fork()
-    assert pool.enter()
-    pool.leave()
-    pool.after_fork()
-    assert not pool.enter()
+    for expected in (True, False):
+        pool.after_fork()
+        assert pool.use(lambda: True, lambda: False) is expected
 
 
 PAIR = min(2, numba.config.NUMBA_NUM_THREADS)
@@ -134,8 +206,7 @@ def test_an_error_in_any_block_is_raised(fail_at):
     with pytest.raises(RuntimeError, match=f"block {fail_at}"):
         shared(4, 2, parties=PAIR, fail_at=fail_at)
     assert policy._blas().info() == before
-    assert policy._pool.enter()
-    policy._pool.leave()
+    assert is_free()
 
 
 @pytest.mark.parametrize(("n_blocks", "n_jobs", "size"), [(3, 2, 1000), (3, 1, 10**9), (0, 2, 10**9), (1, 2, 10**9)])
@@ -145,12 +216,11 @@ def test_few_blocks_are_done_by_the_caller(n_blocks, n_jobs, size):
     assert shared(n_blocks, n_jobs, size) == expected
 
 
-def test_blocks_are_done_by_the_caller_while_the_lock_is_taken():
-    assert policy._pool.enter()
-    try:
-        assert [block for block, _, _ in shared(5, 2)] == list(range(5))
-    finally:
-        policy._pool.leave()
+@pytest.mark.parametrize("here", [False, True])
+def test_blocks_are_done_by_the_caller_while_the_right_is_taken(here):
+    done = while_taken(lambda: shared(5, 2), here)
+    assert [block for block, _, _ in done] == list(range(5))
+    assert len({thread for _, thread, _ in done}) == 1
 
 
 def test_compiles_without_cache_where_there_is_none(monkeypatch):

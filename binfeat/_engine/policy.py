@@ -58,22 +58,33 @@ class _Pool:
     """The right to use Numba's threads: one caller at a time, none after a fork."""
 
     def __init__(self):
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._used = False
         self._forked = False
 
-    def enter(self):
-        if self._forked or not self._lock.acquire(blocking=False):
-            return False
-        self._used = True
-        return True
+    def use(self, in_threads, serially):
+        """Call `in_threads` with the right, or `serially` where others, or callers of this, have it.
 
-    def leave(self):
-        self._lock.release()
+        Ctrl-C may come after any call. So the lock knows its owner, it is taken inside of the ``try``, and the first
+        call in ``finally`` is the lock's own, which refuses those who do not have it.
+        """
+        if self._forked or self._lock._is_owned():
+            return serially()
+        release = self._lock.release
+        try:
+            if self._lock.acquire(blocking=False):
+                self._used = True
+                return in_threads()
+        finally:
+            try:  # noqa: SIM105
+                release()
+            except RuntimeError:
+                pass
+        return serially()
 
     def after_fork(self):
         # The child has the parent's thread pool by name only: OpenMP kills a child that uses it.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._forked = self._used
 
 
@@ -100,6 +111,17 @@ def thread_count(n_jobs):
     return int(max(1, min(n_jobs, available) if n_jobs > 0 else available + 1 + n_jobs))
 
 
+def _with_threads(n, function, arguments):
+    before = numba.get_num_threads()
+    if n == before:
+        return function(*arguments)
+    try:
+        numba.set_num_threads(n)
+        return function(*arguments)
+    finally:
+        numba.set_num_threads(before)
+
+
 def driver(work):
     """Compile a `prange` loop twice, serial and threaded, and choose at each call.
 
@@ -121,15 +143,9 @@ def driver(work):
         @functools.wraps(function)
         def run(*arguments, n_jobs=None):
             threads = thread_count(n_jobs)
-            if threads == 1 or arguments[measure].size < _WORTH_THREADS or not _pool.enter():
+            if threads == 1 or arguments[measure].size < _WORTH_THREADS:
                 return serial(*arguments)
-            before = numba.get_num_threads()
-            try:
-                numba.set_num_threads(threads)
-                return threaded(*arguments)
-            finally:
-                numba.set_num_threads(before)
-                _pool.leave()
+            return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))
 
         return run
 
@@ -165,17 +181,18 @@ def share_blocks(work, blocks, size, n_jobs=None):
     """
     queue = deque(blocks)
     threads = min(thread_count(n_jobs), len(queue))
-    if threads <= 1 or size < _WORTH_THREADS or not _pool.enter():
+    if threads <= 1 or size < _WORTH_THREADS:
         work(_taken_from(queue))
-        return
-    try:
-        with _blas().limit(limits=1), ThreadPoolExecutor(threads - 1) as others:
-            running = [others.submit(work, _taken_from(queue)) for _ in range(threads - 1)]
-            try:
-                work(_taken_from(queue))
-            finally:
-                queue.clear()  # after an error the others stop at their next block
-            for each in running:
-                each.result()
-    finally:
-        _pool.leave()
+    else:
+        _pool.use(lambda: _share(work, queue, threads), lambda: work(_taken_from(queue)))
+
+
+def _share(work, queue, threads):
+    with _blas().limit(limits=1), ThreadPoolExecutor(threads - 1) as others:
+        running = [others.submit(work, _taken_from(queue)) for _ in range(threads - 1)]
+        try:
+            work(_taken_from(queue))
+        finally:
+            queue.clear()  # after an error the others stop at their next block
+        for each in running:
+            each.result()

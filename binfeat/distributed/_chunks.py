@@ -127,6 +127,8 @@ def chunks_of(X, name):
     if isinstance(X, da.Array) and X.ndim in (1, 2):
         X = X.rechunk({1: -1}) if X.ndim == 2 else X
         known = not np.isnan(X.chunks[0]).any()
+        if known and X.shape[0] == 0:
+            raise ValueError(f"{name} has no rows in any chunk; at least one is needed.")
         kind = _ArrayKind(X.shape[1:], X.dtype)
         blocks, lengths = list(X.to_delayed().ravel()), X.chunks[0] if known else None
         return Chunks(blocks, lengths, (*X.shape, 1)[1], _float_type([X.dtype]), kind, name)
@@ -170,7 +172,10 @@ def beside(chunks, values, name):
                 f"{name} is in memory, and how many rows the chunks of {chunks.name} have is not known. Give {name} "
                 f"as a Dask collection in the same chunks, or {chunks.name} as an array after compute_chunk_sizes()."
             )
-        values = da.from_array(np.asarray(values), chunks=-1)
+        rows = np.asarray(values)
+        if rows.ndim == 0:
+            raise ValueError(f"{name} must have a value or more per row of {chunks.name}, got {type(values).__name__}.")
+        values = da.from_array(rows, chunks=-1)
     if isinstance(values, da.Array) and chunks.lengths is not None and not np.isnan(values.shape[0]):
         if values.shape[0] != sum(chunks.lengths):
             raise ValueError(f"{chunks.name} has {sum(chunks.lengths)} rows, {name} has {values.shape[0]}.")

@@ -9,13 +9,12 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.base import is_classifier
 from sklearn.callback import with_callbacks
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
+from binfeat._classes import check_labels, class_weights, one_against_rest, require_two
 from binfeat._fitting import all_or_nothing
-from binfeat._validation import check_weights, class_weights
+from binfeat._validation import check_choice, check_flag, check_weights
 from binfeat.distributed._chunks import (
     array_of,
     beside,
@@ -43,8 +42,8 @@ class _OnDask:
 
     def _rows_of(self, X, y, sample_weight):
         """The rows on their workers, what stands for their targets, and y: fetched where rows are held out."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        self._require(y)
+        held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=True)
         own = [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
@@ -57,10 +56,7 @@ class _OnDask:
         encode, n_targets = self._encoder(facts)
         lengths = [fact.n_rows for fact in facts]
         targets = Targets(sum(lengths), n_targets, facts[0].target_ndim)
-        if self.alphas is not None or self.early_stopping:
-            y = np.concatenate(compute(list(map(delayed(_targets), parts))))
-        else:
-            y = targets
+        y = np.concatenate(compute(list(map(delayed(_targets), parts)))) if held_out else targets
         parts = persist([delayed(encode)(part) for part in parts])
         return Rows(parts, lengths, chunks.width, chunks.dtype, facts[0].dense), targets, y
 
@@ -247,14 +243,13 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         """
         if not is_chunked(X):
             return super().fit(X, y, sample_weight, groups)
-        if self.loss != "squared_error":
-            raise ValueError(f"loss must be 'squared_error' for a Dask collection, got {self.loss!r}.")
+        if check_choice(self.loss, "loss", ("squared_error", "squared_hinge")) == "squared_hinge":
+            raise ValueError("loss must be 'squared_error' for a Dask collection, got 'squared_hinge'.")
         return self._fit_chunks(X, y, sample_weight, groups)
 
     def _encoder(self, facts):
         self.classes_, places = np.unique(np.concatenate([fact.classes for fact in facts]), return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}.")
+        require_two(self.classes_)
         counts = np.bincount(places, np.concatenate([fact.counts for fact in facts]))
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             of_class = counts.sum() / (counts.size * counts)
@@ -327,10 +322,8 @@ def _part(Z, y, weights, twin, dtype):
     Z = twin._check_design(Z)
     Z = Z if isinstance(Z, LinearOperator) else Z.astype(dtype, copy=False)
     if not is_classifier(twin):
-        return Part(Z, twin._check_target(y, np.float64), weights)
-    y = column_or_1d(twin._check_target(y, None), warn=True)
-    check_classification_targets(y)
-    return Part(Z, y, weights)
+        return Part(Z, twin._check_numbers(y), weights)
+    return Part(Z, check_labels(y), weights)
 
 
 def _facts(part, of_classes):
@@ -351,8 +344,7 @@ def _numbers(part):
 def _signs(part, classes, of_class):
     """The part with a target for each class, or for the second of two."""
     labels = np.searchsorted(classes, part.Y)
-    targets = [1] if classes.size == 2 else np.arange(classes.size)
-    return Part(part.Z, np.where(labels[:, None] == targets, 1.0, -1.0), part.weights * of_class[labels][:, None])
+    return Part(part.Z, one_against_rest(labels, classes.size), part.weights * of_class[labels][:, None])
 
 
 def _call_method(X, twin, method, tail, dtype):

@@ -1,0 +1,41 @@
+"""What a call may come to: an answer without warnings, or a refusal that names the culprit."""
+
+import re
+import warnings
+from contextlib import contextmanager
+
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+
+FINE = "The grids are too fine"
+
+# What scikit-learn and NumPy say of tables, besides messages that name the argument.
+OF_A_TABLE = re.compile(
+    r"\bX\b|\by\b|Found array with|Expected 2D|Expected a 2-dim|could not convert|setting an array element|"
+    r"Complex data not supported|sample_weight|float\(\) argument|must be real number|"
+    r"[Ff]eature names|scalar|[Ss]parse|dtype|[Ii]nput|iterable|targets?\b|class|source of blocks|at least 2 rows"
+)
+
+
+@contextmanager
+def nothing_but(*expected):
+    """No warning but those that are documented."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=FINE)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", DataConversionWarning)  # of a y that is a column
+        for message in expected:
+            warnings.filterwarnings("ignore", message=message)
+        yield
+
+
+def outcome(call, names=OF_A_TABLE, documented=()):
+    """What a call gives, or None where it is refused in words that name the culprit."""
+    with nothing_but(*documented):
+        try:
+            return call()
+        except (TypeError, ValueError, MemoryError) as error:
+            refusal = error
+    if not re.search(names, str(refusal)):
+        raise AssertionError("an error that names nothing") from refusal
+    return None
