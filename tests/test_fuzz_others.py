@@ -17,10 +17,14 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
 Y = X[:, 0] + 0.1
 LABELS = (X[:, 0] > 0).astype(int)
-BINNING = binfeat.RandomBinning(gamma=0.3, n_grids=5, random_state=0).fit(X)
 LISTS = st.sampled_from([*tables.NASTY, [0.5, 0.25], [[0.1, 0.2], [0.3, 0.4]], ["a", "b"], [-0.0, np.nan]])
 
 NAMES = "X has feature names, but "
+
+
+@pytest.fixture(scope="module")
+def binning():
+    return binfeat.RandomBinning(gamma=0.3, n_grids=5, random_state=0).fit(X)
 
 
 def drawn(draw):
@@ -52,18 +56,18 @@ def test_errors_of_any_kind(exact, approximate):
 
 
 @pytest.mark.parametrize("parameter", ["kernel", "gamma", "n_pairs", "random_state"])
-def test_parameters_of_kernel_errors(parameter):
+def test_parameters_of_kernel_errors(binning, parameter):
     for value in tables.NASTY:
         options = {"kernel": kernels.Laplacian(), parameter: value, "ax": Figure().subplots()}
         outcome(
-            lambda own=options: binfeat.KernelErrorDisplay.from_estimator(BINNING, X, **own), f"{parameter}|[Ss]eed"
+            lambda own=options: binfeat.KernelErrorDisplay.from_estimator(binning, X, **own), f"{parameter}|[Ss]eed"
         )
 
 
-@given(tables.wild_tables())
-def test_kernel_errors_take_or_refuse_anything(table):
+@given(table=tables.wild_tables())
+def test_kernel_errors_take_or_refuse_anything(binning, table):
     def draw():
-        return binfeat.KernelErrorDisplay.from_estimator(BINNING, table, ax=Figure().subplots())
+        return binfeat.KernelErrorDisplay.from_estimator(binning, table, ax=Figure().subplots())
 
     outcome(draw, documented=[f"{NAMES}RandomBinning"])
 
