@@ -50,6 +50,8 @@ MADE = {
     "ridge, hinge": lambda: ridge(binfeat.CGRidgeClassifier, LABELS, loss="squared_hinge").coef_[:, ROWS],
     "machine, bins": lambda: machine(REGRESSOR, Y, features="binning").predict(X[ROWS]),
     "machine, ranks": lambda: machine(REGRESSOR, Y, features="binning", scaling="quantile").predict(X[ROWS]),
+    "machine, waves": lambda: machine(REGRESSOR, Y, features="fourier").predict(X[ROWS]),
+    "machine, both": lambda: machine(REGRESSOR, Y, features="hybrid").predict(X[ROWS]),
     "machine, classes": lambda: machine(CLASSIFIER, LABELS, features="binning").predict_proba(X[ROWS]),
     "learned widths": lambda: binfeat.learn_gamma(X, Y, max_rounds=1, random_state=0).relevances,
 }
