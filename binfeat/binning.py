@@ -28,6 +28,7 @@ from binfeat._table import (
     hashed_offsets,
     output_dtype,
     require_binning_memory,
+    require_grids_memory,
 )
 from binfeat._validation import (
     callers_level,
@@ -214,7 +215,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         """
         if is_source(X):
             return fit_transform_blocks(self, X)
-        X = self._begin(X)
+        X = self._begin(X, encodes=True)
         if self.n_features is None:
             codes = self._learn_codes(X)
         else:
@@ -268,6 +269,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = self._check(X)
+        self._require_memory(X)
         if self._hashed:
             return self._matrix(fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs), X)
         tables = _tables.get(self)
@@ -327,10 +329,12 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _begin(self, X):
+    def _begin(self, X, encodes=False):
         """Check parameters and rows, and draw the grids."""
         self._check_parameters()
         X = self._check(X, reset=True)
+        if encodes:
+            self._require_memory(X)
         self._draw(over_blocks([X]))
         return X
 
@@ -348,6 +352,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     def _draw(self, over):
         """Draw the grids for rows of which `over` tells; see `spread`."""
         law, n_grids, categorical = binning_kernel(self.kernel), self.n_grids, self._categorical
+        require_grids_memory(n_grids, categorical.size)
         if isinstance(self.gamma, str) and self.gamma == "scale":
             self.gamma_ = gamma_by_scale(over, categorical, power=1)
         else:
@@ -360,13 +365,15 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
     def _check(self, X, reset=False):
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
-        require_binning_memory(
-            *X.shape, int(self.n_grids), 0 if self.output == "codes" else output_dtype(X)().itemsize + 4
-        )
         if reset:
             self._categorical = check_categorical(self.categorical_features, self)
         check_categories(X, self._categorical)
         return X
+
+    def _require_memory(self, X):
+        """Refuse rows whose features memory is too small for."""
+        beside_a_code = 0 if self.output == "codes" else output_dtype(X)().itemsize + 4
+        require_binning_memory(*X.shape, int(self.n_grids), beside_a_code)
 
     @property
     def _grids(self):

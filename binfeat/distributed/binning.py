@@ -230,6 +230,7 @@ def _count(X, twin):
 def _number(X, twin):
     """The bins of a chunk, and the number of each row's among them."""
     n_grids = len(twin._grids)
+    twin._require_memory(X)
     store = CodeStore(X.shape[0], n_grids)
     if not X.shape[0]:
         return Bins.none(n_grids), store.array
