@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._memory import require_memory
-from binfeat._validation import check_categorical, checked_array, checked_rows
+from binfeat._validation import check_categorical, check_moderate, checked_array, checked_rows
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows that a median is taken of; all of 400,000 x 54 would cost 0.4 s
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
@@ -73,7 +73,7 @@ class Columns:
         Raises
         ------
         TypeError, ValueError
-            If a column has infinite values, or other things than numbers without being categorical.
+            If a column has infinite or enormous values, or other things than numbers without being categorical.
         MemoryError
             If a sparse X does not fit in memory when dense.
         """
@@ -103,7 +103,9 @@ class Columns:
             medians,
             **categories,
         )
-        return columns, columns._complete(matrix, gaps)
+        matrix = columns._complete(matrix, gaps)
+        check_moderate(matrix, "X")
+        return columns, matrix
 
     def transform(self, estimator, X):
         """The numbers of a table with the same columns.

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+_MODERATE = 1e100
+
 
 def callers_level():
     """The `stacklevel` with which the caller's warning points outside binfeat and scikit-learn."""
@@ -30,6 +32,21 @@ def checked_rows(estimator, X, **checks):
             return validate_data(estimator, X, **checks)
     except LookupError as error:
         raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error
+
+
+def check_moderate(values, name):
+    """Refuse numbers, NaN left out, whose squares, or sums of them, might be infinite.
+
+    Raises
+    ------
+    ValueError
+        If one is larger than 1e100 in magnitude.
+    """
+    largest = max(np.fmax.reduce(values, axis=None, initial=0.0), -np.fmin.reduce(values, axis=None, initial=0.0))
+    if largest > _MODERATE:
+        raise ValueError(
+            f"{name} must be at most {_MODERATE} in magnitude, got {largest:.2g}; divide it by a constant."
+        )
 
 
 def check_integer(value, name, minimum):

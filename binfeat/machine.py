@@ -8,7 +8,7 @@ from binfeat._classes import check_labels, labels_of, one_against_rest, require_
 from binfeat._fitting import all_or_nothing
 from binfeat._held_out import probabilities
 from binfeat._machine_base import KernelMachineBase
-from binfeat._validation import checked_array
+from binfeat._validation import check_moderate, checked_array
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
@@ -143,10 +143,12 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         Raises
         ------
         ValueError
-            If a parameter, a target or a weight is out of range, X holds infinity, or lengths differ.
+            If a parameter, a target or a weight is out of range, X or y holds infinity or numbers beyond 1e100,
+            or lengths differ.
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        check_moderate(y, "y")
         Y = y.reshape(len(y), -1)
         mean, std = Y.mean(axis=0), Y.std(axis=0)
         std = np.where(std > 0, std, 1.0)
@@ -351,8 +353,8 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         Raises
         ------
         ValueError
-            If a parameter or a weight is out of range, X holds infinity, lengths differ, or y has fewer than
-            two classes.
+            If a parameter or a weight is out of range, X holds infinity or numbers beyond 1e100, lengths differ,
+            or y has fewer than two classes.
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = check_labels(y)

@@ -10,6 +10,7 @@ from sklearn.utils import check_consistent_length
 
 from binfeat._bin_matrix import BinMatrix
 from binfeat._bins import Bins, BinTables, count_bins
+from binfeat._classes import check_labels
 from binfeat._engine.differences import differences
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids
@@ -22,6 +23,7 @@ from binfeat._table import ARRAY_CHECKS, require_binning_memory
 from binfeat._validation import (
     check_categorical,
     check_integer,
+    check_moderate,
     check_share,
     check_weights,
     checked_array,
@@ -170,7 +172,7 @@ def mean_distances(X, categorical, rng):
 
 def exponent_shares(gamma, distance):
     """Share of each input in the kernel's mean exponent."""
-    shares = gamma * distance
+    shares = gamma / max(gamma.max(), np.finfo(float).tiny) * distance
     return shares / max(shares.sum(), np.finfo(float).tiny)
 
 
@@ -324,7 +326,8 @@ def learn_gamma(
     Raises
     ------
     ValueError
-        If a parameter is out of range, lengths differ, or there are fewer than 2 rows.
+        If a parameter is out of range, X or y holds infinity or numbers beyond 1e100, lengths differ, or there
+        are fewer than 2 rows.
 
     Examples
     --------
@@ -337,6 +340,7 @@ def learn_gamma(
     """
     checked = _Checked()
     X = checked_rows(checked, X, **ARRAY_CHECKS)
+    check_moderate(X.data if sparse.issparse(X) else X, "X")
     Y = _targets(y)
     check_consistent_length(X, Y)
     if X.shape[0] < 2:
@@ -372,10 +376,12 @@ class _Checked(BaseEstimator):
 def _targets(y):
     """Standardised targets of shape (n_rows, n_targets): 1 and -1 for classes."""
     y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    y = check_labels(y) if y.dtype.kind not in "iufb" else y
     if y.dtype.kind not in "iufb" or (y.ndim == 1 and y.dtype.kind in "iub" and np.unique(y).size <= 2):
         classes, labels = np.unique(y, return_inverse=True)
         return np.where(labels.reshape(-1, 1) == np.arange(classes.size)[1 if classes.size == 2 else 0 :], 1.0, -1.0)
     Y = y.reshape(y.shape[0], -1).astype(np.float64)
+    check_moderate(Y, "y")
     std = Y.std(axis=0)
     return (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
 

@@ -1,12 +1,13 @@
 """Threads, forked and spawned processes, joblib, and every threading layer: the answers of one thread."""
 
-import importlib.util
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 
 import joblib
 import numba
@@ -125,6 +126,7 @@ print(layer, hash(Z.codes.tobytes()), hash(machine.coef_.tobytes()))
 
 def under_layer(layer, n_jobs):
     environment = {**os.environ, "NUMBA_THREADING_LAYER": layer, "PYTHONHASHSEED": "0", "NUMBA_NUM_THREADS": "2"}
+    environment["LD_LIBRARY_PATH"] = f"{sys.prefix}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}"  # pip's TBB is there
     code = LAYERS.format(n_jobs=n_jobs)
     run = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment, timeout=300
@@ -137,7 +139,8 @@ def under_layer(layer, n_jobs):
 def test_threading_layers():
     serial = under_layer("workqueue", 1)[1:]
     layers = ["workqueue", "omp"]
-    if importlib.util.find_spec("tbb"):
+    with suppress(PackageNotFoundError):
+        version("tbb")
         layers.append("tbb")
     for layer in layers:
         used, *found = under_layer(layer, 2)
