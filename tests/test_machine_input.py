@@ -93,8 +93,8 @@ ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
     ("X", "y", "options", "error", "message"),
     [
         (ONES[:1], Y5[:1], {}, ValueError, "KernelMachineRegressor needs at least 2 rows, to hold some out"),
-        (ONES * 1e101, Y5, {}, ValueError, "X must be at most 1e.100 in magnitude, got 1e.101; divide by"),
-        (ONES, Y5 * -1e101, {}, ValueError, "y must be at most 1e.100 in magnitude, got 4e.101; divide by"),
+        (ONES * 1e101, Y5, {}, ValueError, "X must be at most 1e.100 in magnitude, got 1e.101; divide it"),
+        (ONES, Y5 * -1e101, {}, ValueError, "y must be at most 1e.100 in magnitude, got 4e.101; divide it"),
         (ONES[:0], Y5[:0], {}, ValueError, "Found array with 0 sample"),
         (ONES, None, {}, ValueError, "requires y to be passed"),
         (ONES, Y5[:4], {}, ValueError, "inconsistent numbers of samples"),
