@@ -112,7 +112,7 @@ print(max(needed), peak - before)
 BINNING = "binfeat.RandomBinning(gamma=0.1, n_grids=64, random_state=0)"
 MEMORY = {
     "csr": (BINNING, "transform(X)"),
-    "csr, fit": (BINNING, "fit_transform(X)"),
+    "csr, fit": (BINNING, "fit_transform(X.astype(np.float32))"),
     "codes": (
         "binfeat.RandomBinning(gamma=0.1, n_grids=64, n_features=2**20, random_state=0, output='codes')",
         "transform(X)",
