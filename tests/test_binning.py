@@ -58,7 +58,7 @@ def worst_z(estimate, exact, n_grids):
 @pytest.mark.parametrize("name", KERNELS)
 def test_unbiased(name, gamma):
     X, Y = distances(3)
-    n_grids = 40_000
+    n_grids = 20_000
     exact = np.diag(KERNELS[name](X, Y, gamma=gamma))
     assert worst_z(share_of_common_bins(KERNELS[name], X, Y, gamma, n_grids), exact, n_grids) < 4
 
@@ -67,7 +67,7 @@ def test_unbiased(name, gamma):
 def test_unbiased_against_sklearn(rng):
     X, Y = rng.normal(size=(50, 4)), rng.normal(size=(50, 4))
     exact = np.diag(laplacian_kernel(X, Y, gamma=0.2))
-    assert worst_z(share_of_common_bins("laplacian", X, Y, 0.2, 40_000), exact, 40_000) < 4
+    assert worst_z(share_of_common_bins("laplacian", X, Y, 0.2, 20_000), exact, 20_000) < 4
 
 
 @quiet
@@ -81,17 +81,17 @@ def test_a_wrong_pitch_law_would_be_noticed(law):
 
     X, Y = distances(3)
     exact = np.diag(kernels.Laplacian()(X, Y))
-    assert worst_z(share_of_common_bins(Wrong(), X, Y, 1.0, 40_000), exact, 40_000) > 8
+    assert worst_z(share_of_common_bins(Wrong(), X, Y, 1.0, 20_000), exact, 20_000) > 8
 
 
 @quiet
 def test_mismatched_categories_multiply_the_kernel(rng):
     X = np.array([[0.0, 1.0, 0.2], [3.0, 1.0, 0.2], [0.0, 7.0, 0.2], [3.0, 7.0, 0.5]])
     gamma = [0.4, 1.1, 1.0]
-    binning = RandomBinning(gamma=gamma, n_grids=40_000, random_state=0, output="codes", categorical_features=[0, 1])
+    binning = RandomBinning(gamma=gamma, n_grids=20_000, random_state=0, output="codes", categorical_features=[0, 1])
     codes = binning.fit_transform(X).codes
     exact = np.exp([-0.4, -1.1, -0.4 - 1.1 - 0.3])
-    assert worst_z((codes[:, 1:] == codes[:, :1]).mean(axis=0), exact, 40_000) < 4
+    assert worst_z((codes[:, 1:] == codes[:, :1]).mean(axis=0), exact, 20_000) < 4
 
 
 @quiet

@@ -189,6 +189,22 @@ def test_squared_hinge_classes_are_one_against_the_rest(table):
     assert chosen.path_scores_.max() > 0.7
 
 
+def test_path_of_squared_hinge_is_its_machines_alone(table):
+    Z, y, _ = table
+    labels = np.digitize(y, [-0.3, 0.3])
+    rows, out = np.arange(400), np.arange(400, 600)
+    options = {"loss": "squared_hinge", "tol": 1e-8, "max_iter": 2000}
+
+    def scoring(machine, Z, y):
+        return machine.decision_function(Z)[:, 0].std()
+
+    path = CGRidgeClassifier(alphas=ALPHAS, cv=[(rows, out)], scoring=scoring, **options).fit(Z, labels)
+    alone = [CGRidgeClassifier(alpha=alpha, **options).fit(Z[rows], labels[rows]) for alpha in ALPHAS]
+    expected = [scoring(machine, Z[out], None) for machine in alone]
+    np.testing.assert_allclose(path.path_scores_, [expected], rtol=1e-4)
+    assert path.solver_ == "newton-cg"
+
+
 def test_unfinished_squared_hinge_says_so(table):
     Z, _, labels = table
     machine = CGRidgeClassifier(alpha=1e-3, loss="squared_hinge", tol=1e-10, max_iter=3)
