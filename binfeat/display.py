@@ -291,6 +291,7 @@ class KernelErrorDisplay:
         """
         check_is_fitted(estimator)
         check_integer(n_pairs, "n_pairs", 1)
+        X = X.tocsr() if sparse.issparse(X) else X
         checked = checked_array(
             X,
             accept_sparse="csr",

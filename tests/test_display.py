@@ -175,9 +175,21 @@ def test_kernel_errors_take_pairs_of_every_exact_value(rng, ax):
     assert display.exact.size == 500
     all_pairs = kernels.Laplacian()(X[:200], gamma=0.3)[np.triu_indices(200, k=1)]
     assert np.median(display.exact) > 2 * np.median(all_pairs)
-    again = KernelErrorDisplay.from_estimator(binning, sparse.csr_array(X), n_pairs=500, random_state=0, ax=ax)
-    np.testing.assert_array_equal(again.exact, display.exact)
-    np.testing.assert_array_equal(again.approximate, display.approximate)
+    for table in (sparse.csr_array(X), sparse.coo_array(X), X.tolist()):
+        again = KernelErrorDisplay.from_estimator(binning, table, n_pairs=500, random_state=0, ax=ax)
+        np.testing.assert_array_equal(again.exact, display.exact)
+        np.testing.assert_array_equal(again.approximate, display.approximate)
+
+
+@pytest.mark.filterwarnings("error")
+def test_kernel_errors_of_a_frame(rng, ax):
+    X = rng.normal(size=(50, 2))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    shown = [
+        KernelErrorDisplay.from_estimator(RandomBinning(random_state=0).fit(table), table, random_state=0, ax=ax)
+        for table in (frame, X)
+    ]
+    np.testing.assert_array_equal(shown[0].approximate, shown[1].approximate)
 
 
 def test_kernel_and_gamma_of_the_caller(rng, ax):
