@@ -182,9 +182,11 @@ def test_spectral_quantiles_against_scipy():
 def test_radii_against_scipy(n_inputs):
     u = np.concatenate([[1e-12, 1e-6, 1 - 1e-6], np.linspace(0.001, 0.999, 99)])
     np.testing.assert_allclose(kernels.RBF().radius(u, n_inputs), stats.chi(n_inputs).ppf(u), rtol=1e-9)
+    low = u < 0.5
     for nu in (0.5, 1.5, 8.0, 200.0):  # |w|^2 / n_inputs is a ratio of mean squares
-        expected = np.sqrt(n_inputs * stats.f(n_inputs, 2 * nu).ppf(u))
-        np.testing.assert_allclose(kernels.Matern(nu).radius(u, n_inputs), expected, rtol=1e-7)
+        law, ratio = stats.f(n_inputs, 2 * nu), kernels.Matern(nu).radius(u, n_inputs) ** 2 / n_inputs
+        np.testing.assert_allclose(law.cdf(ratio[low]), u[low], rtol=1e-7)
+        np.testing.assert_allclose(law.sf(ratio[~low]), 1 - u[~low], rtol=1e-7)
 
 
 def test_matern_frequencies_are_students():

@@ -154,8 +154,8 @@ def test_breakdown_is_said():
         def _matmat(self, W):
             return W
 
-        def _rmatmat(self, V):
-            return -V
+        def _rmatvec(self, v):
+            return -v
 
     with pytest.warns(ConvergenceWarning, match="status 'breakdown'.*not positive definite"):
         machine = CGRidge(alpha=0.0, fit_intercept=False).fit(Wrong(), np.arange(5.0))
