@@ -20,6 +20,7 @@ from sklearn.svm import LinearSVC
 import binfeat
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning, _memory, kernels, transform
 from binfeat._grids import Grids
+from binfeat._validation import seed_of
 
 KERNELS = {
     "laplacian": kernels.Laplacian(),
@@ -552,6 +553,14 @@ def test_partial_fit_needs_a_gamma():
     with pytest.raises(AttributeError, match="partial_fit") as error:
         RandomBinning().partial_fit(X)
     assert "gamma='scale' needs all rows at once" in str(error.value.__cause__)
+
+
+def test_seeds():
+    assert [seed_of(own) for own in (0, 1, 2**70)] == [0, 1, 2**70]
+    drawn = [seed_of(np.random.RandomState(own)) for own in range(200)]
+    assert len(set(drawn)) == 200
+    assert max(drawn) > 2**30
+    assert seed_of(np.random.RandomState(7)) == drawn[7]
 
 
 def test_hashed_partial_fit_keeps_columns():
