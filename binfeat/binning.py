@@ -351,7 +351,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
     def _draw(self, over):
         """Draw the grids for rows of which `over` tells; see `spread`."""
-        law, n_grids, categorical = binning_kernel(self.kernel), self.n_grids, self._categorical
+        law, n_grids, categorical = binning_kernel(self.kernel), int(self.n_grids), self._categorical
         require_grids_memory(n_grids, categorical.size)
         if isinstance(self.gamma, str) and self.gamma == "scale":
             self.gamma_ = gamma_by_scale(over, categorical, power=1)
