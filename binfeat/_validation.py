@@ -42,7 +42,7 @@ def check_moderate(values, name):
     ValueError
         If one is larger than 1e100 in magnitude.
     """
-    largest = max(np.fmax.reduce(values, axis=None, initial=0.0), -np.fmin.reduce(values, axis=None, initial=0.0))
+    largest = max(abs(float(end.reduce(values, axis=None, initial=0))) for end in (np.fmax, np.fmin))
     if largest > _MODERATE:
         raise ValueError(
             f"{name} must be at most {_MODERATE} in magnitude, got {largest:.2g}; divide it by a constant."

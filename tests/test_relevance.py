@@ -74,6 +74,15 @@ def test_categories_missing_values_and_constants(table, rng):
     assert np.isfinite(learned.gamma).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, bool])
+def test_rows_of_each_type(table, dtype):
+    X, y = table
+    X = np.round(10 * X).clip(-128, 127).astype(dtype)
+    options = {"n_grids": 10, "max_rounds": 1, "random_state": 0}
+    expected = learn_gamma(X.astype(np.float64), y, **options)
+    np.testing.assert_array_equal(learn_gamma(X, y, **options).gamma, expected.gamma)
+
+
 def test_sparse_input_and_other_kernels(table):
     X, y = table
     X = np.where(np.abs(X) < 0.7, 0.0, X)
