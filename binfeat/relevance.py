@@ -148,8 +148,8 @@ class Sample:
 
     def _replacements(self, X, gamma):
         """Values below and above each row's, their distance, and what the squared difference counts."""
-        least, most = np.nanmin(self.X, axis=0), np.nanmax(self.X, axis=0)
-        reach = most - least
+        least, most = np.fmin.reduce(self.X, axis=0), np.fmax.reduce(self.X, axis=0)
+        reach = np.nan_to_num(most - least)  # 0 where all is missing
         step = np.minimum(np.divide(1.0, gamma, out=np.zeros_like(gamma), where=gamma > 0), reach / 2)
         low, high, span, share = X - step, X + step, np.where(step > 0, 2 * step, np.inf), np.ones(len(gamma))
         for j in np.flatnonzero(self._two_values(least, most) & ~self.categorical):
@@ -167,7 +167,9 @@ def mean_distances(X, categorical, rng):
     """Mean distance of two rows along each input; for a categorical one how often they differ."""
     difference = np.abs(X - X[rng.permutation(len(X))])
     difference[:, categorical] = difference[:, categorical] > 0
-    return np.nan_to_num(np.nanmean(difference, axis=0))
+    missing = np.isnan(difference)
+    difference[missing] = 0.0
+    return difference.sum(axis=0) / np.maximum(1, len(X) - missing.sum(axis=0))
 
 
 def exponent_shares(gamma, distance):

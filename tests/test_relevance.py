@@ -83,6 +83,15 @@ def test_rows_of_each_type(table, dtype):
     np.testing.assert_array_equal(learn_gamma(X, y, **options).gamma, expected.gamma)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_input_without_any_value(table):
+    X, y = table
+    X = np.column_stack([X, np.full(len(X), np.nan), np.where(np.arange(len(X)) % 300, np.nan, 1.0)])
+    learned = learn_gamma(X, y, n_grids=10, max_rounds=2, random_state=0)
+    assert np.isfinite(learned.gamma).all()
+    assert learned.relevances[-2] == 0
+
+
 def test_sparse_input_and_other_kernels(table):
     X, y = table
     X = np.where(np.abs(X) < 0.7, 0.0, X)
