@@ -5,16 +5,12 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._validation import check_integer, check_numbers, check_real, checked_array, seed_of
-from binfeat.binning import RandomBinning
-from binfeat.fourier import RandomFourier
-from binfeat.kernels import binning_kernel, fourier_kernel
-from binfeat.union import RandomFeatureUnion
+from binfeat._kernel_errors import exact_kernel, quantile_bands, spread_out
+from binfeat._validation import check_integer, check_numbers, checked_array, seed_of
 
 __all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
 
 _ROWS = 600  # whose pairs are looked at: 180,000 of them
-_BANDS = 20  # stretches of the exact value that have errors' quantiles of their own
 _DECADE = 8.0  # ratio of the largest to the smallest x from which an axis is logarithmic
 
 
@@ -307,8 +303,8 @@ class KernelErrorDisplay:
             raise ValueError("X holds NaN, for which kernels have no exact value; leave those rows out.")
         Z = estimator.transform(_safe_indexing(X, chosen))
         first, second = np.triu_indices(len(dense), k=1)
-        exact = _exact(estimator, dense, kernel, gamma)[first, second]
-        chosen = _spread_out(exact, n_pairs, rng)
+        exact = exact_kernel(estimator, dense, kernel, gamma)[first, second]
+        chosen = spread_out(exact, n_pairs, rng)
         Z = Z.tocsr() if hasattr(Z, "tocsr") else sparse.csr_array(Z)
         products = Z[first[chosen]].multiply(Z[second[chosen]]).sum(axis=1)
         return cls(exact[chosen], np.asarray(products, dtype=np.float64).ravel()).plot(ax)
@@ -343,7 +339,7 @@ class KernelErrorDisplay:
         style = {"s": 9, "alpha": 0.35, "linewidths": 0, "rasterized": exact.size > 5000, **scatter_kwargs}
         self.points_ = self.ax_.scatter(exact, error, **style)
         colour = self.points_.get_facecolor()[0, :3]
-        centres, low, mean, high = _quantile_bands(exact, error)
+        centres, low, mean, high = quantile_bands(exact, error)
         self.band_ = self.ax_.fill_between(
             centres, low, high, color=colour, alpha=0.16, linewidth=0, zorder=0.5, label="90 % of pairs"
         )
@@ -375,57 +371,3 @@ def _canvas(display, ax, figsize):
 
 def _share(value):
     return f"{value:.3f}" if value >= 5e-4 or value == 0 else "<0.001"
-
-
-def _exact(estimator, X, kernel, gamma):
-    """The kernel matrix that a map approximates."""
-    if kernel is not None:
-        if not callable(kernel):
-            raise TypeError(f"kernel must be callable, got {kernel!r}.")
-        if gamma is None and not hasattr(estimator, "gamma_"):
-            raise ValueError("gamma must be given with kernel, for a map that has none of its own.")
-        return kernel(X, gamma=estimator.gamma_ if gamma is None else gamma)
-    if gamma is not None:
-        raise ValueError("gamma goes with kernel; give both, or neither for the map's own.")
-    if isinstance(estimator, RandomFeatureUnion):
-        parts = [_exact(part, X, None, None) for _, part in estimator.transformers_]
-        weights = np.ones(len(parts)) if estimator.weights is None else estimator.weights
-        return sum(check_real(w, "weights", 0.0) * part for w, part in zip(weights, parts, strict=True))
-    if isinstance(estimator, RandomFourier):
-        return fourier_kernel(estimator.kernel)(X, gamma=estimator.gamma_)
-    if isinstance(estimator, RandomBinning):
-        return _exact_binning(estimator, X)
-    raise TypeError(f"kernel must be given for {type(estimator).__name__}, whose own is not known.")
-
-
-def _exact_binning(binning, X):
-    """The kernel of the numbers, times that of the categories."""
-    own = binning._categorical
-    K = binning_kernel(binning.kernel)(X[:, ~own], gamma=binning.gamma_[~own])
-    for j in np.flatnonzero(own):
-        K *= np.exp(-binning.gamma_[j] * (X[:, j, None] != X[:, j]))
-    return K
-
-
-def _spread_out(exact, n_pairs, rng):
-    """Pairs whose exact values are as even as can be: the same number from each stretch, as far as it has them."""
-    if exact.size <= n_pairs:
-        return np.arange(exact.size)
-    order = rng.permutation(exact.size)
-    stretch = np.digitize(exact[order], np.linspace(exact.min(), exact.max(), _BANDS + 1)[1:-1])
-    by_stretch = np.argsort(stretch, kind="stable")
-    sizes = np.bincount(stretch, minlength=_BANDS)
-    place = np.empty(exact.size, np.intp)  # each pair's within its stretch
-    place[by_stretch] = np.arange(exact.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return order[np.argsort(place, kind="stable")[:n_pairs]]
-
-
-def _quantile_bands(exact, error):
-    """Mean exact value, 5 % quantile, mean and 95 % quantile of the errors, in stretches of equally many pairs."""
-    parts = np.array_split(np.argsort(exact, kind="stable"), max(1, min(_BANDS, exact.size // 25)))
-    return np.array([[exact[own].mean(), *_summary(error[own])] for own in parts]).T
-
-
-def _summary(error):
-    low, high = np.quantile(error, (0.05, 0.95))
-    return low, error.mean(), high
