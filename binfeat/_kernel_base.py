@@ -22,8 +22,7 @@ def _pairs(X, Y, gamma):
 
 def _scaled(width, distance):
     """Their product, limited, so that a profile meets neither infinity nor infinity times 0."""
-    with np.errstate(over="ignore"):
-        return np.minimum(width * np.minimum(distance, _MOST), _MOST)
+    return np.minimum(width * np.minimum(distance, _MOST), _MOST)
 
 
 class Kernel:
@@ -75,7 +74,9 @@ class Kernel:
         TypeError, ValueError
             If `X` or `Y` are no finite numbers or differ in their inputs, or `gamma` is negative.
         """
-        return self._exact(*_pairs(X, Y, gamma))
+        checked = _pairs(X, Y, gamma)
+        with np.errstate(over="ignore"):
+            return self._exact(*checked)
 
     def _exact(self, X, Y, gamma):
         raise NotImplementedError
@@ -94,9 +95,7 @@ class ProductKernel(Kernel):
     def _exact(self, X, Y, gamma):
         K = np.ones((X.shape[0], Y.shape[0]))
         for j, width in enumerate(gamma):
-            with np.errstate(over="ignore"):
-                distance = np.abs(X[:, j, None] - Y[:, j])
-            K *= self.profile(_scaled(width, distance))
+            K *= self.profile(_scaled(width, np.abs(X[:, j, None] - Y[:, j])))
         return K
 
 
@@ -115,7 +114,5 @@ class RadialKernel(Kernel):
     def _exact(self, X, Y, gamma):
         s = np.zeros((X.shape[0], Y.shape[0]))
         for j, width in enumerate(gamma):
-            with np.errstate(over="ignore"):
-                distance = (X[:, j, None] - Y[:, j]) ** 2
-                s += _scaled(width, distance)
+            s += _scaled(width, (X[:, j, None] - Y[:, j]) ** 2)
         return self.profile(np.minimum(s, _MOST))

@@ -10,7 +10,7 @@ from sklearn.utils import check_consistent_length
 
 from binfeat._bin_matrix import BinMatrix
 from binfeat._bins import Bins, BinTables, count_bins
-from binfeat._classes import check_labels
+from binfeat._classes import check_labels, one_against_rest
 from binfeat._engine.differences import differences
 from binfeat._engine.policy import thread_count
 from binfeat._grids import Grids
@@ -378,10 +378,9 @@ class _Checked(BaseEstimator):
 def _targets(y):
     """Standardised targets of shape (n_rows, n_targets): 1 and -1 for classes."""
     y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
-    y = check_labels(y) if y.dtype.kind not in "iufb" else y
     if y.dtype.kind not in "iufb" or (y.ndim == 1 and y.dtype.kind in "iub" and np.unique(y).size <= 2):
-        classes, labels = np.unique(y, return_inverse=True)
-        return np.where(labels.reshape(-1, 1) == np.arange(classes.size)[1 if classes.size == 2 else 0 :], 1.0, -1.0)
+        classes, labels = np.unique(check_labels(y), return_inverse=True)
+        return one_against_rest(labels, classes.size)
     Y = y.reshape(y.shape[0], -1).astype(np.float64)
     check_moderate(Y, "y")
     std = Y.std(axis=0)
