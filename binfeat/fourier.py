@@ -335,8 +335,8 @@ def _fill(Z, project, write, scratch, n_jobs):
 
 
 def _require_frequencies_memory(sampler, n_frequencies, n_inputs):
-    # Fastfood's three diagonals, permutation and a spare; else frequencies as drawn, scaled, and the other way around.
-    n_bytes = 40 * (n_frequencies + 2 * n_inputs) if sampler == "fastfood" else 24 * n_frequencies * n_inputs
+    # Fastfood's three diagonals, permutation and three spares; else frequencies drawn, scaled, the other way around.
+    n_bytes = 52 * (n_frequencies + 2 * n_inputs) if sampler == "fastfood" else 24 * n_frequencies * n_inputs
     require_memory(
         n_bytes,
         f"drawing {n_frequencies} frequencies of {n_inputs} inputs",

@@ -82,12 +82,13 @@ from binfeat import _memory
 def status(name):
     return int(next(l for l in open("/proc/self/status") if l.startswith(name + ":")).split()[1]) * 1024
 
-X = np.random.default_rng(0).normal(size=({n_rows}, 8))
-made = {made}
-made.fit(X[:1000])
-made.transform(X[:70])
-if "fit" in "{call}":
-    made = {made}
+X = np.random.default_rng(0).normal(size={shape})
+fitted = {made}.fit(X[:1000])
+
+def call(X):
+    return {call}
+
+call(X[:100])
 _memory.memory_limit = lambda: 2**50
 require, needed = _memory.require_memory, []
 for module in list(sys.modules.values()):
@@ -96,31 +97,29 @@ for module in list(sys.modules.values()):
 gc.collect()
 before = status("VmRSS")
 open("/proc/self/clear_refs", "w").write("5")  # the peak begins anew
-Z = made.{call}
+Z = call(X)
 print(max(needed), status("VmHWM") - before)
 """
-BINNING = "binfeat.RandomBinning(gamma=0.1, n_grids=64, random_state=0)"
+TALL, WIDE = (400_000, 8), (1000, 512)
+BINNING = "binfeat.RandomBinning(gamma=0.1, n_grids=64, random_state=0{})"
+WAVES = "binfeat.RandomFourier(n_components={}, gamma=1.0, random_state=0)"
+FASTFOOD = "binfeat.RandomFourier(n_components=2**22, gamma=1.0, sampler='fastfood')"
 MEMORY = {
-    "csr": (BINNING, "transform(X)"),
-    "csr, fit": (BINNING, "fit_transform(X.astype(np.float32))"),
-    "codes": (
-        "binfeat.RandomBinning(gamma=0.1, n_grids=64, n_features=2**20, random_state=0, output='codes')",
-        "transform(X)",
-    ),
-    "codes, fit": ("binfeat.RandomBinning(gamma=0.1, n_grids=64, random_state=0, output='codes')", "fit_transform(X)"),
-    "waves": ("binfeat.RandomFourier(n_components=256, random_state=0)", "transform(X)"),
-    "fastfood": (
-        "binfeat.RandomFourier(n_components=2**22, gamma=1.0, sampler='fastfood')",
-        "fit(np.tile(X[:1000], 64))",
-    ),
-    "frequencies": ("binfeat.RandomFourier(n_components=2**20, gamma=1.0)", "fit(X)"),
+    "csr": (TALL, BINNING.format(""), "fitted.transform(X)"),
+    "csr, fit": (TALL, BINNING.format(""), "fitted.fit_transform(X.astype(np.float32))"),
+    "codes": (TALL, BINNING.format(", n_features=2**20, output='codes'"), "fitted.transform(X)"),
+    "codes, fit": (TALL, BINNING.format(", output='codes'"), "fitted.fit_transform(X)"),
+    "waves": (TALL, WAVES.format(256), "fitted.transform(X)"),
+    "frequencies": (TALL, WAVES.format(2**20), WAVES.format(2**20) + ".fit(X)"),
+    "fastfood": (WIDE, FASTFOOD, FASTFOOD + ".fit(X)"),
 }
 
 
 @pytest.mark.parametrize("name", MEMORY)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_estimates_are_within_a_fifth_of_the_peak(name):
-    code = MEASURED.format(n_rows=400_000, made=MEMORY[name][0], call=MEMORY[name][1])
+    shape, made, call = MEMORY[name]
+    code = MEASURED.format(shape=shape, made=made, call=call)
     returned = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "100000"}  # what is freed, to the system
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=returned)
     assert run.returncode == 0, run.stderr
