@@ -14,6 +14,16 @@ OF_A_TABLE = re.compile(
     r"Complex data not supported|sample_weight|float\(\) argument|must be real number|"
     r"[Ff]eature names|scalar|[Ss]parse|dtype|[Ii]nput|iterable|targets?\b|class|source of blocks|at least 2 rows"
 )
+# Parameters that scikit-learn reads, and how it calls them.
+_ALSO = {
+    "cv": "cv|fold|split|iter|index|indices",
+    "scoring": "scor",
+    "class_weight": "class",
+    "random_state": "[Ss]eed|random",
+    "n_grids": "grids",
+    "n_features": "features|grids",
+    "n_components": "components|frequencies",
+}
 
 
 @contextmanager
@@ -39,3 +49,8 @@ def outcome(call, names=OF_A_TABLE, documented=()):
     if not re.search(names, str(refusal)):
         raise AssertionError("an error that names nothing") from refusal
     return None
+
+
+def of_parameter(name):
+    """What a refusal of a parameter may call it."""
+    return f"{name}|{_ALSO.get(name, name)}"

@@ -1,6 +1,6 @@
 """Anything that a user could pass, to every public name: the slow twin's answer, or an error that says what is wrong.
 
-A long run: ``BINFEAT_EXAMPLES=4000 pytest tests/test_fuzz.py tests/test_fuzz_others.py``.
+A long run: ``BINFEAT_EXAMPLES=4000 pytest tests/test_fuzz*.py``.
 """
 
 import re
@@ -12,7 +12,7 @@ import pytest
 import tables
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from outcomes import OF_A_TABLE, nothing_but, outcome
+from outcomes import OF_A_TABLE, nothing_but, of_parameter, outcome
 
 import binfeat
 from binfeat import _training, kernels
@@ -227,16 +227,6 @@ PARAMETRISED = {
 }
 _ROWS = np.random.default_rng(0).normal(size=(30, 3))
 _LABELS = (_ROWS[:, 0] > 0).astype(int)
-# Parameters that scikit-learn reads, and how it calls them.
-_ALSO = {
-    "cv": "cv|fold|split|iter|index|indices",
-    "scoring": "scor",
-    "class_weight": "class",
-    "random_state": "[Ss]eed|random",
-    "n_grids": "grids",
-    "n_features": "features|grids",
-    "n_components": "components|frequencies",
-}
 
 
 @pytest.mark.parametrize(
@@ -245,7 +235,7 @@ _ALSO = {
 def test_parameters_of_any_kind(name, parameter):
     for value in tables.NASTY:
         machine = PARAMETRISED[name].__class__(**{**PARAMETRISED[name].get_params(deep=False), parameter: value})
-        fitted = outcome(lambda m=machine: m.fit(_ROWS, _LABELS), f"{parameter}|{_ALSO.get(parameter, parameter)}")
+        fitted = outcome(lambda m=machine: m.fit(_ROWS, _LABELS), of_parameter(parameter))
         if fitted is not None:
             outcome(lambda m=fitted: getattr(m, "transform", getattr(m, "predict", None))(_ROWS), "so large|memory")
 
@@ -305,7 +295,7 @@ def test_parameters_of_machines(name, parameter, value):
     if parameter not in kind().get_params():
         return
     machine = kind(**{"gamma": "scale", "alpha": 0.1, **FEW, parameter: value})
-    outcome(lambda: machine.fit(_ROWS, _LABELS), f"{parameter}|{_ALSO.get(parameter, parameter)}")
+    outcome(lambda: machine.fit(_ROWS, _LABELS), of_parameter(parameter))
 
 
 LEARN = ["kernel", "categorical_features", "sample_weight", "n_grids", "max_rounds", "max_rows", "validation_fraction"]
@@ -316,7 +306,7 @@ LEARN = ["kernel", "categorical_features", "sample_weight", "n_grids", "max_roun
 @FEWEST
 def test_parameters_of_learn_gamma(parameter, value):
     options = {"n_grids": 5, "max_rounds": 1, "random_state": 0, parameter: value}
-    outcome(lambda: binfeat.learn_gamma(_ROWS, _LABELS, **options), f"{parameter}|{_ALSO.get(parameter, parameter)}")
+    outcome(lambda: binfeat.learn_gamma(_ROWS, _LABELS, **options), of_parameter(parameter))
 
 
 @given(tables.wild_tables(), tables.wild_tables())

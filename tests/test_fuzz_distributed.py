@@ -1,0 +1,106 @@
+"""Anything that a user could pass to Dask's faces: what the same rows give in memory, or an error that says why."""
+
+import numpy as np
+import pytest
+import tables
+from hypothesis import given
+from hypothesis import strategies as st
+from outcomes import of_parameter, outcome
+
+import binfeat
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+remote = pytest.importorskip("binfeat.distributed")
+
+X = np.random.default_rng(0).normal(size=(30, 3))
+Y = X[:, 0] + 0.1
+LABELS = (X[:, 0] > 0).astype(int)
+ROWS = da.from_array(X, chunks=(11, 3))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+@st.composite
+def chunked(draw):
+    """A Dask array and what it holds."""
+    values = draw(tables.arrays(min_inputs=1, finite=False))
+    cuts = draw(st.lists(st.integers(0, len(values)), max_size=3))
+    lengths = np.diff([0, *sorted(cuts), len(values)])
+    widths = draw(st.sampled_from([-1, 1, 2]))
+    return da.from_array(values, chunks=(tuple(map(int, lengths)), widths)), values
+
+
+@given(chunked(), st.sampled_from(["scale", 0.5]), st.sampled_from([None, 40]))
+def test_bins_of_chunks_are_those_of_memory(both, gamma, n_features):
+    table, values = both
+    options = {"gamma": gamma, "n_grids": 3, "n_features": n_features, "random_state": 0, "output": "codes"}
+    here = outcome(lambda: binfeat.RandomBinning(**options).fit_transform(values))
+    there = outcome(lambda: remote.RandomBinning(**options).fit_transform(table).compute())
+    assert (here is None) == (there is None)
+    if here is not None:
+        np.testing.assert_array_equal(there.codes, here.codes)
+        assert there.dtype == here.dtype
+
+
+@given(chunked())
+def test_waves_of_chunks_are_those_of_memory(both):
+    table, values = both
+    options = {"n_components": 4, "gamma": 1.0, "random_state": 0}
+    here = outcome(lambda: binfeat.RandomFourier(**options).fit_transform(values))
+    there = outcome(lambda: remote.RandomFourier(**options).fit_transform(table).compute())
+    assert (here is None) == (there is None)
+    if here is not None:
+        # BLAS may round the angles of large numbers by more than a turn.
+        moderate = (np.abs(values.astype(np.float64)) < 1e6).all(axis=1)
+        np.testing.assert_allclose(there[moderate], here[moderate], atol=1e-5)
+        assert there.dtype == here.dtype
+
+
+MAPS = [
+    lambda table: remote.RandomBinning(n_grids=3, random_state=0).fit_transform(table),
+    lambda table: remote.RandomFourier(n_components=4, random_state=0).fit_transform(table),
+    lambda table: remote.CGRidge().fit(X, Y).predict(table),
+]
+
+
+@pytest.mark.parametrize("call", MAPS)
+@given(tables.wild_tables())
+def test_maps_of_collections_take_or_refuse_anything(call, table):
+    outcome(lambda: call(table), documented=["X has feature names, but CGRidge"])
+
+
+@pytest.mark.parametrize("machine", [remote.CGRidge, remote.CGRidgeClassifier])
+@given(y=tables.wild_tables(), weight=st.sampled_from(tables.NASTY))
+def test_targets_and_weights_of_collections(machine, y, weight):
+    outcome(lambda: machine().fit(ROWS, y))
+    outcome(lambda: machine().fit(ROWS, LABELS, sample_weight=weight))
+
+
+MADE = [
+    remote.RandomBinning(n_grids=3),
+    remote.RandomFourier(n_components=4),
+    remote.CGRidge(),
+    remote.CGRidgeClassifier(),
+]
+
+
+@pytest.mark.parametrize(
+    ("made", "parameter"), [(made, own) for made in MADE for own in made.get_params()],
+    ids=lambda own: own if isinstance(own, str) else type(own).__name__,
+)  # fmt: skip
+def test_parameters_on_collections(made, parameter):
+    for value in tables.NASTY:
+        machine = made.__class__(**{**made.get_params(), parameter: value})
+        outcome(lambda own=machine: own.fit(ROWS, LABELS), of_parameter(parameter))
+
+
+@pytest.mark.parametrize("parameter", ["sample_weight", "max_rows", "validation_fraction", "random_state", "n_grids"])
+def test_parameters_of_learn_gamma_on_collections(parameter):
+    for value in tables.NASTY:
+        options = {"n_grids": 5, "max_rounds": 1, "random_state": 0, parameter: value}
+        outcome(lambda own=options: remote.learn_gamma(ROWS, Y, **own), of_parameter(parameter))
