@@ -8,12 +8,9 @@ from pathlib import Path
 
 import binfeat
 
-ENGINE = """
-import numpy as np
-from binfeat._engine import hadamard
-x = np.arange(8.0)
-hadamard.hadamard_row(x)
-print(*x)
+KERNEL = """
+from binfeat._engine import bins
+print(bins.add_term(2.5, 1.0, 0.25, 7, 9))
 """
 
 
@@ -44,7 +41,7 @@ def kept_in(folder):
 
 def test_two_processes_compile_at_once(tmp_path):
     folder, cache = package_in(tmp_path), tmp_path / "cache"
-    both = [start(folder, ENGINE, NUMBA_CACHE_DIR=str(cache)) for _ in range(2)]
+    both = [start(folder, KERNEL, NUMBA_CACHE_DIR=str(cache)) for _ in range(2)]
     assert len({printed(own) for own in both}) == 1
     assert kept_in(cache)
 
@@ -52,34 +49,34 @@ def test_two_processes_compile_at_once(tmp_path):
 def test_neither_a_writable_package_nor_a_home(tmp_path):
     """Root may write anywhere: a file stands where the folder of the cache would be."""
     folder = package_in(tmp_path)
-    expected = printed(start(folder, ENGINE, NUMBA_CACHE_DIR=str(tmp_path / "cache")))
+    expected = printed(start(folder, KERNEL, NUMBA_CACHE_DIR=str(tmp_path / "cache")))
     (folder / "binfeat" / "_engine" / "__pycache__").write_text("in the way")
     nowhere = str(tmp_path / "missing" / "file")
     (tmp_path / "missing").write_text("in the way too")
-    own = start(folder, ENGINE, HOME=nowhere, XDG_CACHE_HOME=nowhere, PYTHONDONTWRITEBYTECODE="1")
+    own = start(folder, KERNEL, HOME=nowhere, XDG_CACHE_HOME=nowhere, PYTHONDONTWRITEBYTECODE="1")
     assert printed(own) == expected
     assert not kept_in(folder / "binfeat")
 
 
-WAVES = """
+CALLER = """
 import numpy as np
-import binfeat
-fourier = binfeat.RandomFourier(n_components=8, gamma=1.0, sampler="fastfood", random_state=0)
-print(*fourier.fit_transform(np.ones((1, 8)))[0])
+from binfeat._engine import evaluate
+two, keys = np.full(2, 2.5), np.full(2, 7, np.uint64)
+print(evaluate.sum_terms(two, two, two, keys, keys))
 """
 
 
 def test_an_edited_kernel_is_compiled_again_and_what_calls_it(tmp_path):
     """Even with the times of the old file, and from another file."""
     folder, cache = package_in(tmp_path), str(tmp_path / "cache")
-    before = [printed(start(folder, code, NUMBA_CACHE_DIR=cache)) for code in (ENGINE, WAVES)]
-    source = folder / "binfeat" / "_engine" / "hadamard.py"
+    before = [printed(start(folder, code, NUMBA_CACHE_DIR=cache)) for code in (KERNEL, CALLER)]
+    source = folder / "binfeat" / "_engine" / "bins.py"
     text, times = source.read_text(), source.stat()
-    edited = text.replace("return a + c, b + d, a - c, b - d", "return a - c, b + d, a + c, b - d")
+    edited = text.replace("return np.uint64(np.int64(cell)) * key", "return np.uint64(np.int64(cell)) * key + key")
     assert edited != text
     source.write_text(edited)
     os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
-    after = [printed(start(folder, code, NUMBA_CACHE_DIR=cache)) for code in (ENGINE, WAVES)]
+    after = [printed(start(folder, code, NUMBA_CACHE_DIR=cache)) for code in (KERNEL, CALLER)]
     assert all(a != b for a, b in zip(after, before, strict=True))
     source.write_text(text)
-    assert [printed(start(folder, code, NUMBA_CACHE_DIR=cache)) for code in (ENGINE, WAVES)] == before
+    assert [printed(start(folder, code, NUMBA_CACHE_DIR=cache)) for code in (KERNEL, CALLER)] == before
