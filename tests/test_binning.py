@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from scipy import sparse, stats
@@ -546,6 +547,10 @@ def test_names_are_checked(rng):
         binning.get_feature_names_out(["a"])
     with pytest.raises(sklearn.exceptions.NotFittedError):
         RandomBinning().get_feature_names_out()
+    named = RandomBinning(n_grids=2).fit(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
+    np.testing.assert_array_equal(named.get_feature_names_out(["a", "b"]), named.get_feature_names_out())
+    with pytest.raises(ValueError, match="input_features is not equal to feature_names_in_"):
+        named.get_feature_names_out(["b", "a"])
 
 
 def test_partial_fit_needs_a_gamma():

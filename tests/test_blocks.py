@@ -256,6 +256,16 @@ def test_blocks_of_features(rng, kind, ridge):
     np.testing.assert_allclose(got.intercept_, intercept, rtol=1e-9)
 
 
+def test_rows_of_a_source_are_taken_in_their_order(rng):
+    X, y = table(rng)
+    waves = RandomFourier(n_components=4, gamma=1.0, random_state=0)
+    Z, expected = waves.fit_transform(blocks(pieces(rng, 4, X, y))), waves.transform(X)
+    rows = [3, 40, len(X) - 1]
+    np.testing.assert_allclose(Z[rows] @ np.eye(4), expected[rows], rtol=1e-6)
+    with pytest.raises(ValueError, match="rows of a source can be taken in ascending order only"):
+        Z[rows[::-1]]
+
+
 def test_pipelines(rng):
     X, y = table(rng)
     source = blocks(pieces(rng, 6, X, y > 0))

@@ -142,6 +142,19 @@ def test_dataframes(rows, dtype):
     assert_same_machine(machine, expected, rtol=1e-3)
     np.testing.assert_allclose(machine.predict(there.transform(table)).compute(), expected.predict(Z), atol=1e-3)
     assert machine.score(blocks, series["y"]) == pytest.approx(expected.score(Z, y), abs=1e-4)
+    assert machine.score(Z, y) == pytest.approx(expected.score(Z, y), abs=1e-4)
+
+
+def test_frames_that_turn_out_to_have_no_rows(rows):
+    table = frame(rows[0])
+    none = table[table[NAMES[0]] > 1e9]
+    with pytest.raises(ValueError, match="X has no rows in any chunk; at least one is needed"):
+        binnings()[1].fit(none)
+    binning = binnings()[1].fit(table)
+    with pytest.raises(ValueError, match="X has no rows in any chunk; at least one is needed"):
+        remote.CGRidge().fit(binning.transform(none), none[NAMES[0]])
+    waves = remote.RandomFourier(n_components=4, gamma=1.0, random_state=0).fit(table)
+    assert waves.transform(none).compute().shape == (0, 4)
 
 
 @pytest.mark.parametrize("chunks", CHUNKS, ids=len)

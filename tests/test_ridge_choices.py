@@ -287,6 +287,8 @@ BAD = [
     (CGRidge(alphas=[1.0, -1.0]), "alphas must be finite and non-negative"),
     (CGRidge(alphas=[1.0, np.nan]), "alphas must be finite and non-negative"),
     (CGRidge(alphas=[1.0], early_stopping=True), "early_stopping=True stops a single solve"),
+    (CGRidgeClassifier(class_weight="even"), "class_weight must be a dict, 'balanced' or None, got 'even'"),
+    (CGRidgeClassifier(class_weight={0: -1.0}), "class_weight must be finite, non-negative and not all 0"),
     (CGRidgeClassifier(loss="hinge"), "loss must be 'squared_error' or 'squared_hinge'"),
     (CGRidgeClassifier(loss="squared_hinge", early_stopping=True), "for loss='squared_error' only"),
 ]
