@@ -225,6 +225,8 @@ def _checked(block):
         raise TypeError(f"it must be a tuple (X, y) or (X, y, sample_weight), got {type(block).__name__}.")
     X, *others = block
     X = X if hasattr(X, "shape") else np.asarray(X)
+    if not X.shape:
+        raise ValueError(f"X must have rows and inputs, got {X!r}.")
     others = [np.asarray(own) for own in others]
     for name, own in zip(("y", "sample_weight"), others):
         if own.ndim == 0 or len(own) != X.shape[0]:

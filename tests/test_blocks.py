@@ -322,6 +322,8 @@ def test_bad_blocks(rng, estimator):
         ((X[20:40], y[20:39]), ValueError, "y must have one value per row, 20"),
         ((X[20:40], y[20:40], np.ones(20)), ValueError, "sample_weight must be in all blocks or in none"),
         ((X[20:40], np.full(20, "a")), ValueError, "y has shape"),
+        ([1.0, 2.0], ValueError, "X must have rows and inputs"),
+        ((np.float64(1.0), y[20:40]), ValueError, "X must have rows and inputs"),
         (X[20:40], TypeError, r"must be a tuple \(X, y\)"),
         ((sparse.csr_matrix(X[20:40]), y[20:40]), TypeError, "sparse in all blocks or in none"),
         ((strings, y[20:40]), (TypeError, ValueError), ""),
