@@ -15,9 +15,18 @@ from binfeat._persistence import Persistent
 from binfeat._solver import pcg
 from binfeat._solver.gram import gram_pays, gram_system
 from binfeat._solver.path import solve_path
+from binfeat._solver.result import refuse_overflow
 from binfeat._sources import Survey, is_source
 from binfeat._streamed_rows import StreamedRows
-from binfeat._validation import callers_level, check_flag, check_integer, check_real, checked_array, checked_rows
+from binfeat._validation import (
+    callers_level,
+    check_flag,
+    check_integer,
+    check_moderate,
+    check_real,
+    checked_array,
+    checked_rows,
+)
 
 _PATIENCE = 5  # iterations without a better held-out score before early stopping
 
@@ -83,7 +92,9 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return y
 
     def _check_numbers(self, y):
-        return checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")
+        y = checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")
+        check_moderate(y, "y")
+        return y
 
     def _check_alpha(self, n_targets):
         alpha = np.asarray(self.alpha)
@@ -101,6 +112,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"alphas must be finite and non-negative, got {self.alphas!r}.")
         return alphas.astype(np.float64)
 
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused in the end
     def _fit_linear(self, X, Z, y, Y, weights, groups):
         """Fit the coefficients to targets Y (n_rows, n_targets) that stand for y, and raise a delayed interrupt."""
         self._tol = min(check_real(self.tol, "tol", minimum=0.0), 1.0)
@@ -125,6 +137,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         weights = weights if weights is None else weights[rows]
         result, intercept = self._solve(Z, Y[rows], weights, alpha, watch.over(Z, Y[rows], weights), start)
         coef, intercept = watch.best(result.solution, intercept)
+        refuse_overflow(coef.dtype, coef, intercept)
         self._set_linear(coef, intercept, y)
         self.n_iter_ = result.n_iter
         self.status_ = "early_stopped" if watch.stopped_early else result.status

@@ -364,6 +364,8 @@ def test_other_bad_input(rows):
         binning.transform(dX[:, :2])
     with pytest.raises(ValueError, match="X has no rows in any chunk"):
         remote.CGRidge().fit(blocks.tocsr()[:0], y[:0])
+    with pytest.raises(ValueError, match="X and y hold numbers whose sums of products"):
+        remote.CGRidge().fit(chunked(1e200 * np.arange(X.size).reshape(X.shape), CHUNKS[1]), y)
     with pytest.raises(ValueError, match=r"y must have at least two classes, got one class: .*1"):
         remote.CGRidgeClassifier().fit(blocks, np.ones(N, int))
     with pytest.raises(ValueError, match="loss must be 'squared_error' for a Dask collection, got 'squared_hinge'"):

@@ -160,6 +160,15 @@ def test_ridge_machines_take_or_refuse_anything(machine, table, y, weight):
         assert np.isfinite(fitted.coef_).all()
 
 
+@given(tables.arrays(min_rows=2, min_inputs=1), st.data())
+def test_ridge_of_targets_of_any_size(X, data):
+    sizes = st.sampled_from([0.0, 1.0, -1e-300, 1e20, -1e60, 1e99, 1e300])
+    y = np.array(data.draw(st.lists(sizes, min_size=len(X), max_size=len(X))))
+    fitted = outcome(lambda: binfeat.CGRidge().fit(X, y))
+    if fitted is not None:
+        assert np.isfinite(fitted.coef_).all()
+
+
 @given(
     tables.containers(min_rows=2, min_inputs=1, dtypes=["f8", "f4", ">f8", "i2", "?"]),
     st.data(),

@@ -301,6 +301,35 @@ def test_bad_parameters(table, machine, message):
         clone(machine).fit(Z, labels)
 
 
+RANGES = [
+    ("f4", 1.0, 1e30, True), ("f4", 1e16, 1.0, True), ("f4", 1e-20, 1e17, True), ("f4", 1.0, 1e99, False),
+    ("f4", 1e30, 1.0, False), ("f8", 1e50, 1e50, True), ("f8", 1e90, 1e99, False), ("f8", 1e200, 1.0, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("dtype", "size", "y_size", "fits"), RANGES)
+@pytest.mark.parametrize("parameters", [{}, {"alphas": [1.0, 10.0]}, {"early_stopping": True}])
+@pytest.mark.parametrize("n_columns", [3, 300])  # by the Gram matrix and without
+@pytest.mark.filterwarnings("error", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_overflow_is_refused_and_never_silent(rng, dtype, size, y_size, fits, parameters, n_columns):
+    Z = rng.normal(size=(60, n_columns))
+    y = Z[:, 0] + 0.1 * rng.normal(size=60)
+    machine = CGRidge(alpha=0.0, random_state=0).set_params(**parameters)
+    if fits:
+        machine.fit((Z * size).astype(dtype), y * y_size)
+        assert np.isfinite(machine.coef_).all()
+        return
+    with pytest.raises(ValueError, match=r"X and y hold numbers whose sums of products.* divide them by constants"):
+        machine.fit((Z * size).astype(dtype), y * y_size)
+    assert not hasattr(machine, "coef_")
+
+
+def test_targets_beyond_their_limit_are_refused(table):
+    Z, y, _ = table
+    with pytest.raises(ValueError, match=r"y must be at most 1e\+100 in magnitude"):
+        CGRidge().fit(Z, y * 1e200)
+
+
 @pytest.mark.parametrize("parameters", [{"alphas": [1.0, 2.0]}, {"early_stopping": True}])
 def test_bare_operators_have_no_rows(table, parameters):
     Z, y, _ = table

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import linalg
 
 from binfeat._blocks import FeatureBlocks, is_dense
-from binfeat._solver.result import Result
+from binfeat._solver.result import Result, refuse_overflow
 
 _BLOCK_BYTES = 2**26  # of features converted or computed at a time
 # Measured with 250 to 2,000 features, 2 threads, in both types: what one multiplication of the Gram matrix costs beside
@@ -85,6 +85,7 @@ class GramSystem:
         ------
         result : Result
         """
+        refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
         if len(alphas) > 1 and _eigen_pays(len(alphas)):
             values, vectors = linalg.eigh(self.matrix, check_finite=False, driver="evd")
             for alpha in alphas:
@@ -118,6 +119,7 @@ class GramSystem:
         left = np.linalg.norm(self.right - self.matrix @ W - alpha * W, axis=0)
         residual = np.divide(left, norms, out=np.zeros_like(norms), where=norms > 0)
         solution = np.asfortranarray(W, dtype=self.dtype)
+        refuse_overflow(self.dtype, solution)
         return Result(solution, 1, np.array([np.ones_like(residual), residual]), "converged")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from binfeat._engine.vectors import BLOCK, advance, curvature, partial_dots, partial_squares, redirect
-from binfeat._solver.result import Result
+from binfeat._solver.result import Result, refuse_overflow
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
 
@@ -51,6 +51,7 @@ class State:
         self._rhs, self._shift = np.asfortranarray(rhs), shift
         self._inverse = _inverse(diagonal, shift, rhs.dtype)
         self._norms = np.sqrt(_sums(partial_squares, self._rhs, self._inverse))
+        refuse_overflow(rhs.dtype, diagonal, self._norms)
         self._image, self._direction = np.empty_like(self._rhs), np.zeros_like(self._rhs)
         self.n_iter, self.active, self.residuals, self.broken = 0, np.arange(rhs.shape[1]), [], False
         if start is None:

@@ -13,6 +13,23 @@ ADVICE = {
 }
 
 
+def refuse_overflow(dtype, *values):
+    """Refuse what overflowed on the way from rows and targets to a solution in `dtype`.
+
+    Raises
+    ------
+    ValueError
+        If one of the values is not finite.
+    """
+    with np.errstate(over="ignore"):
+        finite = all(np.isfinite(own.astype(dtype, copy=False)).all() for own in values)
+    if not finite:
+        raise ValueError(
+            f"X and y hold numbers whose sums of products, or whose coefficients, are beyond the range of {dtype}; "
+            "divide them by constants."
+        )
+
+
 @dataclass(frozen=True)
 class Result:
     """Outcome of a solve.
