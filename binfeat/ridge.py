@@ -120,7 +120,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Raises
         ------
         ValueError
-            If a parameter, a target or a weight is out of range, or lengths differ.
+            If a parameter, a target or a weight is out of range, lengths differ, or sums of products overflow.
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
@@ -296,7 +296,8 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         Raises
         ------
         ValueError
-            If a parameter or a weight is out of range, lengths differ, or y has fewer than two classes.
+            If a parameter or a weight is out of range, lengths differ, y has fewer than two classes, or sums of
+            products overflow.
         """
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
         if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):
