@@ -121,7 +121,8 @@ def test_memory_estimates_are_within_a_fifth_of_the_peak(name):
     shape, made, call = MEMORY[name]
     code = MEASURED.format(shape=shape, made=made, call=call)
     returned = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "100000"}  # what is freed, to the system
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=returned)
+    options = {"capture_output": True, "text": True, "check": False, "timeout": 300}
+    run = subprocess.run([sys.executable, "-c", code], env=returned, **options)
     assert run.returncode == 0, run.stderr
     needed, peak = map(int, run.stdout.split())
     assert 0.8 * peak <= needed <= 1.2 * peak, (needed, peak)
