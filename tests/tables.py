@@ -169,3 +169,7 @@ NASTY = [
     *(np.int64(3), np.uint8(2), np.float32(0.5), np.bool_(True), np.array(3), np.array([]), np.array([np.nan] * 3)),
     *(np.array(["a"]), np.datetime64("2020"), np.random.default_rng(0), np.random.RandomState(0)),
 ]
+
+# A table that nothing is wrong with, and labels of its rows.
+ROWS = np.random.default_rng(0).normal(size=(30, 3))
+LABELS = (ROWS[:, 0] > 0).astype(int)

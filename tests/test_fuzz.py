@@ -13,6 +13,7 @@ import tables
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from outcomes import OF_A_TABLE, nothing_but, of_parameter, outcome
+from tables import LABELS, ROWS
 
 import binfeat
 from binfeat import _training, kernels
@@ -234,8 +235,6 @@ PARAMETRISED = {
     "CGRidgeClassifier": binfeat.CGRidgeClassifier(),
     "CGRidgeClassifier, hinge": binfeat.CGRidgeClassifier(loss="squared_hinge"),
 }
-_ROWS = np.random.default_rng(0).normal(size=(30, 3))
-_LABELS = (_ROWS[:, 0] > 0).astype(int)
 
 
 @pytest.mark.parametrize(
@@ -244,15 +243,15 @@ _LABELS = (_ROWS[:, 0] > 0).astype(int)
 def test_parameters_of_any_kind(name, parameter):
     for value in tables.NASTY:
         machine = PARAMETRISED[name].__class__(**{**PARAMETRISED[name].get_params(deep=False), parameter: value})
-        fitted = outcome(lambda m=machine: m.fit(_ROWS, _LABELS), of_parameter(parameter))
+        fitted = outcome(lambda m=machine: m.fit(ROWS, LABELS), of_parameter(parameter))
         if fitted is not None:
-            outcome(lambda m=fitted: getattr(m, "transform", getattr(m, "predict", None))(_ROWS), "so large|memory")
+            outcome(lambda m=fitted: getattr(m, "transform", getattr(m, "predict", None))(ROWS), "so large|memory")
 
 
 @pytest.mark.parametrize("parameter", ["kernel", "gamma", "n_grids", "n_features", "random_state", "dtype"])
 def test_parameters_of_transform(parameter):
     for value in tables.NASTY:
-        outcome(lambda v=value: binfeat.transform(_ROWS, **{parameter: v}), parameter)
+        outcome(lambda v=value: binfeat.transform(ROWS, **{parameter: v}), parameter)
 
 
 @pytest.mark.parametrize("call", [kernels.GammaPitch, kernels.Matern, kernels.Product, kernels.Spectral])
@@ -261,7 +260,7 @@ def test_parameters_of_kernels(call):
         made = outcome(lambda v=value: call(v), "shape|nu|profile|sampler")
         if made is not None:
             binning = binfeat.RandomBinning(kernel=made, gamma=1.0, n_grids=3)
-            outcome(lambda own=binning: own.fit(_ROWS), "kernel|frequencies|shape|nu")
+            outcome(lambda own=binning: own.fit(ROWS), "kernel|frequencies|shape|nu")
 
 
 @pytest.fixture
@@ -304,7 +303,7 @@ def test_parameters_of_machines(name, parameter, value):
     if parameter not in kind().get_params():
         return
     machine = kind(**{"gamma": "scale", "alpha": 0.1, **FEW, parameter: value})
-    outcome(lambda: machine.fit(_ROWS, _LABELS), of_parameter(parameter))
+    outcome(lambda: machine.fit(ROWS, LABELS), of_parameter(parameter))
 
 
 LEARN = ["kernel", "categorical_features", "sample_weight", "n_grids", "max_rounds", "max_rows", "validation_fraction"]
@@ -315,7 +314,7 @@ LEARN = ["kernel", "categorical_features", "sample_weight", "n_grids", "max_roun
 @FEWEST
 def test_parameters_of_learn_gamma(parameter, value):
     options = {"n_grids": 5, "max_rounds": 1, "random_state": 0, parameter: value}
-    outcome(lambda: binfeat.learn_gamma(_ROWS, _LABELS, **options), of_parameter(parameter))
+    outcome(lambda: binfeat.learn_gamma(ROWS, LABELS, **options), of_parameter(parameter))
 
 
 @given(tables.wild_tables(), tables.wild_tables())

@@ -6,6 +6,7 @@ import tables
 from hypothesis import given
 from hypothesis import strategies as st
 from outcomes import of_parameter, outcome
+from tables import LABELS, ROWS
 
 import binfeat
 
@@ -13,10 +14,8 @@ dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 remote = pytest.importorskip("binfeat.distributed")
 
-X = np.random.default_rng(0).normal(size=(30, 3))
-Y = X[:, 0] + 0.1
-LABELS = (X[:, 0] > 0).astype(int)
-ROWS = da.from_array(X, chunks=(11, 3))
+Y = ROWS[:, 0] + 0.1
+CHUNKS = da.from_array(ROWS, chunks=(11, 3))
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +63,7 @@ def test_waves_of_chunks_are_those_of_memory(both):
 MAPS = [
     lambda table: remote.RandomBinning(n_grids=3, random_state=0).fit_transform(table),
     lambda table: remote.RandomFourier(n_components=4, random_state=0).fit_transform(table),
-    lambda table: remote.CGRidge().fit(X, Y).predict(table),
+    lambda table: remote.CGRidge().fit(ROWS, Y).predict(table),
 ]
 
 
@@ -77,8 +76,8 @@ def test_maps_of_collections_take_or_refuse_anything(call, table):
 @pytest.mark.parametrize("machine", [remote.CGRidge, remote.CGRidgeClassifier])
 @given(y=tables.wild_tables(), weight=st.sampled_from(tables.NASTY))
 def test_targets_and_weights_of_collections(machine, y, weight):
-    outcome(lambda: machine().fit(ROWS, y))
-    outcome(lambda: machine().fit(ROWS, LABELS, sample_weight=weight))
+    outcome(lambda: machine().fit(CHUNKS, y))
+    outcome(lambda: machine().fit(CHUNKS, LABELS, sample_weight=weight))
 
 
 MADE = [
@@ -96,11 +95,11 @@ MADE = [
 def test_parameters_on_collections(made, parameter):
     for value in tables.NASTY:
         machine = made.__class__(**{**made.get_params(), parameter: value})
-        outcome(lambda own=machine: own.fit(ROWS, LABELS), of_parameter(parameter))
+        outcome(lambda own=machine: own.fit(CHUNKS, LABELS), of_parameter(parameter))
 
 
 @pytest.mark.parametrize("parameter", ["sample_weight", "max_rows", "validation_fraction", "random_state", "n_grids"])
 def test_parameters_of_learn_gamma_on_collections(parameter):
     for value in tables.NASTY:
         options = {"n_grids": 5, "max_rounds": 1, "random_state": 0, parameter: value}
-        outcome(lambda own=options: remote.learn_gamma(ROWS, Y, **own), of_parameter(parameter))
+        outcome(lambda own=options: remote.learn_gamma(CHUNKS, Y, **own), of_parameter(parameter))

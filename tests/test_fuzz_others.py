@@ -9,18 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from outcomes import OF_A_TABLE, outcome
+from tables import ROWS
 
 import binfeat
 from binfeat import kernels
 
-RNG = np.random.default_rng(0)
-X = RNG.normal(size=(30, 3))
 LISTS = st.sampled_from([*tables.NASTY, [0.5, 0.25], [[0.1, 0.2], [0.3, 0.4]], ["a", "b"], [-0.0, np.nan]])
 
 
 @pytest.fixture(scope="module")
 def binning():
-    return binfeat.RandomBinning(gamma=0.3, n_grids=5, random_state=0).fit(X)
+    return binfeat.RandomBinning(gamma=0.3, n_grids=5, random_state=0).fit(ROWS)
 
 
 def drawn(draw):
@@ -56,7 +55,7 @@ def test_parameters_of_kernel_errors(binning, parameter):
     for value in tables.NASTY:
         options = {"kernel": kernels.Laplacian(), parameter: value, "ax": Figure().subplots()}
         outcome(
-            lambda own=options: binfeat.KernelErrorDisplay.from_estimator(binning, X, **own), f"{parameter}|[Ss]eed"
+            lambda own=options: binfeat.KernelErrorDisplay.from_estimator(binning, ROWS, **own), f"{parameter}|[Ss]eed"
         )
 
 
@@ -91,4 +90,4 @@ UNION = {"bins": binfeat.RandomBinning(gamma=1.0, n_grids=3), "waves": binfeat.R
 def test_parameters_of_unions(parameter):
     for value in [*tables.NASTY, [1.0, 2.0], [1.0, -2.0], [("a", None), ("a", 3)], [("a", 1, 2)], [(1, UNION["bins"])]]:
         union = binfeat.RandomFeatureUnion(**{"transformers": list(UNION.items()), parameter: value})
-        outcome(lambda own=union: own.fit_transform(X), parameter)
+        outcome(lambda own=union: own.fit_transform(ROWS), parameter)
