@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from binfeat import kernels as kernels
-    from binfeat._bin_matrix import BinMatrix as BinMatrix
-    from binfeat._hashed_transform import transform as transform
-    from binfeat._sources import blocks as blocks
+    from binfeat._binning.bin_matrix import BinMatrix as BinMatrix
+    from binfeat._binning.hashed_transform import transform as transform
+    from binfeat._rows.sources import blocks as blocks
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
@@ -24,7 +24,7 @@ __version__: str
 
 # Found on first use, so that `import binfeat` waits for neither Numba nor scikit-learn.
 _HOMES = {
-    "BinMatrix": "_bin_matrix",
+    "BinMatrix": "_binning.bin_matrix",
     "CGRidge": "ridge",
     "CGRidgeClassifier": "ridge",
     "KernelErrorDisplay": "display",
@@ -35,10 +35,10 @@ _HOMES = {
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",
     "RelevanceDisplay": "display",
-    "blocks": "_sources",
+    "blocks": "_rows.sources",
     "kernels": "",
     "learn_gamma": "relevance",
-    "transform": "_hashed_transform",
+    "transform": "_binning.hashed_transform",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -8,18 +8,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._bin_matrix import BinMatrix, code_dtype, no_bin
-from binfeat._bins import Bins, BinTables, count_bins, rank_bins
-from binfeat._engine.policy import thread_count
-from binfeat._fitting import all_or_nothing
-from binfeat._grids import Grids, hash_blocks
-from binfeat._persistence import Persistent, check_binning
-from binfeat._scale import gamma_by_scale, over_blocks
-from binfeat._sources import Survey, is_source
-from binfeat._store import CodeStore
-from binfeat._streamed_binning import fit_blocks, fit_transform_blocks
-from binfeat._streamed_rows import StreamedRows
-from binfeat._table import (
+from binfeat._binning.bin_matrix import BinMatrix, code_dtype, no_bin
+from binfeat._binning.bins import Bins, BinTables, count_bins, rank_bins
+from binfeat._binning.code_store import CodeStore
+from binfeat._binning.grids import Grids, hash_blocks
+from binfeat._binning.input_checks import (
     ARRAY_CHECKS,
     canonical,
     check_categories,
@@ -30,7 +23,11 @@ from binfeat._table import (
     require_binning_memory,
     require_grids_memory,
 )
-from binfeat._validation import (
+from binfeat._binning.streamed import fit_blocks, fit_transform_blocks
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.gamma_scale import gamma_by_scale, over_blocks
+from binfeat._common.persistence import Persistent, check_binning
+from binfeat._common.validation import (
     callers_level,
     check_categorical,
     check_choice,
@@ -40,6 +37,9 @@ from binfeat._validation import (
     checked_rows,
     seed_of,
 )
+from binfeat._engine.policy import thread_count
+from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.streamed import StreamedRows
 from binfeat.kernels import binning_kernel
 
 __all__ = ["RandomBinning"]

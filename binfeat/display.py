@@ -5,8 +5,8 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._kernel_errors import exact_kernel, quantile_bands, spread_out
-from binfeat._validation import check_integer, check_numbers, checked_array, seed_of
+from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
+from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_out
 
 __all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
 

@@ -4,21 +4,21 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._blocks import FeatureRows
+from binfeat._binning.input_checks import canonical, output_dtype
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.gamma_scale import gamma_by_scale, over_blocks
+from binfeat._common.memory import require_memory
+from binfeat._common.persistence import Persistent, check_fourier
+from binfeat._common.random_words import PHASES, stream, uniforms
+from binfeat._common.validation import check_choice, check_gamma, check_integer, checked_rows, seed_of
 from binfeat._engine.policy import share_blocks, thread_count
 from binfeat._engine.trig import write_pairs, write_shifted
-from binfeat._fastfood import Fastfood
-from binfeat._fitting import all_or_nothing
-from binfeat._frequencies import draw_frequencies, resolve_sampler
-from binfeat._memory import require_memory
-from binfeat._persistence import Persistent, check_fourier
-from binfeat._projection import by_fastfood, by_weights, read_only
-from binfeat._scale import gamma_by_scale, over_blocks
-from binfeat._sources import Survey, is_source
-from binfeat._streamed_rows import StreamedRows
-from binfeat._streams import PHASES, stream, uniforms
-from binfeat._table import canonical, output_dtype
-from binfeat._validation import check_choice, check_gamma, check_integer, checked_rows, seed_of
+from binfeat._fourier.fastfood import Fastfood
+from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler
+from binfeat._fourier.projection import by_fastfood, by_weights, read_only
+from binfeat._rows.features import FeatureRows
+from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.streamed import StreamedRows
 from binfeat.kernels import fourier_kernel
 
 __all__ = ["RandomFourier"]

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from binfeat._kernel_base import Kernel, ProductKernel, RadialKernel
-from binfeat._laws import (
+from binfeat._kernels.base import Kernel, ProductKernel, RadialKernel
+from binfeat._kernels.quantiles import (
     cauchy_quantile,
     chi_quantile,
     gamma2_quantile,

@@ -4,11 +4,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 
-from binfeat._classes import check_labels, labels_of, one_against_rest, require_two, weights_by_class
-from binfeat._fitting import all_or_nothing
-from binfeat._held_out import probabilities
-from binfeat._machine_base import KernelMachineBase
-from binfeat._validation import check_moderate, checked_array
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.held_out import probabilities
+from binfeat._common.labels import check_labels, labels_of, one_against_rest, require_two, weights_by_class
+from binfeat._common.validation import check_moderate, checked_array
+from binfeat._machine.base import KernelMachineBase
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 

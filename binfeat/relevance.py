@@ -8,19 +8,13 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
-from binfeat._bin_matrix import BinMatrix
-from binfeat._bins import Bins, BinTables, count_bins
-from binfeat._classes import check_labels, one_against_rest
-from binfeat._engine.differences import differences
-from binfeat._engine.policy import thread_count
-from binfeat._grids import Grids
-from binfeat._growth import find_codes
-from binfeat._held_out import SquaredErrors
-from binfeat._operators import RidgeSystem
-from binfeat._solver import pcg
-from binfeat._solver.path import solve_path
-from binfeat._table import ARRAY_CHECKS, require_binning_memory
-from binfeat._validation import (
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.bins import Bins, BinTables, count_bins
+from binfeat._binning.grids import Grids
+from binfeat._binning.input_checks import ARRAY_CHECKS, require_binning_memory
+from binfeat._common.held_out import SquaredErrors
+from binfeat._common.labels import check_labels, one_against_rest
+from binfeat._common.validation import (
     check_categorical,
     check_integer,
     check_moderate,
@@ -30,6 +24,12 @@ from binfeat._validation import (
     checked_rows,
     seed_of,
 )
+from binfeat._engine.differences import differences
+from binfeat._engine.policy import thread_count
+from binfeat._linear import cg
+from binfeat._linear.path import solve_path
+from binfeat._machine.growth import find_codes
+from binfeat._rows.products import RidgeSystem
 from binfeat.kernels import binning_kernel
 
 _log = logging.getLogger("binfeat")
@@ -125,7 +125,7 @@ class Sample:
             return solve_path(system, self.Y, alphas, tol=_TOL, max_iter=_MAX_ITER)
         options = {"tol": _TOL, "max_iter": _MAX_ITER}
         shift = np.full(self.Y.shape[1], float(alphas[0]))
-        return [pcg.solve(system.apply, system.right_side(self.Y), system.diagonal(), shift, **options)]
+        return [cg.solve(system.apply, system.right_side(self.Y), system.diagonal(), shift, **options)]
 
     def relevances(self, fit, rows):
         """Mean squared slope of the machine along each input, at some of the rows.

@@ -5,11 +5,11 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_consistent_length
 
-from binfeat._classes import check_labels, labels_of, one_against_rest, require_two, weights_by_class
-from binfeat._fitting import all_or_nothing
-from binfeat._ridge_base import CGRidgeBase
-from binfeat._solver.hinge import solve_hinge
-from binfeat._validation import check_choice, check_flag, check_weights
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.labels import check_labels, labels_of, one_against_rest, require_two, weights_by_class
+from binfeat._common.validation import check_choice, check_flag, check_weights
+from binfeat._linear.estimator import CGRidgeBase
+from binfeat._linear.hinge import solve_hinge
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 

@@ -7,9 +7,9 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._blocks import FeatureBlocks
-from binfeat._fitting import all_or_nothing
-from binfeat._validation import check_flag, checked_rows
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.validation import check_flag, checked_rows
+from binfeat._rows.features import FeatureBlocks
 
 __all__ = ["RandomFeatureUnion"]
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier, learn_gamma
-from binfeat._memory import memory_limit
+from binfeat._common.memory import memory_limit
 from binfeat.kernels import RBF, GammaPitch, Laplacian
 
 BINNING_KERNELS = (Laplacian(), GammaPitch(np.inf))  # GammaPitch(8) lies between them

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from binfeat import _training
 from binfeat._engine import policy
+from binfeat._machine import training
 
 _UNHURRIED = {
     "deadline": None,  # the first example compiles
@@ -58,8 +58,8 @@ def wrapping_integers():
 @pytest.fixture
 def few_grids(monkeypatch):
     """Kernel machines that search in tenths of a second."""
-    monkeypatch.setattr(_training, "_SAMPLE_GRIDS", (5, 40))
-    monkeypatch.setattr(_training, "_N_WAVES", 128)
+    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 40))
+    monkeypatch.setattr(training, "_N_WAVES", 128)
 
 
 @pytest.fixture(scope="module")

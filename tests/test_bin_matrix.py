@@ -8,7 +8,9 @@ import pytest
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, lsqr, svds
 
-from binfeat import BinMatrix, RandomBinning, _bin_matrix, _memory
+from binfeat import BinMatrix, RandomBinning
+from binfeat._binning import bin_matrix
+from binfeat._common import memory
 
 pytestmark = pytest.mark.engine
 
@@ -132,8 +134,8 @@ def test_copies_reproduce_every_array(rng, copy):
 
 
 def test_type_of_codes(rng):
-    assert _bin_matrix.code_dtype(65_535) == np.uint16
-    assert _bin_matrix.code_dtype(65_536) == np.uint32
+    assert bin_matrix.code_dtype(65_535) == np.uint16
+    assert bin_matrix.code_dtype(65_536) == np.uint32
     X = np.arange(65_536.0).reshape(-1, 1)
     for n, expected in ((65_535, np.uint16), (65_536, np.uint32)):
         binning = RandomBinning(kernel="hat", gamma=1e9, n_grids=1, output="codes", random_state=0)
@@ -189,7 +191,7 @@ def test_no_column_at_all():
 
 
 def test_csr_larger_than_memory_is_refused(rng, monkeypatch):
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 1000)
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1000)
     with pytest.raises(MemoryError, match=r"the CSR matrix needs about [\d,]+ bytes.*output='codes'"):
         matrix(rng).tocsr()
 

@@ -19,9 +19,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 import binfeat
-from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning, _memory, kernels, transform
-from binfeat._grids import Grids
-from binfeat._validation import seed_of
+from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning, kernels, transform
+from binfeat._binning.grids import Grids
+from binfeat._common import memory
+from binfeat._common.validation import seed_of
 
 KERNELS = {
     "laplacian": kernels.Laplacian(),
@@ -197,9 +198,9 @@ def test_small_blocks_of_rows_and_grids_change_nothing(rng, monkeypatch):
     X = mixed_table(rng, 300)
     expected = encode(X)
     sparse_expected = encode(sparse.csr_array(X))
-    monkeypatch.setattr("binfeat._grids._MOST_ROWS", 70)
-    monkeypatch.setattr("binfeat._grids._HASH_BYTES", 8 * 70 * 4)
-    monkeypatch.setattr("binfeat._bins._FIRST_BITS", 3)
+    monkeypatch.setattr("binfeat._binning.grids._MOST_ROWS", 70)
+    monkeypatch.setattr("binfeat._binning.grids._HASH_BYTES", 8 * 70 * 4)
+    monkeypatch.setattr("binfeat._binning.bins._FIRST_BITS", 3)
     np.testing.assert_array_equal(encode(X), expected)
     np.testing.assert_array_equal(encode(sparse.csr_array(X)), sparse_expected)
     binning = RandomBinning(gamma=0.3, n_grids=9, random_state=4).fit(X)
@@ -580,10 +581,10 @@ def test_memory_is_estimated_first(monkeypatch):
     with pytest.raises(MemoryError, match=r"binning \d rows in 10+ grids needs about [\d,]+ bytes.*fewer grids"):
         transform(X, n_grids=10**12, n_features=10**13)
     binning = RandomBinning(n_grids=10, gamma=1.0).fit(X)
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 2000)
+    monkeypatch.setattr(memory, "memory_limit", lambda: 2000)
     with pytest.raises(MemoryError, match="this machine has 2,000"):
         binning.transform(X)
-    monkeypatch.setattr(_memory, "memory_limit", lambda: None)
+    monkeypatch.setattr(memory, "memory_limit", lambda: None)
     binning.transform(X)
 
 

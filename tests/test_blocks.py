@@ -25,16 +25,16 @@ from binfeat import (
     KernelMachineRegressor,
     RandomBinning,
     RandomFourier,
-    _sampled_source,
-    _sources,
-    _store,
-    _streamed_training,
-    _training,
     blocks,
 )
-from binfeat._bins import Bins, codes_among, count_bins, unite_bins
-from binfeat._engine.columns import recode
-from binfeat._store import CodeStore
+from binfeat._binning import code_store
+from binfeat._binning.bins import Bins, codes_among, count_bins, unite_bins
+from binfeat._binning.code_store import CodeStore
+from binfeat._engine.bin_tables import recode
+from binfeat._machine import streamed as streamed_fit
+from binfeat._machine import training
+from binfeat._rows import sampled as sampled_rows
+from binfeat._rows import sources
 
 N_GRIDS = 7
 
@@ -216,7 +216,7 @@ MACHINES = {
 @pytest.mark.parametrize("max_bytes", [None, 100], ids=["memory", "scratch"])
 @pytest.mark.parametrize("name", MACHINES)
 def test_same_bins_and_coefficients(rng, monkeypatch, name, max_bytes):
-    monkeypatch.setattr(_sources, "_PASS_ROWS", (700, 700))
+    monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
     new_binning, ridge = MACHINES[name]
     X, y = table(rng)
     binning = new_binning(n_grids=N_GRIDS, output="codes", random_state=0)
@@ -277,7 +277,7 @@ def test_pipelines(rng):
 
 
 def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, monkeypatch):
-    monkeypatch.setattr(_sources, "_PASS_ROWS", (40_000, 40_000))
+    monkeypatch.setattr(sources, "_PASS_ROWS", (40_000, 40_000))
     X = np.concatenate([rng.integers(0, 100, (80_000, 1)), np.arange(70_000)[:, None]]).astype(float)
     options = {"kernel": "hat", "gamma": 10.0, "n_grids": 3, "output": "codes", "random_state": 0}
     Z = RandomBinning(**options).fit_transform(X)
@@ -372,11 +372,11 @@ def full_disk(monkeypatch):
     def refuse(*arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(_store, "_allocate", refuse)
+    monkeypatch.setattr(code_store, "_allocate", refuse)
 
 
 def test_full_disk(rng, monkeypatch, tmp_path):
-    monkeypatch.setattr(_store.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(code_store.tempfile, "tempdir", str(tmp_path))
     full_disk(monkeypatch)
     X, y = table(rng)
     before = X.copy(), y.copy()
@@ -391,7 +391,7 @@ def test_full_disk(rng, monkeypatch, tmp_path):
 
 
 def test_scratch_leaves_nothing(rng, monkeypatch, tmp_path):
-    monkeypatch.setattr(_store.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(code_store.tempfile, "tempdir", str(tmp_path))
     X, y = table(rng)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -411,10 +411,10 @@ def test_scratch_leaves_nothing(rng, monkeypatch, tmp_path):
 
 def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "posix_fallocate", raising=False)
-    monkeypatch.setattr(_store, "_ZEROS", 7)
+    monkeypatch.setattr(code_store, "_ZEROS", 7)
     with open(tmp_path / "file", "w+b") as file:
-        _store._allocate(file, 20)
-        _store._allocate(file, 25)
+        code_store._allocate(file, 20)
+        code_store._allocate(file, 25)
     assert (tmp_path / "file").stat().st_size == 25
 
 
@@ -425,16 +425,16 @@ def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
 def small_samples(monkeypatch):
     """Samples of 800 rows, a short search, and few grids."""
     for name, value in {"_ROUNDS": 2, "_SAMPLE_GRIDS": (5, 20), "_SAMPLE_ROWS": 300, "_N_WAVES": 256}.items():
-        monkeypatch.setattr(_training, name, value)
-    monkeypatch.setattr(_sampled_source, "_MOST_ROWS", 800)
-    monkeypatch.setattr(_sources, "_PASS_ROWS", (700, 700))
+        monkeypatch.setattr(training, name, value)
+    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 800)
+    monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
 
 
 def streamed(rng, monkeypatch, X, y, weights, **options):
     """The same machine from one block with codes in memory, and from nine with codes in a scratch file."""
     machines = []
     for n_blocks, own_bytes in ((1, np.inf), (9, 0)):
-        monkeypatch.setattr(_streamed_training, "CodeStore", partial(fixed_store, own_bytes))
+        monkeypatch.setattr(streamed_fit, "CodeStore", partial(fixed_store, own_bytes))
         machines.append(KernelMachineRegressor(**options).fit(blocks(pieces(rng, n_blocks, X, y, weights))))
     np.testing.assert_array_equal(machines[0].coef_, machines[1].coef_)
     return machines[0]

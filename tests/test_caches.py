@@ -9,8 +9,8 @@ from pathlib import Path
 import binfeat
 
 KERNEL = """
-from binfeat._engine import bins
-print(bins.add_term(2.5, 1.0, 0.25, 7, 9))
+from binfeat._engine import hashing
+print(hashing.add_term(2.5, 1.0, 0.25, 7, 9))
 """
 
 
@@ -70,7 +70,7 @@ def test_an_edited_kernel_is_compiled_again_and_what_calls_it(tmp_path):
     """Even with the times of the old file, and from another file."""
     folder, cache = package_in(tmp_path), str(tmp_path / "cache")
     before = [printed(start(folder, code, NUMBA_CACHE_DIR=cache)) for code in (KERNEL, CALLER)]
-    source = folder / "binfeat" / "_engine" / "bins.py"
+    source = folder / "binfeat" / "_engine" / "hashing.py"
     text, times = source.read_text(), source.stat()
     edited = text.replace("return np.uint64(np.int64(cell)) * key", "return np.uint64(np.int64(cell)) * key + key")
     assert edited != text

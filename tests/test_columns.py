@@ -10,8 +10,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from binfeat import _columns, _memory
-from binfeat._columns import Columns
+from binfeat._common import memory
+from binfeat._machine import table_encoder
+from binfeat._machine.table_encoder import Columns
 
 pd = pytest.importorskip("pandas")
 
@@ -231,7 +232,7 @@ def test_missing_numbers(rng):
 
 
 def test_median_of_evenly_spaced_rows(rng, monkeypatch):
-    monkeypatch.setattr(_columns, "_MEDIAN_ROWS", 10)
+    monkeypatch.setattr(table_encoder, "_MEDIAN_ROWS", 10)
     X = rng.normal(size=(95, 1))
     estimator, columns, _ = fit(X)
     assert columns.transform(estimator, np.array([[np.nan]])) == np.median(X[::10])
@@ -307,7 +308,7 @@ def test_wrong_shapes(rng):
 
 def test_sparse_that_does_not_fit(monkeypatch):
     X = sparse.csr_array((1000, 1000))
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 10**6)
+    monkeypatch.setattr(memory, "memory_limit", lambda: 10**6)
     with pytest.raises(MemoryError, match=r"a dense copy of X, \(1000, 1000\), needs about 8,000,000 bytes"):
         fit(X)
 
@@ -328,8 +329,8 @@ def test_plain_rows_meet_no_check(rng, monkeypatch):
     X = rng.normal(size=(30, 4))
     X[::2, 1] = np.nan
     estimator, columns, matrix = fit(X)
-    monkeypatch.setattr(_columns, "checked_rows", lambda *_, **__: pytest.fail("slow"))
-    monkeypatch.setattr(_columns, "checked_array", lambda *_, **__: pytest.fail("slow"))
+    monkeypatch.setattr(table_encoder, "checked_rows", lambda *_, **__: pytest.fail("slow"))
+    monkeypatch.setattr(table_encoder, "checked_array", lambda *_, **__: pytest.fail("slow"))
     np.testing.assert_array_equal(columns.transform(estimator, X), matrix)
     np.testing.assert_allclose(columns.transform(estimator, X.astype(np.float32)), matrix, rtol=1e-6)
 
@@ -349,7 +350,7 @@ def test_frames_are_imported_by_their_users_alone():
     code = (
         "import sys, sklearn.utils\n"
         "before = set(sys.modules)\n"
-        "import binfeat._columns\n"
+        "import binfeat._machine.table_encoder\n"
         "print({name.partition('.')[0] for name in set(sys.modules) - before} & {'pandas', 'polars', 'pyarrow'})\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

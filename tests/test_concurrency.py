@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import binfeat
-from binfeat import _training
+from binfeat._machine import training
 
 N_THREADS = 16
 
@@ -46,7 +46,7 @@ def answer(estimator):
 
 @pytest.fixture
 def small_searches(monkeypatch):
-    monkeypatch.setattr(_training, "_SAMPLE_GRIDS", (5, 20))
+    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 20))
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one estimator", "several"])

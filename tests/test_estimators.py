@@ -10,9 +10,9 @@ from binfeat import (
     KernelMachineRegressor,
     RandomBinning,
     RandomFourier,
-    _training,
     kernels,
 )
+from binfeat._machine import training
 
 ESTIMATORS = [
     RandomBinning(),
@@ -63,8 +63,8 @@ def expected_failures(estimator):
 @pytest.fixture(autouse=True)
 def small_searches(monkeypatch):
     """A fit in tenths of a second; the checks make hundreds."""
-    monkeypatch.setattr(_training, "_SAMPLE_GRIDS", (5, 20))
-    monkeypatch.setattr(_training, "_N_WAVES", 64)
+    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 20))
+    monkeypatch.setattr(training, "_N_WAVES", 64)
 
 
 # A few rows of the checks' data seldom share a bin, which is not what is checked.

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from binfeat._bins import Bins, BinTables, count_bins
+from binfeat._binning.bins import Bins, BinTables, count_bins
+from binfeat._binning.grids import Grids
 from binfeat._engine.differences import differences
 from binfeat._engine.evaluate import evaluate
-from binfeat._grids import Grids
 from binfeat.kernels import Laplacian
 from tests import naive
 

@@ -17,7 +17,7 @@ from callbacks import Callback
 from sklearn.exceptions import NotFittedError
 
 import binfeat
-from binfeat import _training
+from binfeat._machine import training
 
 PACKAGE = str(Path(binfeat.__file__).parent)
 LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "12"))  # moments of each call
@@ -96,8 +96,8 @@ def same(a, b):
 
 @pytest.fixture
 def small_searches(monkeypatch):
-    monkeypatch.setattr(_training, "_SAMPLE_GRIDS", (5, 20))
-    monkeypatch.setattr(_training, "_N_WAVES", 16)
+    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 20))
+    monkeypatch.setattr(training, "_N_WAVES", 16)
 
 
 def moments(n_lines, seed):

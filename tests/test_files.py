@@ -13,7 +13,8 @@ import pytest
 from sklearn.base import clone
 
 import binfeat
-from binfeat import _persistence, _training
+from binfeat._common import persistence
+from binfeat._machine import training
 
 sio = pytest.importorskip("skops.io")
 
@@ -47,7 +48,7 @@ def machines():
 def saved():
     """Machines with their files, the types in them, and what they answer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_training, "_N_WAVES", 8)
+        patch.setattr(training, "_N_WAVES", 8)
         made = list(machines())
     found = []
     for machine, rows in made:
@@ -206,12 +207,12 @@ def test_machines_without_a_fit_persist(saved, number):
 @pytest.mark.parametrize("number", range(len(NAMES) - 1), ids=NAMES[:-1])
 def test_newer_versions_are_refused(saved, number, monkeypatch):
     name, machine, *_ = saved[number]
-    monkeypatch.setattr(_persistence, "_version", lambda: "1.2.3.dev4")
+    monkeypatch.setattr(persistence, "_version", lambda: "1.2.3.dev4")
     data, pickled = sio.dumps(machine), pickle.dumps(machine)
     assert "1.2.3" in str(pickled)
     assert sio.loads(data, trusted=sio.get_untrusted_types(data=data)) is not None
     for here, refused in (("1.2.2", True), ("1.3", False)):
-        monkeypatch.setattr(_persistence, "_version", lambda here=here: here)
+        monkeypatch.setattr(persistence, "_version", lambda here=here: here)
         if refused:
             message = rf"This {name} was saved by binfeat 1\.2\.3.* this is 1\.2\.2; update"
             with pytest.raises(ValueError, match=message):

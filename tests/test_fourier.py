@@ -17,8 +17,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from binfeat import RandomFourier, _memory, kernels
-from binfeat._fastfood import Fastfood
+from binfeat import RandomFourier, kernels
+from binfeat._common import memory
+from binfeat._fourier.fastfood import Fastfood
 
 KERNELS = [
     kernels.RBF(),
@@ -477,7 +478,7 @@ def test_memory_is_estimated_first(monkeypatch):
         with pytest.raises(MemoryError, match=r"drawing 500000000000 frequencies of 2 inputs needs about [\d,]+ bytes"):
             RandomFourier(n_components=10**12, sampler=sampler).fit(X)
     fourier = RandomFourier(n_components=100).fit(X)
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 2000)
+    monkeypatch.setattr(memory, "memory_limit", lambda: 2000)
     with pytest.raises(
         MemoryError, match=r"making 100 features of 6 rows needs about .* this machine has 2,000\. Use fewer"
     ):

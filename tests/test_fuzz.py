@@ -16,7 +16,8 @@ from outcomes import OF_A_TABLE, nothing_but, of_parameter, outcome
 from tables import LABELS, ROWS
 
 import binfeat
-from binfeat import _training, kernels
+from binfeat import kernels
+from binfeat._machine import training
 
 KERNELS = {"laplacian": kernels.Laplacian(), "hat": kernels.Hat(), "gamma_pitch_8": kernels.GammaPitch(8)}
 FEWER, FEWEST = (settings(max_examples=max(n, settings().max_examples // each)) for n, each in ((8, 10), (2, 50)))
@@ -265,8 +266,8 @@ def test_parameters_of_kernels(call):
 
 @pytest.fixture
 def small_searches(monkeypatch):
-    monkeypatch.setattr(_training, "_SAMPLE_GRIDS", (5, 20))
-    monkeypatch.setattr(_training, "_N_WAVES", 64)
+    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 20))
+    monkeypatch.setattr(training, "_N_WAVES", 64)
 
 
 MACHINES = {

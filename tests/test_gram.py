@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from binfeat import CGRidge, CGRidgeClassifier
-from binfeat._operators import RidgeSystem
-from binfeat._solver import gram, path
+from binfeat._linear import gram, path
+from binfeat._rows.products import RidgeSystem
 from tests import naive
 
 

@@ -15,8 +15,8 @@ from binfeat import (
     KernelMachineRegressor,
     kernels,
 )
-from binfeat._held_out import probabilities
-from binfeat._solver import pcg
+from binfeat._common.held_out import probabilities
+from binfeat._linear import cg
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -108,13 +108,13 @@ def test_widths_of_another_machine_may_be_given(table):
 
 def test_a_given_penalty_is_the_only_one(table, monkeypatch):
     X, y, _ = table
-    real, seen = pcg.solve, set()
+    real, seen = cg.solve, set()
 
     def spy(apply, rhs, diagonal, shift, **options):
         seen.update(shift)
         return real(apply, rhs, diagonal, shift, **options)
 
-    monkeypatch.setattr(pcg, "solve", spy)
+    monkeypatch.setattr(cg, "solve", spy)
     machine = KernelMachineRegressor(**BINS, alpha=0.3).fit(X, y)
     assert seen == {machine.alpha_} == {0.3}
 

@@ -11,9 +11,8 @@ from sklearn.exceptions import NotFittedError
 from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
-    _growth,
-    _training,
 )
+from binfeat._machine import growth, training
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -29,8 +28,8 @@ def fitted(request, table):
         options["features"] = "binning"
         X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "p", "q"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_training, "_SAMPLE_GRIDS", (5, 40))
-        patch.setattr(_training, "_N_WAVES", 128)
+        patch.setattr(training, "_SAMPLE_GRIDS", (5, 40))
+        patch.setattr(training, "_N_WAVES", 128)
         regressor = KernelMachineRegressor(**options, scaling="quantile").fit(X, y)
         return X, [regressor, KernelMachineClassifier(**options).fit(X, labels)]
 
@@ -101,7 +100,7 @@ def test_many_rows_in_blocks(table, monkeypatch):
     X, y, _ = table
     machine = KernelMachineRegressor(features="hybrid", random_state=0).fit(X, y)
     expected = machine.predict(X)
-    monkeypatch.setattr(_growth, "_BLOCK_BYTES", 2**12)
+    monkeypatch.setattr(growth, "_BLOCK_BYTES", 2**12)
     np.testing.assert_allclose(machine.predict(X), expected, rtol=1e-12, atol=1e-12)
 
 

@@ -9,24 +9,22 @@ from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, TimeSe
 from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
-    _budget,
-    _growth,
-    _training,
 )
+from binfeat._machine import budget, growth, training
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
 
 def held_out_of(machine, monkeypatch, X, y, groups=None):
     seen = []
-    real = _training.Training.__init__
+    real = training.Training.__init__
 
     def spy(self, machine, X, Y, weights, train, held_out, *rest):
         seen.append((np.sort(train), np.sort(held_out)))
         real(self, machine, X, Y, weights, train, held_out, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(_training.Training, "__init__", spy)
+        patch.setattr(training.Training, "__init__", spy)
         machine.fit(X, y, groups=groups)
     return seen[0]
 
@@ -163,8 +161,8 @@ def test_budget_of_seconds(table, monkeypatch, max_seconds):
     """Of a second for each new grid, and half a second for each grid in a solve."""
     X, y, _ = table
     clock = Clock(0.0)
-    monkeypatch.setattr(_budget, "_clock", clock)
-    grow, solve = _growth.Growth.grow, _growth.Growth.solve
+    monkeypatch.setattr(budget, "_clock", clock)
+    grow, solve = growth.Growth.grow, growth.Growth.solve
 
     def slow_grow(self, n_grids):
         clock.now += n_grids - self.n_grids
@@ -174,8 +172,8 @@ def test_budget_of_seconds(table, monkeypatch, max_seconds):
         clock.now += 0.5 * self.n_grids
         return solve(self, *args)
 
-    monkeypatch.setattr(_growth.Growth, "grow", slow_grow)
-    monkeypatch.setattr(_growth.Growth, "solve", slow_solve)
+    monkeypatch.setattr(growth.Growth, "grow", slow_grow)
+    monkeypatch.setattr(growth.Growth, "solve", slow_solve)
     machine = KernelMachineRegressor(**{**GROWING, "max_grids": 50_000}, max_seconds=max_seconds).fit(X, y)
     assert machine.status_ == "budget"
     if max_seconds <= 100:  # with fewer grids there is no machine
@@ -196,7 +194,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
     X, y, _ = table
     rounds = {}
     for seconds in (6, 12, 1000):
-        monkeypatch.setattr(_budget, "_clock", Clock(1.0))
+        monkeypatch.setattr(budget, "_clock", Clock(1.0))
         machine = KernelMachineRegressor(**BINS, max_seconds=seconds, scaling="standard").fit(X, y)
         rounds[seconds] = len(machine.width_errors_) - 1
     assert rounds[6] <= 2
@@ -206,7 +204,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
 
 def test_large_tables_take_late_rounds_and_finer_grids(table, monkeypatch):
     X, y, _ = table
-    monkeypatch.setattr(_training, "_SAMPLE_ROWS", 100)
+    monkeypatch.setattr(training, "_SAMPLE_ROWS", 100)
     machine = KernelMachineRegressor(**BINS, scaling="standard").fit(X, y)
     assert "widths of all rows" in machine.decisions_["what"]
     assert machine.score(X, y) > 0.9

@@ -9,11 +9,10 @@ from sklearn.exceptions import NotFittedError
 from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
-    _growth,
-    _sizing,
     relevance,
 )
-from binfeat._solver import pcg
+from binfeat._linear import cg
+from binfeat._machine import growth, sizing
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -34,11 +33,11 @@ def interrupt_at(monkeypatch, home, name, call):
 @pytest.mark.parametrize(
     ("home", "name", "call"),
     [
-        (_growth, "count_bins", 2),  # in the second batch
-        (_growth, "find_codes", 2),
-        (_growth.Growth, "solve", 4),
-        (_sizing.Sizing, "refit", 1),
-        (_growth.Growth, "add_held_out_rows", 1),
+        (growth, "count_bins", 2),  # in the second batch
+        (growth, "find_codes", 2),
+        (growth.Growth, "solve", 4),
+        (sizing.Sizing, "refit", 1),
+        (growth.Growth, "add_held_out_rows", 1),
     ],
 )
 def test_ctrl_c_keeps_the_machine_so_far(table, monkeypatch, home, name, call):
@@ -73,10 +72,10 @@ def interrupted(solve, call):
 def test_ctrl_c_in_a_solve(table, monkeypatch):
     """In the search there is no machine yet; later the solver's iterate is one."""
     X, y, _ = table
-    real, machine = pcg.solve, KernelMachineRegressor(**GROWING)
+    real, machine = cg.solve, KernelMachineRegressor(**GROWING)
     seen = []
     for call in range(1, 40, 4):
-        monkeypatch.setattr(pcg, "solve", interrupted(real, call))
+        monkeypatch.setattr(cg, "solve", interrupted(real, call))
         machine = KernelMachineRegressor(**GROWING)
         try:
             machine.fit(X, y)

@@ -11,7 +11,8 @@ import numba
 import numpy as np
 import pytest
 
-from binfeat import RandomBinning, _memory
+from binfeat import RandomBinning
+from binfeat._common import memory
 from binfeat._engine import policy
 from binfeat._engine.vectors import partial_dots
 
@@ -267,12 +268,12 @@ def test_works_without_any_place_for_a_cache(tmp_path):
 
 
 def test_memory_limit():
-    limit = _memory.memory_limit()
+    limit = memory.memory_limit()
     assert limit is None or limit > 2**20
 
 
 def test_memory_limit_unknown(monkeypatch):
-    monkeypatch.setattr(_memory, "_CGROUP_LIMITS", ("/nowhere",))
-    monkeypatch.delattr(_memory.os, "sysconf", raising=False)
-    assert _memory.memory_limit() is None
-    _memory.require_memory(2**80, "this", "that")
+    monkeypatch.setattr(memory, "_CGROUP_LIMITS", ("/nowhere",))
+    monkeypatch.delattr(memory.os, "sysconf", raising=False)
+    assert memory.memory_limit() is None
+    memory.require_memory(2**80, "this", "that")

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from binfeat import CGRidge, RandomBinning, kernels, learn_gamma
-from binfeat._solver import pcg
+from binfeat._linear import cg
 
 QUICK = {"n_grids": 100, "random_state": 0}
 
@@ -119,12 +119,12 @@ def test_rounds_and_rows_are_bounded(table):
 
 def test_ctrl_c_is_raised(table, monkeypatch):
     X, y = table
-    real = pcg.solve
+    real = cg.solve
 
     def stop(state):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(pcg, "solve", lambda *args, **options: real(*args, **{**options, "monitor": stop}))
+    monkeypatch.setattr(cg, "solve", lambda *args, **options: real(*args, **{**options, "monitor": stop}))
     with pytest.raises(KeyboardInterrupt):
         learn_gamma(X, y, **QUICK)
 

@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from sklearn.svm import LinearSVC
 
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning
-from binfeat._operators import RidgeSystem
-from binfeat._solver import hinge, path, pcg
+from binfeat._linear import cg, hinge, path
+from binfeat._rows.products import RidgeSystem
 
 
 @pytest.fixture
@@ -365,10 +365,10 @@ def test_reduction_and_start_image(rng):
         out[:] = A @ X
 
     start = rng.normal(size=(30, 1))
-    rough = pcg.solve(apply, b, diagonal, shift, tol=0, reduction=0.1, max_iter=500, start=start)
+    rough = cg.solve(apply, b, diagonal, shift, tol=0, reduction=0.1, max_iter=500, start=start)
     assert rough.residuals[-1] <= 0.1 * rough.residuals[0] < rough.residuals[-2] * 1.0001
     before = len(calls)
-    known = pcg.solve(apply, b, diagonal, shift, tol=0, reduction=0.1, max_iter=500, start=start, start_image=A @ start)
+    known = cg.solve(apply, b, diagonal, shift, tol=0, reduction=0.1, max_iter=500, start=start, start_image=A @ start)
     assert len(calls) - before == known.n_iter == rough.n_iter
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import binfeat
-from binfeat import _memory
-from binfeat._store import CodeStore
+from binfeat._binning.code_store import CodeStore
+from binfeat._common import memory
 
 
 def test_more_bins_than_two_bytes_in_a_later_batch():
@@ -77,7 +77,7 @@ MEASURED = """
 import gc, sys
 import numpy as np
 import binfeat
-from binfeat import _memory
+from binfeat._common import memory
 
 def status(name):
     return int(next(l for l in open("/proc/self/status") if l.startswith(name + ":")).split()[1]) * 1024
@@ -89,8 +89,8 @@ def call(X):
     return {call}
 
 call(X[:100])
-_memory.memory_limit = lambda: 2**50
-require, needed = _memory.require_memory, []
+memory.memory_limit = lambda: 2**50
+require, needed = memory.require_memory, []
 for module in list(sys.modules.values()):
     if getattr(module, "require_memory", None) is require:
         module.require_memory = lambda n_bytes, *words: needed.append(n_bytes)
@@ -129,7 +129,7 @@ def test_memory_estimates_are_within_a_fifth_of_the_peak(name):
 
 
 def test_nothing_is_allocated_before_a_refusal(monkeypatch):
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 10**6)
+    monkeypatch.setattr(memory, "memory_limit", lambda: 10**6)
 
     def none(shape, *arguments, **options):
         assert np.prod(shape) < 100, "allocated"
@@ -150,7 +150,7 @@ def test_nothing_is_allocated_before_a_refusal(monkeypatch):
 
 def test_a_fit_takes_rows_whose_features_do_not_fit_in_memory(monkeypatch):
     X = np.random.default_rng(0).normal(size=(10_000, 2))
-    monkeypatch.setattr(_memory, "memory_limit", lambda: 10**6)
+    monkeypatch.setattr(memory, "memory_limit", lambda: 10**6)
     binning = binfeat.RandomBinning(gamma=0.1, n_grids=64, random_state=0).fit(X)
     with pytest.raises(MemoryError, match="binning 10000 rows in 64 grids needs about"):
         binning.transform(X)
@@ -160,7 +160,7 @@ def test_a_fit_takes_rows_whose_features_do_not_fit_in_memory(monkeypatch):
 def test_stores_of_more_than_2_to_the_32_codes(tmp_path, monkeypatch):
     """By structure: the file is sparse, and a page of each end is touched."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("binfeat._store._allocate", lambda file, n_bytes: file.truncate(n_bytes))
+    monkeypatch.setattr("binfeat._binning.code_store._allocate", lambda file, n_bytes: file.truncate(n_bytes))
     n_rows, n_grids = 2**26 + 1, 65
     store = CodeStore(n_rows, n_grids, max_bytes=0)
     store.array[0, 0], store.array[-1, -1] = 7, 9

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from binfeat._engine import vectors
-from binfeat._solver import pcg
+from binfeat._linear import cg
 
 pytestmark = pytest.mark.engine
 
@@ -24,7 +24,7 @@ def apply_of(A):
 def solve(A, B, **options):
     options = {"tol": 1e-10, "max_iter": 500} | options
     diagonal = options.pop("diagonal", np.diag(A)[:, None].copy())
-    return pcg.solve(apply_of(A), B, diagonal, np.zeros(B.shape[1]), **options)
+    return cg.solve(apply_of(A), B, diagonal, np.zeros(B.shape[1]), **options)
 
 
 def test_solution_and_history(rng):
@@ -60,7 +60,7 @@ def test_finished_columns_are_frozen(rng):
         np.testing.assert_array_equal(columns, np.arange(3)[-X.shape[1] :])
         out[:] = A @ X
 
-    result = pcg.solve(apply, B, np.diag(A)[:, None].copy(), np.zeros(3), tol=1e-8, max_iter=500)
+    result = cg.solve(apply, B, np.diag(A)[:, None].copy(), np.zeros(3), tol=1e-8, max_iter=500)
     assert widths[0] == 2
     assert widths == sorted(widths, reverse=True)
     np.testing.assert_allclose(result.solution, np.linalg.solve(A, B), atol=1e-6)
@@ -69,7 +69,7 @@ def test_finished_columns_are_frozen(rng):
 def test_columns_with_their_own_systems(rng):
     A, B = spd(rng), rng.normal(size=(40, 2))
     shifts = np.array([0.5, 50.0])
-    result = pcg.solve(apply_of(A), B, np.diag(A)[:, None].copy(), shifts, tol=1e-10, max_iter=300)
+    result = cg.solve(apply_of(A), B, np.diag(A)[:, None].copy(), shifts, tol=1e-10, max_iter=300)
     for k, shift in enumerate(shifts):
         np.testing.assert_allclose(result.solution[:, k], np.linalg.solve(A + shift * np.eye(40), B[:, k]), rtol=1e-6)
 
@@ -105,7 +105,7 @@ def test_vector_kernels(rng, dtype):
     a, b, x, r = (rng.normal(size=(2, n)).astype(dtype) for _ in range(4))
     rtol = 1e-10
     targets, partial = np.arange(2), np.empty((2, 3))
-    np.testing.assert_allclose(pcg.column_dots(a.T, b.T), (a.astype(float) * b).sum(axis=1), rtol=rtol, atol=1e-9)
+    np.testing.assert_allclose(cg.column_dots(a.T, b.T), (a.astype(float) * b).sum(axis=1), rtol=rtol, atol=1e-9)
     for inverse in (rng.random((1, n)).astype(dtype), rng.random((2, n)).astype(dtype)):
         step, shift = np.array([0.5, -0.25]), np.array([0.5, 2.0])
         solution, residual, direction = x.copy(), r.copy(), a.copy()

@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier
-from binfeat._blocks import FeatureBlocks, FeatureRows
+from binfeat._rows.features import FeatureBlocks, FeatureRows
 
 WEIGHTS = [0.5, 2.0, 1.0]
 
@@ -96,7 +96,7 @@ def test_features_computed_when_needed(table, rng, monkeypatch):
     X = table[0]
     waves = RandomFourier(n_components=30, random_state=0).fit(X)
     expected = waves.transform(X)
-    monkeypatch.setattr("binfeat._blocks._BLOCK_BYTES", 30 * 8 * 64)
+    monkeypatch.setattr("binfeat._rows.features._BLOCK_BYTES", 30 * 8 * 64)
     Z = waves.encode(X)
     assert isinstance(Z, FeatureRows)
     assert [features.shape for _, features in Z.row_blocks()] == [(64, 30)] * 3 + [(8, 30)]
@@ -108,7 +108,7 @@ def test_features_computed_when_needed(table, rng, monkeypatch):
     np.testing.assert_allclose(Z[::3].toarray(), expected[::3])
     y = table[1]
     for tol, solver in ((1e-12, "gram"), (1e-12, "cg")):
-        monkeypatch.setattr("binfeat._solver.gram._MOST_COLUMNS", 8192 if solver == "gram" else 0)
+        monkeypatch.setattr("binfeat._linear.gram._MOST_COLUMNS", 8192 if solver == "gram" else 0)
         lazy, whole = (CGRidge(tol=tol, max_iter=1000).fit(form, y) for form in (Z, expected))
         assert lazy.solver_ == whole.solver_ == solver
         np.testing.assert_allclose(lazy.coef_, whole.coef_, rtol=1e-6, atol=1e-9)

@@ -2,9 +2,9 @@
 
 from numba import prange
 
-from binfeat._engine.bins import add_term
-from binfeat._engine.columns import EMPTY
+from binfeat._engine.bin_tables import EMPTY
 from binfeat._engine.evaluate import find_bin, sum_terms
+from binfeat._engine.hashing import add_term
 from binfeat._engine.policy import driver, jit
 
 

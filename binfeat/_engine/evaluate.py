@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from binfeat._engine.bins import add_term, finish
-from binfeat._engine.columns import EMPTY, _probe
+from binfeat._engine.bin_tables import EMPTY, _probe
+from binfeat._engine.hashing import add_term, finish
 from binfeat._engine.policy import jit
 
 

@@ -13,7 +13,7 @@ from distributed import client, futures_of
 from distributed.comm import CommClosedError
 from sklearn.utils.validation import validate_data
 
-from binfeat._table import canonical
+from binfeat._binning.input_checks import canonical
 
 _FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.

@@ -8,9 +8,9 @@ import numpy as np
 from dask.sizeof import sizeof
 
 from binfeat._engine.vectors import centre
-from binfeat._operators import gram_diagonal, product, transposed_product
-from binfeat._solver.gram import gram_system
-from binfeat._solver.pcg import column_dots
+from binfeat._linear.cg import column_dots
+from binfeat._linear.gram import gram_system
+from binfeat._rows.products import gram_diagonal, product, transposed_product
 from binfeat.distributed._chunks import Chunks, add, compute, persist, reduce_in_tree, shared
 
 

@@ -8,12 +8,12 @@ from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._bin_matrix import BinMatrix
-from binfeat._bins import Bins, codes_among, count_bins, unite_bins
-from binfeat._engine.columns import recode
-from binfeat._fitting import all_or_nothing
-from binfeat._store import CodeStore
-from binfeat._validation import check_categorical
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.bins import Bins, codes_among, count_bins, unite_bins
+from binfeat._binning.code_store import CodeStore
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.validation import check_categorical
+from binfeat._engine.bin_tables import recode
 from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._chunks import (
     Chunks,

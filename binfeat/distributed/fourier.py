@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._fitting import all_or_nothing
+from binfeat._common.fit_rollback import all_or_nothing
 from binfeat.distributed._chunks import array_of, chunks_of, is_chunked, note_inputs, on_worker, over_rows
 from binfeat.fourier import RandomFourier as InMemory
 

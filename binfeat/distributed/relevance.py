@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat import relevance
-from binfeat._validation import check_integer, check_share, seed_of
+from binfeat._common.validation import check_integer, check_share, seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked
 
 

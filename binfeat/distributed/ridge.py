@@ -12,9 +12,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
-from binfeat._classes import check_labels, class_weights, one_against_rest, require_two
-from binfeat._fitting import all_or_nothing
-from binfeat._validation import check_choice, check_flag, check_weights
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.labels import check_labels, class_weights, one_against_rest, require_two
+from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat.distributed._chunks import (
     array_of,
     beside,

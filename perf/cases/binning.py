@@ -6,8 +6,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 
-from binfeat import BinMatrix, RandomBinning, _bins, _store, binning
-from binfeat._grids import Grids
+from binfeat import BinMatrix, RandomBinning, binning
+from binfeat._binning import bins, code_store
+from binfeat._binning.grids import Grids
 from perf import numpy_binning
 from perf.data import forest_cover_hand_widths
 from perf.measure import interleave, peak_memory, stages, stopwatch
@@ -23,10 +24,10 @@ _STAGES = {
     "input checks": (binning, "checked_rows"),
     "draw grids": (Grids, "draw"),
     "hash": (Grids, "hash"),
-    "insert": (_bins, "insert"),
-    "grow tables": (_bins._GrowingTables, "_make_room"),
+    "insert": (bins, "insert"),
+    "grow tables": (bins._GrowingTables, "_make_room"),
     "rank": (binning, "rank_bins"),
-    "recode": (_store, "recode"),
+    "recode": (code_store, "recode"),
     "CSR": (BinMatrix, "tocsr"),
 }
 

@@ -7,9 +7,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 
 from binfeat import CGRidgeClassifier, RandomBinning
-from binfeat._operators import RidgeSystem
-from binfeat._solver import pcg
-from binfeat._solver.path import solve_path
+from binfeat._linear import cg
+from binfeat._linear.path import solve_path
+from binfeat._rows.products import RidgeSystem
 from perf.data import forest_cover_hand_widths, forest_cover_labels
 from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
@@ -91,7 +91,7 @@ def _path(Z, y):
         return [r.solution for r in solve_path(system, Y, ALPHAS, tol=tol, max_iter=1000)]
 
     def alone():
-        return pcg.solve(system.apply, rhs, diagonal, ALPHAS[-1:], tol=PATH_TOL, max_iter=1000)
+        return cg.solve(system.apply, rhs, diagonal, ALPHAS[-1:], tol=PATH_TOL, max_iter=1000)
 
     times = interleave({"path": stopwatch(partial(path, PATH_TOL)), "alone": stopwatch(alone)}, 2)
     gaps = [
@@ -107,8 +107,8 @@ def _objective(system, rhs, Y, W, alpha):
     fixed = np.sum((Y - system.mean(Y)) ** 2)
     image = np.empty_like(W)
     system.apply(W, np.arange(1), image)
-    quadratic = pcg.column_dots(W, image) + alpha * pcg.column_dots(W, W)
-    return float(fixed + (quadratic - 2 * pcg.column_dots(W, rhs))[0])
+    quadratic = cg.column_dots(W, image) + alpha * cg.column_dots(W, W)
+    return float(fixed + (quadratic - 2 * cg.column_dots(W, rhs))[0])
 
 
 def _squared_hinge(Z, y):

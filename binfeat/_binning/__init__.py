@@ -1,0 +1,1 @@
+"""What random binning is made of: grids, hashes, bins, codes."""

@@ -1,0 +1,245 @@
+"""The compact form of a random binning matrix, and its CSR form."""
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn import get_config
+
+from binfeat._binning.code_store import CodeStore
+from binfeat._common.memory import require_memory
+from binfeat._common.validation import check_float_type
+from binfeat._engine.bin_tables import count_entries, to_csr
+from binfeat._engine.policy import thread_count
+from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
+
+_INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
+
+
+def no_bin(dtype):
+    """The code that says "no bin": the largest value of the codes' type."""
+    return np.uint32(np.iinfo(dtype).max)
+
+
+def code_dtype(largest_grid):
+    """Type of the codes when no grid has more bins than this."""
+    return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
+
+
+class BinMatrix(LinearOperator):
+    """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
+
+    Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
+    unless the code is the largest value of its type, which says "no bin". It is a
+    `scipy.sparse.linalg.LinearOperator`: ``Z @ W`` and ``Z.T @ V`` run on the codes alone, in an order
+    of summation that does not depend on the number of threads.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_grids, n_rows), uint16 or uint32
+        Number of each row's bin within each grid.
+    offsets : array-like of shape (n_grids + 1,), int
+        First column of each grid, and the number of columns.
+    dtype : {numpy.float32, numpy.float64}, default=numpy.float64
+        Type of the entries.
+    n_jobs : int, default=None
+        Threads of the products; None is Numba's current setting.
+
+    Attributes
+    ----------
+    shape : tuple of (int, int)
+        Rows and columns.
+    nbytes : int
+        Bytes held by the codes and the offsets.
+    y, sample_weight : ndarray or None
+        Targets and weights of the rows, where these came from a source of blocks.
+
+    Raises
+    ------
+    ValueError
+        If the shapes or types of `codes` and `offsets` do not fit together, or a code is out of its grid.
+    """
+
+    def __init__(self, codes, offsets, *, dtype=np.float64, n_jobs=None):
+        codes = np.ascontiguousarray(codes)
+        offsets = np.asarray(offsets)
+        if codes.ndim != 2 or codes.dtype not in (np.uint16, np.uint32) or codes.shape[0] == 0:
+            raise ValueError(
+                "codes must be a uint16 or uint32 array of shape (n_grids, n_rows); "
+                f"got {codes.dtype} and shape {codes.shape}."
+            )
+        wanted = offsets.dtype.kind in "iu" and offsets.shape == (codes.shape[0] + 1,)
+        if not wanted or offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any() or offsets[-1] > _INT64_MAX:
+            raise ValueError(
+                f"offsets must be {codes.shape[0] + 1} rising integers from 0, one more than grids; got {offsets}."
+            )
+        dtype, offsets = check_float_type(dtype), offsets.astype(np.int64)
+        thread_count(n_jobs)
+        none = no_bin(codes.dtype)
+        for p, (own, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
+            wrong = own[(own != none) & (own >= size)]
+            if wrong.size:
+                raise ValueError(f"codes of grid {p} must be below {size}, or {none} for no bin; got {wrong[0]}.")
+        self._set(codes, offsets, dtype, n_jobs)
+
+    def _set(self, codes, offsets, dtype, n_jobs):
+        super().__init__(dtype, (codes.shape[1], int(offsets[-1])))
+        self.codes = codes
+        self.offsets = offsets
+        self.n_jobs = n_jobs
+        self._max_bytes = np.inf
+        self.y = self.sample_weight = None
+
+    @classmethod
+    def _trusted(cls, codes, offsets, dtype, n_jobs):
+        """Make one of codes that are known to be in range."""
+        matrix = cls.__new__(cls)
+        matrix._set(codes, offsets, dtype, n_jobs)
+        return matrix
+
+    @property
+    def nbytes(self):
+        return self.codes.nbytes + self.offsets.nbytes
+
+    @property
+    def _parts(self):
+        return self.codes, no_bin(self.codes.dtype), self.offsets
+
+    @property
+    def _value(self):
+        return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, rows):
+        """Rows by slice, integers or mask, as a BinMatrix; ``Z[rows, :]`` and ``Z[rows, ...]`` do the same."""
+        if isinstance(rows, tuple):
+            if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
+                raise IndexError("a BinMatrix is indexed by rows only: Z[rows]; use Z.tocsr() to pick columns.")
+            rows = rows[0]
+        return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
+
+    def take(self, rows):
+        """Rows by number.
+
+        Parameters
+        ----------
+        rows : array-like of shape (n_taken,), int
+            Negative numbers count from the end.
+
+        Returns
+        -------
+        taken : BinMatrix of shape (n_taken, n_columns)
+
+        Raises
+        ------
+        IndexError
+            If a number is out of range.
+        """
+        rows = np.asarray(rows)
+        store = CodeStore(rows.size, len(self.codes), self._max_bytes, self.codes.dtype)
+        for own, taken in zip(self.codes, store.array, strict=True):
+            taken[:] = own.take(rows)
+        matrix = self._trusted(store.array, self.offsets, self.dtype, self.n_jobs)
+        matrix._max_bytes = self._max_bytes
+        return matrix
+
+    def tocsr(self):
+        """The same matrix in CSR.
+
+        Returns
+        -------
+        Z : scipy.sparse.csr_matrix or csr_array of shape (n_rows, n_columns)
+            Which of them follows scikit-learn's `sparse_interface` setting. Indices are int32 while they fit.
+
+        Raises
+        ------
+        MemoryError
+            If it would need more memory than the machine has.
+        """
+        n_rows, n_columns = self.shape
+        row_starts = np.zeros(n_rows + 1, np.int64)
+        count_entries(self.codes, no_bin(self.codes.dtype), row_starts[1:], n_jobs=self.n_jobs)
+        np.cumsum(row_starts, out=row_starts)
+        n_entries = int(row_starts[-1])
+        index_dtype = np.int32 if max(n_entries, n_columns) <= _INT32_MAX else np.int64
+        entry_bytes = self.dtype.itemsize + np.dtype(index_dtype).itemsize
+        require_memory(
+            n_entries * entry_bytes, "the CSR matrix", "Use output='codes', or fewer rows or grids at a time."
+        )
+        columns, values = np.empty(n_entries, index_dtype), np.empty(n_entries, self.dtype)
+        to_csr(*self._parts, self._value, row_starts, columns, values, n_jobs=self.n_jobs)
+        container = sparse.csr_array if get_config()["sparse_interface"] == "sparray" else sparse.csr_matrix
+        Z = container((values, columns, row_starts.astype(index_dtype)), shape=self.shape)
+        Z.has_canonical_format = True
+        return Z
+
+    def gram_diagonal(self, sample_weight=None):
+        """Diagonal of ``Z.T @ Z``: the rows in each bin over the number of grids.
+
+        Parameters
+        ----------
+        sample_weight : ndarray of shape (n_rows,), default=None
+            Weights of the rows; None counts each as 1.
+
+        Returns
+        -------
+        diagonal : ndarray of shape (n_columns,), float64
+        """
+        if sample_weight is None:
+            rows = np.empty(self.shape[1], np.int64)
+            count(*self._parts, rows, n_jobs=self.n_jobs)
+            return rows / self.codes.shape[0]
+        weights, sums = np.asarray(sample_weight, dtype=np.float64).reshape(1, -1), np.empty((1, self.shape[1]))
+        self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums)
+        return sums[0]
+
+    def _multiply(self, weights, out):
+        """Write ``weights @ Z.T`` for weights of shape (n_targets, n_columns)."""
+        workers, dtype = thread_count(self.n_jobs), weights.dtype
+        n_pairs = (weights.shape[0] + 1) // 2
+        n_blocks = 1 if n_pairs % workers == 0 else workers
+        pairs = np.empty((workers, np.diff(self.offsets).max(), 2), dtype)
+        multiply(*self._parts, weights, dtype.type(self._value), n_blocks, pairs, out, n_jobs=self.n_jobs)
+
+    def _multiply_transposed(self, values, value, out):
+        """Write ``values @ Z`` times a value over Z's own, for values of shape (n_targets, n_rows)."""
+        workers, dtype = thread_count(self.n_jobs), values.dtype
+        copies = np.empty((workers, COPIES, FEW_BINS), dtype)
+        pairs = np.empty((workers, np.diff(self.offsets).max(), 2), dtype)
+        multiply_transposed(*self._parts, values, dtype.type(value), copies, pairs, out, n_jobs=self.n_jobs)
+
+    def _matmat_into(self, W, out):
+        """Write ``Z @ W``; both are in Fortran order and of one type."""
+        self._multiply(W.T, out.T)
+
+    def _rmatmat_into(self, V, out):
+        """Write ``Z.T @ V``, likewise."""
+        self._multiply_transposed(V.T, self._value, out.T)
+
+    def _parts_of(self, operand):
+        """Operand in a type that products run in, split where it is complex."""
+        operand = np.asarray(operand)
+        operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
+        return (operand.real, operand.imag) if operand.dtype.kind == "c" else (operand,)
+
+    def _matmat(self, W):
+        parts = []
+        for part in self._parts_of(W):
+            contiguous = part.flags.c_contiguous or part.flags.f_contiguous
+            parts.append(np.empty((self.shape[0], part.shape[1]), part.dtype, order="F"))
+            self._multiply(part.T if contiguous else np.ascontiguousarray(part.T), parts[-1].T)
+        return parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+
+    def _rmatmat(self, V):
+        parts = []
+        for part in self._parts_of(V):
+            parts.append(np.empty((self.shape[1], part.shape[1]), part.dtype, order="F"))
+            self._rmatmat_into(np.asfortranarray(part), parts[-1])
+        return parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+
+    def _matvec(self, w):
+        return self._matmat(np.reshape(w, (-1, 1)))
+
+    def _rmatvec(self, v):
+        return self._rmatmat(np.reshape(v, (-1, 1)))

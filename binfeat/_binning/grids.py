@@ -1,0 +1,151 @@
+"""The random grids: how they are drawn, and the hashes of rows in them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from binfeat._common.random_words import KEYS, PITCH, SHIFT, stream, uniforms
+from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
+from binfeat._engine.policy import thread_count
+
+_SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit difference between machines is lost
+_LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
+
+_MOST_ROWS = 2**19  # rows hashed before their bins are looked up: as many as possible, for the tables' sake
+_HASH_BYTES = 2**26  # memory for those hashes, used again and again
+_LOAD_BYTES = 2**24  # rows converted to float64 at a time
+
+
+def round_significant(x, bits):
+    """Round positive numbers to `bits` significant bits."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
+
+
+@dataclass(frozen=True)
+class Grids:
+    """Scale, shift and hash keys of every grid and input; arrays of shape (n_grids, n_inputs).
+
+    The cell of value x is ``ceil(x * scale - shift)``.
+    """
+
+    scale: np.ndarray
+    shift: np.ndarray
+    keys: np.ndarray
+    nan_keys: np.ndarray
+
+    @classmethod
+    def draw(cls, kernel, gamma, n_grids, seed, categorical=None):
+        """Draw grids from a kernel's pitch law.
+
+        Parameters
+        ----------
+        kernel : object with `pitch_quantile`
+        gamma : ndarray of shape (n_inputs,)
+            Inputs with 0 are ignored.
+        n_grids : int
+        seed : int
+            Grid p depends on `seed` and p alone.
+        categorical : ndarray of bool of shape (n_inputs,), default=None
+            Inputs that a grid takes whole, or ignores with probability ``exp(-gamma_j)``.
+        """
+        d = gamma.shape[0]
+        pitch, shift, keys = (
+            np.stack([stream(seed, p, purpose).random_raw(n * d) for p in range(n_grids)]) for purpose, n in _STREAMS
+        )
+        u = uniforms(pitch)
+        with np.errstate(over="ignore"):
+            scale = np.minimum(gamma / kernel.pitch_quantile(u), _LARGEST)
+        scale = round_significant(scale, _SIGNIFICANT)
+        shift = (shift >> np.uint64(32)).astype(np.float64) * 2.0**-32
+        if categorical is not None and categorical.any():
+            scale[:, categorical] = u[:, categorical] >= np.exp(-gamma[categorical])
+            shift[:, categorical] = 0.0
+        keys, nan_keys = keys[:, :d] | np.uint64(1), keys[:, d:]
+        return cls(scale, shift, np.ascontiguousarray(keys), np.ascontiguousarray(nan_keys))
+
+    def __len__(self):
+        return self.scale.shape[0]
+
+    def __getitem__(self, part):
+        return Grids(self.scale[part], self.shift[part], self.keys[part], self.nan_keys[part])
+
+    @property
+    def arrays(self):
+        return self.scale, self.shift, self.keys, self.nan_keys
+
+    def hash(self, X, n_jobs=None, out=None):
+        """Hash each row in each grid.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_inputs)
+        n_jobs : int, default=None
+        out : ndarray of shape (n_grids, n_rows), uint64, default=None
+            Where the hashes go; None makes a new array.
+
+        Returns
+        -------
+        hashes : ndarray of shape (n_grids, n_rows), uint64
+        """
+        hashes = np.empty((len(self), X.shape[0]), np.uint64) if out is None else out
+        fill = self._hash_sparse if sparse.issparse(X) else self._hash_dense
+        fill(X, hashes, n_jobs)
+        return hashes
+
+    def _hash_dense(self, X, hashes, n_jobs):
+        n_rows, n_inputs = X.shape
+        tasks = min(thread_count(n_jobs), -(-n_rows // BLOCK))
+        scratch = (
+            np.empty((tasks, n_inputs, STRIDE)),
+            np.empty((tasks, n_inputs)),
+            np.empty((tasks, n_inputs, FLAGS), np.uint32),
+        )
+        as_it_is = X.dtype == np.float64 and X.flags.c_contiguous and X.dtype.isnative
+        step = n_rows if as_it_is else max(BLOCK * tasks, _LOAD_BYTES // (8 * n_inputs))
+        for start in range(0, n_rows, step):
+            block = np.asarray(X[start : start + step], dtype=np.float64, order="C").view()
+            block.flags.writeable = False  # read-only or not, one compiled signature serves
+            hash_dense(block, start, *self.arrays, *scratch, hashes, n_jobs=n_jobs)
+
+    def _hash_sparse(self, X, hashes, n_jobs):
+        by_input = [np.ascontiguousarray(a.T) for a in self.arrays]
+        totals = np.empty((thread_count(n_jobs), len(self)), np.uint64)
+        hash_sparse(
+            X.data.astype(np.float64),
+            X.indices.astype(np.int64),
+            X.indptr.astype(np.int64),
+            *by_input,
+            totals,
+            hashes,
+            n_jobs=n_jobs,
+        )
+
+
+_STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each stream
+
+
+def hash_blocks(grids, X, n_jobs=None):
+    """Hash all rows in all grids, block by block.
+
+    Yields
+    ------
+    part : slice of the grids
+    start : int
+        First row of the block.
+    hashes : ndarray of shape (grids in part, rows in block), uint64
+        Overwritten by the next block's.
+    """
+    n_rows = X.shape[0]
+    n_blocks = -(-n_rows // _MOST_ROWS)
+    step = -(-n_rows // n_blocks)
+    width = min(len(grids), max(1, _HASH_BYTES // (8 * step)))
+    width = -(-len(grids) // -(-len(grids) // width))
+    memory = np.empty(width * step, np.uint64)
+    for first in range(0, len(grids), width):
+        part = slice(first, min(len(grids), first + width))
+        for start in range(0, n_rows, step):
+            shape = part.stop - part.start, min(step, n_rows - start)
+            hashes = memory[: shape[0] * shape[1]].reshape(shape)
+            yield part, start, grids[part].hash(X[start : start + step], n_jobs, out=hashes)

@@ -1,0 +1,1 @@
+"""What every layer uses: checks, labels, held-out rows, persistence, memory, random words."""

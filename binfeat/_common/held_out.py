@@ -1,0 +1,166 @@
+"""Rows held out to choose by, and what is judged on them."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+
+from binfeat._common.validation import check_share
+
+
+def splits(estimator, n_rows, y, groups):
+    """Pairs of training and held-out rows, by the estimator's `cv`, `validation_fraction` and `random_state`.
+
+    Raises
+    ------
+    ValueError
+        If `validation_fraction` is not between 0 and 1, the splitter refuses, or gives anything but rows.
+    """
+    from sklearn.model_selection import check_cv  # late: slow to import, and needed to hold out rows only
+
+    cv = _random_part(estimator, y, groups) if estimator.cv is None else estimator.cv
+    given = False
+    if not isinstance(cv, Iterable) or isinstance(cv, str):
+        cv = check_cv(cv, y, classifier=is_classifier(estimator)).split(np.zeros((n_rows, 1)), y, groups)
+    for pair in cv:
+        given = True
+        yield _row_numbers(pair, n_rows)
+    if not given:
+        raise ValueError("cv gives no pair of rows to train on and rows to hold out.")
+
+
+def _row_numbers(pair, n_rows):
+    try:
+        train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in pair)
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"cv must give pairs of numbers or masks of the {n_rows} rows: {error}") from error
+    if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
+        raise ValueError("cv gives no rows to train on or none to hold out.")
+    return train, held_out
+
+
+def _random_part(estimator, y, groups):
+    """Splitter that holds out one random part, of at least two rows or one of each class."""
+    from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+
+    share = check_share(estimator.validation_fraction, "validation_fraction")
+    seed = estimator.random_state
+    if groups is not None:
+        return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
+    n_classes = np.unique(y).size if is_classifier(estimator) else 2
+    size = min(max(2, n_classes, round(share * len(y))), len(y) - 1)
+    if is_classifier(estimator) and len(y) - size >= n_classes and np.unique(y, return_counts=True)[1].min() >= 2:
+        return StratifiedShuffleSplit(n_splits=1, test_size=size, random_state=seed)
+    return ShuffleSplit(n_splits=1, test_size=size, random_state=seed)
+
+
+def scorer_of(estimator):
+    """What its `scoring` names, or its own kind's default.
+
+    Raises
+    ------
+    ValueError
+        If there is no such score.
+    """
+    from sklearn.metrics import check_scoring
+
+    scoring = estimator.scoring
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(f"scoring must be a name, a callable or None, got {scoring!r}.")
+    default = "accuracy" if is_classifier(estimator) else "r2"
+    return check_scoring(estimator, scoring=default if scoring is None else scoring)
+
+
+class SquaredErrors:
+    """Mean squared error of each held-out row, times its weight."""
+
+    def __init__(self, Y, weights):
+        self._Y = Y
+        self._weights = 1.0 if weights is None else weights.ravel() / weights.mean()
+
+    def __call__(self, predictions):
+        return self._weights * ((predictions - self._Y) ** 2).mean(axis=1)
+
+
+class Loss:
+    """Minus a scikit-learn score of the held-out rows, as an array of one number.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor
+    X, y : held-out rows, as the estimator's user knows them
+    finish : callable
+        From predictions of the targets to those of the user.
+    classes : ndarray or None
+        Labels, of a classifier.
+    """
+
+    def __init__(self, estimator, X, y, finish, classes):
+        self._scorer = scorer_of(estimator)
+        kind = _HeldOutClassifier if is_classifier(estimator) else _HeldOutRegressor
+        self._machine = kind(classes, finish)
+        self._X, self._y = X, y
+
+    def __call__(self, predictions):
+        self._machine.predictions = predictions
+        return np.array([-float(self._scorer(self._machine, self._X, self._y))])
+
+
+class _HeldOut(BaseEstimator):
+    """Answers for the held-out rows with predictions that are known."""
+
+    def __init__(self, classes=None, finish=None):
+        self.classes_, self.finish = classes, finish
+        self.n_features_in_ = None
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict(self, X):
+        return self.finish(self.predictions)
+
+
+class _HeldOutRegressor(RegressorMixin, _HeldOut):
+    """For scores of regression."""
+
+
+class _HeldOutClassifier(ClassifierMixin, _HeldOut):
+    """For scores of classification."""
+
+    def decision_function(self, X):
+        scores = self.predictions
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X):
+        return probabilities(self.predictions, 1.0)
+
+
+def probabilities(scores, sharpness):
+    """Class probabilities from scores of targets in -1 and 1: the softmax of their multiples.
+
+    One column of scores is the second class's against the first's.
+    """
+    scores = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+    scaled = sharpness * (scores - scores.max(axis=1, keepdims=True))
+    np.exp(scaled, out=scaled)
+    return scaled / scaled.sum(axis=1, keepdims=True)
+
+
+def calibrate(scores, labels, weights):
+    """The multiple of scores with the highest likelihood of held-out labels (Guo et al. 2017, temperature scaling).
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_targets)
+    labels : ndarray of shape (n_rows,), int; numbers of classes
+    weights : ndarray of shape (n_rows, 1) or None
+    """
+    from scipy.optimize import minimize_scalar
+
+    weights = np.ones(len(labels)) if weights is None else weights.ravel()
+
+    def loss(log_sharpness):
+        own = probabilities(scores, np.exp(log_sharpness))[np.arange(len(labels)), labels]
+        return -np.average(np.log(np.maximum(own, 1e-300)), weights=weights)
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 5.0), method="bounded").x))

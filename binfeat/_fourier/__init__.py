@@ -1,0 +1,1 @@
+"""What random Fourier features are made of: frequencies and projections."""

@@ -1,0 +1,69 @@
+"""Fastfood: frequencies whose projection is a product of diagonal, permutation and Hadamard matrices."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from binfeat._common.random_words import NORMALS, ORDER, RADII, SIGNS, stream, uniforms
+
+
+@dataclass(frozen=True)
+class Fastfood:
+    """The frequencies ``S H G P H B`` of Le, Sarlos & Smola (ICML 2013), in blocks of `length`.
+
+    Given B and P, a row of ``H G P H B`` is a vector of independent normals, so that its direction is
+    uniform on the sphere and independent of its norm, which G alone decides. G is divided by that norm
+    and S draws another: every row has exactly the spectral law. The law is that of `length` inputs, of which
+    those beyond the table's are 0. Rows of one block share G and are dependent.
+
+    Attributes
+    ----------
+    signs : (n_blocks, n_inputs)
+        B, times the factor of each input's frequencies.
+    order : (n_blocks, length), int32
+        P, as the place that each element comes from.
+    normals : (n_blocks, length)
+        G.
+    norms : (n_frequencies,)
+        S.
+    """
+
+    signs: np.ndarray
+    order: np.ndarray
+    normals: np.ndarray
+    norms: np.ndarray
+
+    @classmethod
+    def draw(cls, kernel, scale, n_frequencies, seed):
+        """Draw from an isotropic spectral law.
+
+        Parameters
+        ----------
+        kernel : isotropic kernel of `binfeat.kernels`
+        scale : ndarray of shape (n_inputs,)
+            Factor of each input's frequencies.
+        n_frequencies : int
+        seed : int
+            Block b depends on `seed` and b alone.
+        """
+        length = 1 << (scale.size - 1).bit_length()
+        n_blocks = -(-n_frequencies // length)
+
+        def words(purpose, count):
+            return np.stack([stream(seed, block, purpose).random_raw(count) for block in range(n_blocks)])
+
+        signs = np.where(words(SIGNS, scale.size) >> np.uint64(63), -scale, scale)
+        order = np.argsort(words(ORDER, length), axis=1, kind="stable").astype(np.int32)
+        normals = special.ndtri(uniforms(words(NORMALS, length)))
+        normals /= np.linalg.norm(normals, axis=1, keepdims=True) * np.sqrt(length)
+        norms = kernel.radius(uniforms(stream(seed, 0, RADII).random_raw(n_frequencies)), length)
+        return cls(signs, order, normals, norms)
+
+    @property
+    def arrays(self):
+        return self.signs, self.order, self.normals, self.norms
+
+    def astype(self, dtype):
+        """The same frequencies with their numbers in `dtype`."""
+        return Fastfood(self.signs.astype(dtype), self.order, self.normals.astype(dtype), self.norms.astype(dtype))

@@ -1,0 +1,154 @@
+"""Samplers: how the frequencies of random Fourier features are drawn from a kernel's spectral law.
+
+RMS error of the kernel estimate as a share of iid's, over random pairs with values between .15 and .9,
+400 seeds, by number of inputs d and of frequencies:
+
+=======================  ===========  ===========  ===========  ===========  ===========
+64, 256, 1,024           d = 2        d = 5        d = 10       d = 20       d = 54
+=======================  ===========  ===========  ===========  ===========  ===========
+RBF, orthogonal          .79 .78 .78  .63 .63 .63  .58 .55 .55  .61 .58 .57  .65 .59 .56
+RBF, qmc                 .21 .09 .05  .45 .28 .16  .62 .44 .30  .79 .65 .59  1.0 .76 .62
+Matern(1.5), orthogonal  .87 .86 .87  .85 .82 .81  .82 .81 .78  .82 .83 .81  .85 .80 .79
+Matern(1.5), qmc         .48 .37 .28  .69 .54 .46  .71 .62 .56  .80 .74 .67  .94 .78 .71
+Laplacian, qmc           .53 .39 .30  .72 .61 .50  .78 .71 .61  .85 .77 .72  .92 .84 .78
+Cauchy, qmc              .32 .19 .11  .55 .40 .27  .67 .52 .39  .82 .69 .59  .99 .80 .66
+=======================  ===========  ===========  ===========  ===========  ===========
+
+At values near 0 no sampler gains on iid but qmc with few inputs. Drawing 8,192 frequencies of 1,000
+inputs takes 0.3 s iid, 0.2 s qmc, 0.8 s orthogonal.
+"""
+
+import numpy as np
+
+from binfeat._common.random_words import CALLER, FREQUENCIES, RADII, SOBOL, stream, uniforms
+from binfeat._kernels.base import ProductKernel
+from binfeat.kernels import RBF, Cauchy, Hat, Laplacian, Matern, Spectral
+
+_SAMPLERS = ("iid", "orthogonal", "qmc", "fastfood")
+_KERNELS = (RBF, Matern, Laplacian, Cauchy, Hat, Spectral)
+_SOBOL_BITS = 30  # of a Sobol coordinate
+_CHUNK = 2**21  # uniforms turned into frequencies at a time
+
+
+def resolve_sampler(sampler, kernel, n_inputs):
+    """Name of the sampler that `sampler` stands for with this kernel.
+
+    Parameters
+    ----------
+    sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}
+        "auto" is "orthogonal" for isotropic laws, else "iid".
+    kernel : object of `binfeat.kernels` with a spectral law
+    n_inputs : int
+
+    Returns
+    -------
+    sampler : {"iid", "orthogonal", "qmc", "fastfood"}
+
+    Raises
+    ------
+    ValueError
+        If there is no such sampler, it cannot draw from this kernel's law, or has not enough dimensions.
+    """
+    if isinstance(sampler, str) and sampler == "auto":
+        return "orthogonal" if kernel.isotropic else "iid"
+    if not isinstance(sampler, str) or sampler not in _SAMPLERS:
+        raise ValueError(f"sampler must be 'auto', {_listed(_SAMPLERS)}; got {sampler!r}.")
+    if sampler not in kernel.samplers:
+        raise ValueError(
+            f"sampler={sampler!r} does not work with {kernel!r}: {_reason(sampler, kernel)}. This kernel takes "
+            f"sampler='auto', {_listed(kernel.samplers)}; this sampler takes "
+            f"{', '.join('kernels.' + each.__name__ for each in _KERNELS if sampler in each.samplers)}."
+        )
+    if sampler == "qmc":
+        _check_sobol(kernel, n_inputs)
+    return sampler
+
+
+def _listed(names):
+    return ", ".join(repr(name) for name in names)
+
+
+def _reason(sampler, kernel):
+    if sampler == "qmc":
+        return "it needs the quantile function of the spectral law, and the caller's has none"
+    law = "a product over inputs" if isinstance(kernel, ProductKernel) else "the caller's"
+    return f"it draws directions evenly from the sphere, and this spectral law is {law}, so estimates would be biased"
+
+
+def _check_sobol(kernel, n_inputs):
+    from scipy.stats.qmc import Sobol  # late: it takes most of a second to import
+
+    if kernel.n_uniforms(n_inputs) > Sobol.MAXDIM:
+        others = [name for name in kernel.samplers if name != "qmc"]
+        raise ValueError(
+            f"sampler='qmc' takes {kernel.n_uniforms(n_inputs)} dimensions with {n_inputs} inputs and {kernel!r}, and "
+            f"Sobol points have at most {Sobol.MAXDIM}. Use one of sampler={_listed(others)}, or fewer inputs."
+        )
+
+
+def draw_frequencies(kernel, sampler, n_frequencies, n_inputs, seed):
+    """Frequencies from a kernel's spectral law, for a frequency scale of 1.
+
+    Parameters
+    ----------
+    kernel : object of `binfeat.kernels` with a spectral law
+    sampler : {"iid", "orthogonal", "qmc"}
+        One that `resolve_sampler` has given for this kernel.
+    n_frequencies, n_inputs : int
+    seed : int
+
+    Returns
+    -------
+    frequencies : ndarray of shape (n_frequencies, n_inputs), float64
+        To be multiplied by ``kernel.frequency_scale(gamma)``. Row i does not depend on `n_frequencies`
+        (but for rounding, if orthogonal, and as the caller's sampler has it, if `Spectral`).
+    """
+    if isinstance(kernel, Spectral):
+        return kernel.draw(n_frequencies, n_inputs, np.random.Generator(stream(seed, 0, CALLER)))
+    draw = {"iid": _iid, "orthogonal": _orthogonal, "qmc": _qmc}[sampler]
+    return draw(kernel, n_frequencies, n_inputs, seed)
+
+
+def _iid(kernel, n_frequencies, n_inputs, seed):
+    bits, width = stream(seed, 0, FREQUENCIES), kernel.n_uniforms(n_inputs)
+    frequencies = np.empty((n_frequencies, n_inputs))
+    step = max(1, _CHUNK // width)
+    for start in range(0, n_frequencies, step):
+        rows = frequencies[start : start + step]
+        rows[:] = kernel.frequencies(uniforms(bits.random_raw(len(rows) * width)).reshape(-1, width))
+    return frequencies
+
+
+def _qmc(kernel, n_frequencies, n_inputs, seed):
+    """Scrambled Sobol points through the quantiles (Avron, Sindhwani, Yang & Mahoney, JMLR 17, 2016)."""
+    from scipy.stats.qmc import Sobol
+
+    width = kernel.n_uniforms(n_inputs)
+    sobol = Sobol(width, bits=_SOBOL_BITS, rng=np.random.Generator(stream(seed, 0, SOBOL)))
+    frequencies = np.empty((n_frequencies, n_inputs))
+    step = max(1, _CHUNK // width)
+    starts = [0, *range(1, n_frequencies, step)]  # one point first: SciPy warns of first draws like 3
+    for start, stop in zip(starts, [*starts[1:], n_frequencies], strict=True):
+        u = sobol.random(stop - start) + 0.5 ** (_SOBOL_BITS + 1)  # to the middle of its cell, inside (0, 1)
+        frequencies[start:stop] = kernel.frequencies(u)
+    return frequencies
+
+
+def _orthogonal(kernel, n_frequencies, n_inputs, seed):
+    """Blocks of n_inputs orthogonal directions, each with a norm of its own (Yu et al., NIPS 2016)."""
+    frequencies = _iid(RBF(), n_frequencies, n_inputs, seed)
+    step = max(1, _CHUNK // n_inputs**2) * n_inputs
+    for start in range(0, n_frequencies, step):
+        rows = frequencies[start : start + step]
+        whole = len(rows) // n_inputs * n_inputs
+        rows[:whole] = _orthonormal(rows[:whole].reshape(-1, n_inputs, n_inputs)).reshape(-1, n_inputs)
+        rows[whole:] = _orthonormal(rows[None, whole:])[0]
+    u = uniforms(stream(seed, 0, RADII).random_raw(n_frequencies))
+    return frequencies * kernel.radius(u, n_inputs)[:, None]
+
+
+def _orthonormal(normal):
+    """Uniformly random (Haar) orthonormal rows from rows of normals, for each matrix of a stack."""
+    q, r = np.linalg.qr(normal.swapaxes(1, 2))
+    signs = np.copysign(1.0, np.diagonal(r, axis1=1, axis2=2))  # without them LAPACK's choice shows in the law
+    return (q * signs[:, None, :]).swapaxes(1, 2)

@@ -1,0 +1,1 @@
+"""What the kernels of `binfeat.kernels` are made of."""

@@ -1,0 +1,1 @@
+"""Ridge machines: the normal equations of rows anywhere, and the solvers on them."""

@@ -1,0 +1,1 @@
+"""How a kernel machine chooses each of its settings."""

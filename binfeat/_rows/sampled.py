@@ -1,0 +1,109 @@
+"""A seeded sample of the rows of a source."""
+
+import narwhals as nw
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import validate_data
+
+from binfeat._machine.table_encoder import INFINITE
+from binfeat._rows.sources import Survey
+
+_MOST_ROWS = 200_000  # all that decisions of a kernel machine need
+_MOST_BYTES = 2**29
+_NUMBERS = "biuf"  # kinds that go with each other
+
+
+class SampledSource:
+    """A source of blocks of a raw table, looked at once: its targets, and a sample of its rows.
+
+    The sample depends on the rows, their order and the seed, not on the blocks.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Which gets `n_features_in_` and `feature_names_in_`.
+    source : iterable of tuples (X, y) or (X, y, sample_weight)
+    seed : int
+
+    Attributes
+    ----------
+    survey : Survey
+    rows : ndarray of int of shape (n_sampled,)
+        Rising numbers of the rows in the sample.
+    sample : array, sparse matrix or data frame of shape (n_sampled, n_inputs)
+    """
+
+    def __init__(self, estimator, source, seed):
+        self._estimator, self._rng = estimator, np.random.default_rng(seed)
+        self._parts, self._n_rows, self._bound = [], 0, 1.0
+        self.survey = Survey(source, self._look)
+        self._thin()
+        _, self.rows, tables = (list(own) for own in zip(*self._parts))
+        self.rows, self.sample = np.concatenate(self.rows), _joined(tables)
+        self._parts = None
+
+    @property
+    def is_whole(self):
+        """Whether the sample is all rows."""
+        return self.rows.size == self.survey.n_rows
+
+    def sampled(self, *arrays):
+        """The sample's part of arrays with a value for each row, or None."""
+        return (None if own is None else np.asarray(own)[self.rows] for own in arrays)
+
+    def _look(self, X, first):
+        validate_data(self._estimator, X, reset=first, skip_check_array=True)
+        types = _checked_types(X)
+        if first:
+            self._types = types
+            self._most = max(2, min(_MOST_ROWS, _MOST_BYTES // (8 * X.shape[1])))
+        for j, (own, known) in enumerate(zip(types, self._types, strict=True)):
+            if (own in _NUMBERS) != (known in _NUMBERS):
+                raise TypeError(f"column {j} of X has type {own}, which does not go with {known} of the first block.")
+        keys = self._rng.random(X.shape[0])
+        chosen = np.flatnonzero(keys < self._bound)
+        self._parts.append((keys[chosen], self._n_rows + chosen, _taken(X, chosen)))
+        self._n_rows += X.shape[0]
+        if sum(len(keys) for keys, _, _ in self._parts) > 2 * self._most:
+            self._thin()
+        return X
+
+    def _thin(self):
+        """Keep the rows with the lowest keys."""
+        keys = np.concatenate([keys for keys, _, _ in self._parts])
+        if keys.size > self._most:
+            self._bound = np.partition(keys, self._most)[self._most]
+        kept = [keys < self._bound for keys, _, _ in self._parts]
+        self._parts = [
+            (keys[own], rows[own], _taken(X, np.flatnonzero(own)))
+            for own, (keys, rows, X) in zip(kept, self._parts, strict=True)
+        ]
+
+
+def _checked_types(X):
+    """The kind or the type of each column, none of them infinite."""
+    if nw.dependencies.is_into_dataframe(X):
+        columns = list(nw.from_native(X, eager_only=True).iter_columns())
+        are_numbers = [column.dtype.is_numeric() or column.dtype == nw.Boolean for column in columns]
+        infinite = any(column.dtype.is_float() and np.isinf(column.to_numpy()).any() for column in columns)
+        types = ["f" if own else str(column.dtype) for own, column in zip(are_numbers, columns, strict=True)]
+    else:
+        values = X.data if sparse.issparse(X) else X
+        infinite = values.dtype.kind == "f" and np.isinf(values).any()
+        types = [values.dtype.kind] * X.shape[1]
+    if infinite:
+        raise ValueError(INFINITE)
+    return types
+
+
+def _taken(X, rows):
+    """Rows of a table, copied."""
+    if nw.dependencies.is_into_dataframe(X):
+        return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
+    return X[rows]
+
+
+def _joined(tables):
+    if nw.dependencies.is_into_dataframe(tables[0]):
+        return nw.concat([nw.from_native(table, eager_only=True) for table in tables]).to_native()
+    return sparse.vstack(tables, format="csr") if sparse.issparse(tables[0]) else np.concatenate(tables)

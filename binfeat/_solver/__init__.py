@@ -1,1 +1,0 @@
-"""Iterative solvers over operators: plain NumPy and the engine's vector kernels."""
