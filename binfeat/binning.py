@@ -1,32 +1,29 @@
 """Random binning features: `RandomBinning`."""
 
 import warnings
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bin_matrix import BinMatrix, code_dtype, no_bin
-from binfeat._binning.bins import Bins, BinTables, count_bins, rank_bins
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.grids import Grids, hash_blocks
+from binfeat._binning.bin_matrix import BinMatrix, code_dtype
+from binfeat._binning.bins import Bins
+from binfeat._binning.grids import Grids
+from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat._binning.input_checks import (
     ARRAY_CHECKS,
     canonical,
     check_categories,
-    check_hashed,
-    fold_codes,
-    hashed_offsets,
     output_dtype,
     require_binning_memory,
     require_grids_memory,
 )
-from binfeat._binning.streamed import fit_blocks, fit_transform_blocks
+from binfeat._binning.row_table import RowTable
+from binfeat._binning.tables import BinTables, find_codes, learn_bins
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import gamma_by_scale, over_blocks
-from binfeat._common.persistence import Persistent, check_binning
+from binfeat._common.gamma_scale import Moments, gamma_by_scale
+from binfeat._common.persistence import Derived, Persistent, check_binning
 from binfeat._common.validation import (
     callers_level,
     check_categorical,
@@ -39,12 +36,10 @@ from binfeat._common.validation import (
 )
 from binfeat._engine.policy import thread_count
 from binfeat._rows.sources import Survey, is_source
-from binfeat._rows.streamed import StreamedRows
+from binfeat._rows.streamed import StreamedFeatures
 from binfeat.kernels import binning_kernel
 
 __all__ = ["RandomBinning"]
-
-_tables: WeakKeyDictionary = WeakKeyDictionary()  # look-up tables of fitted maps; rebuilt when one is copied or loaded
 
 
 def _has_gamma(binning):
@@ -183,12 +178,9 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         -------
         self : RandomBinning
         """
-        if is_source(X):
-            fit_blocks(self, X)
-            return self
-        X = self._begin(X)
-        if self.n_features is None:
-            self._learn_bins(X, Bins.none(self.n_grids))
+        table = self._begin(X)
+        if not self._hashed:
+            self._learn(table)
         return self
 
     @all_or_nothing
@@ -213,14 +205,15 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         OSError
             If codes take more than `max_bytes`, and the disk has no room for them.
         """
-        if is_source(X):
-            return fit_transform_blocks(self, X)
-        X = self._begin(X, encodes=True)
-        if self.n_features is None:
-            codes = self._learn_codes(X)
-        else:
-            codes = fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs)
-        return self._as_output(self._matrix(codes, X))
+        table = self._begin(X, encodes=True)
+        try:
+            store = self._fold(table) if self._hashed else self._learn(table, table.store(self.n_grids))
+        except OSError:
+            if not (self._hashed and is_source(X)):
+                raise
+            return self._streamed(table.survey)
+        Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
+        return Z if is_source(X) else self._as_output(Z)
 
     @available_if(_has_gamma)
     @all_or_nothing
@@ -245,15 +238,15 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         AttributeError
             If `gamma` is "scale", which one batch cannot tell.
         """
-        known, n_coded = Bins.none(self.n_grids), 0
-        if not hasattr(self, "bin_offsets_"):
-            X = self._begin(X)
-        else:
-            X = self._check(X)
-            if not self._hashed:
-                known, n_coded = self._known_bins(), np.diff(self.bin_offsets_)
+        first = not hasattr(self, "bin_offsets_")
+        if first:
+            self._check_parameters()
+        table = RowTable.of(self._check(X, reset=first))
+        if first:
+            self._draw(None)
         if not self._hashed:
-            self._learn_bins(X, known, n_coded)
+            known = {} if first else {"known": self._known_bins(), "n_coded": np.diff(self.bin_offsets_)}
+            self._learn(table, **known)
         return self
 
     def encode(self, X):
@@ -271,14 +264,9 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         X = self._check(X)
         self._require_memory(X)
         if self._hashed:
-            return self._matrix(fold_codes(self._grids, X, self.bin_offsets_, self.n_jobs), X)
-        tables = _tables.get(self)
-        if tables is None or tables.keys is not self._bin_keys:
-            tables = _tables[self] = BinTables(self._bin_keys, self.bin_offsets_, self.n_jobs)
-        codes = np.empty((len(self._grids), X.shape[0]), self._code_dtype)
-        for part, start, hashes in hash_blocks(self._grids, X, self.n_jobs):
-            tables.find(part, hashes, no_bin(codes.dtype), codes, start, self.n_jobs)
-        return self._matrix(codes, X)
+            return self._matrix(self._fold(RowTable.of(X)).array, X)
+        tables = self._derived.get(self._bin_keys, lambda: BinTables(self._bin_keys, self.bin_offsets_, self.n_jobs))
+        return self._matrix(find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype), X)
 
     def transform(self, X):
         """Map rows to their features.
@@ -300,9 +288,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         """
         if is_source(X):
             check_is_fitted(self)
-            return StreamedRows.of(
-                Survey(X, lambda rows, _: self._check(rows)), self.encode, int(self.bin_offsets_[-1]), dense=False
-            )
+            return self._streamed(Survey(X, lambda rows, _: self._check(rows)))
         return self._as_output(self.encode(X))
 
     def get_feature_names_out(self, input_features=None):
@@ -332,11 +318,23 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     def _begin(self, X, encodes=False):
         """Check parameters and rows, and draw the grids."""
         self._check_parameters()
+        if is_source(X):
+            survey = Survey(X, self._check, self._moments if self._scales else None)
+            self._draw(survey.sum)
+            return RowTable.of_source(survey, self.max_bytes)
         X = self._check(X, reset=True)
         if encodes:
             self._require_memory(X)
-        self._draw(over_blocks([X]))
-        return X
+        self._draw(self._moments(X) if self._scales else None)
+        return RowTable.of(X)
+
+    @property
+    def _scales(self):
+        return isinstance(self.gamma, str) and self.gamma == "scale"
+
+    def _moments(self, X):
+        """What ``gamma="scale"`` asks of checked rows."""
+        return Moments.of(X, self._categorical)
 
     def _check_parameters(self):
         n_grids = check_integer(self.n_grids, "n_grids", 1)
@@ -349,17 +347,17 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         if self.n_features is not None:
             check_hashed(self.n_features, n_grids)
 
-    def _draw(self, over):
-        """Draw the grids for rows of which `over` tells; see `spread`."""
+    def _draw(self, moments):
+        """Draw the grids for rows of these `Moments`, or None where `gamma` needs none."""
         law, n_grids, categorical = binning_kernel(self.kernel), int(self.n_grids), self._categorical
         require_grids_memory(n_grids, categorical.size)
-        if isinstance(self.gamma, str) and self.gamma == "scale":
-            self.gamma_ = gamma_by_scale(over, categorical, power=1)
+        if self._scales:
+            self.gamma_ = gamma_by_scale(moments, categorical, power=1)
         else:
             self.gamma_ = check_gamma(self.gamma, categorical.size)
         grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
-        self._hashed = self.n_features is not None
+        self._hashed, self._derived = self.n_features is not None, Derived()
         if self._hashed:
             self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
 
@@ -388,43 +386,32 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
         return Bins.join_within_grids([coded, Bins(self._rare_keys, self._rare_counts, self._rare_starts)])
 
-    def _learn_bins(self, X, known, n_coded=0, codes=None):
-        """Count and rank bins and set the attributes; the first `n_coded` known ones of each grid keep their codes.
+    def _learn(self, table, store=None, **options):
+        """Learn the bins of rows, and their codes where there is a store for them, which it gives back."""
+        options |= {"min_count": self.min_count, "store": store, "n_jobs": self.n_jobs}
+        self._keep(learn_bins(self._grids, table.blocks, table.n_rows, **options), table.n_rows)
+        return store
 
-        Returns
-        -------
-        new_codes : ndarray of shape (n_bins,), uint32
-            The code after ranking of each bin, where its number in `codes` says.
-        starts : ndarray of shape (n_grids + 1,)
-            Where each grid's begin in `new_codes`.
-        """
-        bins = count_bins(self._grids, X, known, codes, self.n_jobs)
-        return self._set_bins(bins, X.shape[0], n_coded), bins.starts
-
-    def _set_bins(self, bins, n_rows, n_coded=0):
-        """Rank bins in place and set the attributes; the codes after ranking, of each bin before it."""
-        self._warn_if_too_fine(bins, n_rows)
-        n_coded = np.broadcast_to(n_coded, bins.sizes.shape)
-        new_codes = rank_bins(bins, n_coded, self.n_jobs)
-        sizes = np.maximum(n_coded, np.add.reduceat(bins.counts >= self.min_count, bins.starts[:-1], dtype=np.int64))
-        kept, rare = bins.first(sizes)
-        self._bin_keys, self.bin_counts_, self.bin_offsets_ = kept.keys, kept.counts, kept.starts
-        self.n_bins_ = kept.keys.size
-        self.kappa_ = self.n_bins_ / sizes.size
+    def _keep(self, learned, n_rows):
+        """Set the attributes that tell of the bins of so many rows."""
+        coded, rare = learned.coded, learned.rare
+        self._warn_if_too_fine((coded.keys.size + rare.keys.size) / coded.sizes.size, n_rows)
+        self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
+        self.n_bins_ = coded.keys.size
+        self.kappa_ = self.n_bins_ / coded.sizes.size
         self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
-        if rare.keys.size:
-            new_codes[new_codes >= np.repeat(sizes, bins.sizes)] = no_bin(self._code_dtype)
-        return new_codes
 
-    def _learn_codes(self, X):
-        """Find the bins of X and give the codes of its rows."""
-        store = CodeStore(X.shape[0], self.n_grids)
-        new_codes, starts = self._learn_bins(X, Bins.none(self.n_grids), codes=store)
-        store.recode(new_codes, starts, self._code_dtype, self.n_jobs)
-        return store.array
+    def _fold(self, table):
+        """Codes of hashed columns."""
+        return fold_codes(
+            self._grids, table.blocks, table.n_rows, self.bin_offsets_, table.max_bytes, n_jobs=self.n_jobs
+        )
 
-    def _warn_if_too_fine(self, bins, n_rows):
-        kappa = bins.keys.size / bins.sizes.size
+    def _streamed(self, survey):
+        """The features of a source, made again whenever they are needed."""
+        return StreamedFeatures.of(survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
+
+    def _warn_if_too_fine(self, kappa, n_rows):
         if n_rows > 100 and kappa > n_rows / 2:
             warnings.warn(
                 f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so that most rows "

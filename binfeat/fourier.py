@@ -6,30 +6,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.input_checks import canonical, output_dtype
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import gamma_by_scale, over_blocks
+from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import Persistent, check_fourier
 from binfeat._common.random_words import PHASES, stream, uniforms
 from binfeat._common.validation import check_choice, check_gamma, check_integer, checked_rows, seed_of
-from binfeat._engine.policy import share_blocks, thread_count
-from binfeat._engine.trig import write_pairs, write_shifted
+from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
+from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler
-from binfeat._fourier.projection import by_fastfood, by_weights, read_only
-from binfeat._rows.features import FeatureRows
+from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sources import Survey, is_source
-from binfeat._rows.streamed import StreamedRows
+from binfeat._rows.streamed import StreamedFeatures
 from binfeat.kernels import fourier_kernel
 
 __all__ = ["RandomFourier"]
 
 _ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-_SCRATCH_BYTES = 2**20  # the projection of a block of rows, to stay in the second-level cache
-_FEWEST_ROWS = 256  # of a block that is multiplied by a matrix, which passes through the cache once for each
-_OVERFLOW = (
-    "X holds values so large that their products with the frequencies overflow {}. Scale X or lower gamma; "
-    "float64 holds more than float32."
-)
 _FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfood_norms_")
 
 
@@ -153,14 +146,6 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @classmethod
-    def _of_frequencies(cls, frequencies):
-        """The pair map of known frequencies, (n_inputs, n_frequencies)."""
-        waves = cls(n_components=2 * frequencies.shape[1], sampler="iid")
-        waves.random_weights_, waves.sampler_ = frequencies, "iid"
-        waves.n_features_in_, waves._n_features_out = frequencies.shape[0], waves.n_components
-        return waves
-
     @all_or_nothing
     def fit(self, X, y=None):
         """Draw the frequencies.
@@ -185,22 +170,27 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             If the frequencies would need more memory than the machine has.
         """
         self._check_parameters()
+        look = _moments if self._scales else None
         if is_source(X):
-            survey = Survey(X, self._check)
-            self._draw(output_dtype(survey), over_blocks(survey.rows()))
+            survey = Survey(X, self._check, look)
+            self._draw(output_dtype(survey), survey.sum)
         else:
             X = self._check(X, reset=True)
-            self._draw(X.dtype, over_blocks([X]))
+            self._draw(X.dtype, look and look(X))
         return self
 
-    def _draw(self, dtype, over):
-        """Draw the frequencies for rows of this type, of which `over` tells; see `spread`."""
+    @property
+    def _scales(self):
+        return isinstance(self.gamma, str) and self.gamma == "scale"
+
+    def _draw(self, dtype, moments):
+        """Draw the frequencies for rows of this type and these `Moments`, or None where `gamma` needs none."""
         kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
         n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
         sampler = resolve_sampler(self.sampler, kernel, n_inputs)
         _require_frequencies_memory(sampler, n_frequencies, n_inputs)
-        if isinstance(self.gamma, str) and self.gamma == "scale":
-            self.gamma_ = gamma_by_scale(over, np.zeros(n_inputs, dtype=bool), power=kernel.power)
+        if self._scales:
+            self.gamma_ = gamma_by_scale(moments, np.zeros(n_inputs, dtype=bool), power=kernel.power)
         else:
             self.gamma_ = check_gamma(self.gamma, n_inputs)
         self._draw_frequencies(kernel, sampler, n_frequencies, dtype)
@@ -227,8 +217,8 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         check_is_fitted(self)
         if is_source(X):
             survey = Survey(X, lambda rows, _: self._check(rows))
-            return StreamedRows.of(survey, self._features, self._n_features_out, dense=True)
-        return self._features(self._check(X))
+            return StreamedFeatures.of(survey, self._map, self._n_features_out, dense=True)
+        return self._map(self._check(X))
 
     def _check(self, X, reset=False):
         return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
@@ -249,24 +239,16 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             With `take`, row indexing, `gram_diagonal` and `toarray`.
         """
         check_is_fitted(self)
-        return FeatureRows(self._features, self._check(X), self._n_features_out)
+        return LazyFeatures(self._map, self._check(X), self._n_features_out)
 
-    def _features(self, X):
-        n_rows, n_components = X.shape[0], self._n_features_out
-        offset = getattr(self, "random_offset_", None)
-        n_frequencies = n_components // 2 if offset is None else n_components
-        fewest = 1 if self.sampler_ == "fastfood" else _FEWEST_ROWS
-        most = max(fewest, _SCRATCH_BYTES // (n_frequencies * X.dtype.itemsize))
-        step = -(-n_rows // -(-n_rows // most))
-        require_memory(
-            (n_rows * n_components + thread_count(self.n_jobs) * step * n_frequencies) * X.dtype.itemsize,
-            f"making {n_components} features of {n_rows} rows",
-            "Use fewer components, or fewer rows at a time.",
-        )
-        Z = np.empty((n_rows, n_components), X.dtype)
-        scratch = step, n_frequencies
-        _fill(Z, self._projection(X), _writer(offset, n_components, X.dtype), scratch, self.n_jobs)
-        return Z
+    @property
+    def _map(self):
+        """The map from checked rows to features."""
+        if self.sampler_ == "fastfood":
+            frequencies = Fastfood(*(getattr(self, name) for name in _FASTFOOD))
+        else:
+            frequencies = self.random_weights_
+        return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -303,35 +285,9 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         self.sampler_ = sampler
         self._n_features_out = int(self.n_components)
 
-    def _projection(self, X):
-        if self.sampler_ == "fastfood":
-            return by_fastfood(X, Fastfood(*(getattr(self, name) for name in _FASTFOOD)))
-        return by_weights(X, self.random_weights_)
 
-
-def _writer(offset, n_components, dtype):
-    """A function of a projection and of where its features go; it returns how many arguments are not finite."""
-    scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs too: two components a frequency
-    if offset is None:
-        return lambda projection, out: write_pairs(projection, scale, out)
-    shift = read_only(offset, dtype)
-    return lambda projection, out: write_shifted(projection, shift, scale, out)
-
-
-def _fill(Z, project, write, scratch, n_jobs):
-    """Make features block by block; `scratch` is the shape of the projection of one."""
-
-    def work(blocks):
-        memory = np.empty(scratch, Z.dtype)
-        for rows in blocks:
-            projection = memory[: rows.stop - rows.start]
-            with np.errstate(over="ignore", invalid="ignore"):  # refused in words instead
-                project(rows, projection)
-            if write(projection, Z[rows]):
-                raise ValueError(_OVERFLOW.format(Z.dtype))
-
-    step = scratch[0]
-    share_blocks(work, (slice(i, min(len(Z), i + step)) for i in range(0, len(Z), step)), Z.size, n_jobs)
+def _moments(X):
+    return Moments.of(X, np.zeros(X.shape[1], dtype=bool))
 
 
 def _require_frequencies_memory(sampler, n_frequencies, n_inputs):

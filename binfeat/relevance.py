@@ -1,6 +1,5 @@
-"""Learns one width per input from how a fitted machine answers to each of them."""
+"""Learns one inverse length scale per input: `learn_gamma`."""
 
-import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,9 +7,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.bins import Bins, BinTables, count_bins
-from binfeat._binning.grids import Grids
 from binfeat._binning.input_checks import ARRAY_CHECKS, require_binning_memory
 from binfeat._common.held_out import SquaredErrors
 from binfeat._common.labels import check_labels, one_against_rest
@@ -24,164 +20,11 @@ from binfeat._common.validation import (
     checked_rows,
     seed_of,
 )
-from binfeat._engine.differences import differences
-from binfeat._engine.policy import thread_count
-from binfeat._linear import cg
-from binfeat._linear.path import solve_path
-from binfeat._machine.growth import find_codes
-from binfeat._rows.products import RidgeSystem
+from binfeat._machine.length_scales import LengthScaleSearch
+from binfeat._machine.sample import Sample
 from binfeat.kernels import binning_kernel
 
-_log = logging.getLogger("binfeat")
-
 _OUT_ROWS = 10_000  # held out at most
-_ROWS = 2000  # at which the machine's answers are looked at: 5,000 found no better widths on Forest Cover
-_FACTOR = 1.6  # between two overall widths that are tried
-_PATIENCE = 2  # rounds that gain less than a standard error before the search ends
-_TOL = 1e-2
-_MAX_ITER = 100
-ALPHAS = np.geomspace(10.0, 1e-3, 9)
-NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # factors of a penalty that is looked at again
-_LEAST_ALPHA = 1e-3
-_ALPHA_ROUNDS = 3  # in each of which the penalty is looked at once
-_START = 10.0  # sum over inputs of gamma times their mean distance, before anything is known
-
-
-def surely_less(errors, others):
-    """Whether the mean of errors is below that of others of the same rows by a paired standard error."""
-    gain = others - errors
-    return gain.mean() > gain.std() / np.sqrt(gain.size)
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A ridge machine on binning features, and how it does on held-out rows."""
-
-    gamma: np.ndarray
-    alpha: float
-    grids: Grids
-    bins: Bins
-    coef: np.ndarray
-    errors: np.ndarray
-
-    @property
-    def error(self):
-        return self.errors.mean()
-
-    def gains_on(self, other):
-        """Whether this fit's error is lower by a paired standard error."""
-        return surely_less(self.errors, other.errors)
-
-
-class Sample:
-    """Rows to learn from and rows held out, and the machines fitted to them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_inputs), float64
-    Y : ndarray of shape (n_rows, n_targets)
-    weights : ndarray of shape (n_rows, 1) or None
-    X_out : ndarray of shape (n_out, n_inputs)
-    judge : callable
-        From predictions (n_out, n_targets) to errors, one for each held-out row or one for all.
-    categorical : ndarray of bool of shape (n_inputs,)
-    kernel : kernel with a pitch law
-    n_grids : int
-    seed : int
-    n_jobs : int or None
-    """
-
-    def __init__(self, X, Y, weights, X_out, judge, *, categorical, kernel, n_grids, seed, n_jobs=None):
-        self.X, self.Y, self.weights, self.X_out, self.judge = X, Y, weights, X_out, judge
-        self.categorical, self.kernel = categorical, kernel
-        self.n_grids, self.seed, self.n_jobs = n_grids, seed, n_jobs
-
-    def fit(self, gamma, alphas):
-        """The machine of these widths with the best of some penalties on the held-out rows."""
-        grids = Grids.draw(self.kernel, gamma, self.n_grids, self.seed, self.categorical)
-        codes = np.empty((self.n_grids, len(self.X)), np.uint32)
-        bins = count_bins(grids, self.X, Bins.none(self.n_grids), codes, self.n_jobs)
-        Z = BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self.n_jobs)
-        tables = BinTables(bins.keys, bins.starts, self.n_jobs)
-        out_codes = find_codes(tables, grids, self.X_out, self.n_jobs)
-        out = BinMatrix._trusted(out_codes, bins.starts, Z.dtype, self.n_jobs)
-        system = RidgeSystem(Z, self.weights, fit_intercept=True)
-        fits = []
-        for alpha, result in zip(alphas, self._solve(system, alphas), strict=False):
-            if result.status == "interrupted":
-                raise KeyboardInterrupt
-            intercept = system.mean(self.Y - Z @ result.solution)
-            errors = self.judge(out @ result.solution + intercept)
-            fits.append(Fit(gamma, float(alpha), grids, bins, result.solution, errors))
-        return min(fits, key=lambda fit: fit.error)
-
-    def of_kernel(self, kernel):
-        """The same rows with another kernel."""
-        options = {"categorical": self.categorical, "n_grids": self.n_grids, "seed": self.seed, "n_jobs": self.n_jobs}
-        return Sample(self.X, self.Y, self.weights, self.X_out, self.judge, kernel=kernel, **options)
-
-    def _solve(self, system, alphas):
-        if len(alphas) > 1:
-            return solve_path(system, self.Y, alphas, tol=_TOL, max_iter=_MAX_ITER)
-        options = {"tol": _TOL, "max_iter": _MAX_ITER}
-        shift = np.full(self.Y.shape[1], float(alphas[0]))
-        return [cg.solve(system.apply, system.right_side(self.Y), system.diagonal(), shift, **options)]
-
-    def relevances(self, fit, rows):
-        """Mean squared slope of the machine along each input, at some of the rows.
-
-        The slope is a difference over twice the input's own width, at most its range. A categorical input is
-        replaced by another row's value instead, and an input of two values by each of them; the square then
-        counts as often as two rows differ.
-        """
-        X = self.X[rows]
-        low, high, span, share = self._replacements(X, fit.gamma)
-        tables = BinTables(fit.bins.keys, fit.bins.starts, self.n_jobs)
-        out = np.empty((*X.shape, fit.coef.shape[1]))
-        weights = np.ascontiguousarray(fit.coef.T)
-        grids, blocks = fit.grids.arrays, thread_count(self.n_jobs)
-        differences(X, low, high, *grids, *tables.arrays, weights, blocks, out, n_jobs=self.n_jobs)
-        squares = (out**2).mean(axis=2) / self.n_grids
-        if self.weights is not None:
-            squares *= self.weights[rows] / self.weights[rows].mean()
-        return share * squares.mean(axis=0) / span**2
-
-    def _replacements(self, X, gamma):
-        """Values below and above each row's, their distance, and what the squared difference counts."""
-        least, most = np.fmin.reduce(self.X, axis=0), np.fmax.reduce(self.X, axis=0)
-        reach = np.nan_to_num(most - least)  # 0 where all is missing
-        step = np.minimum(np.divide(1.0, gamma, out=np.zeros_like(gamma), where=gamma > 0), reach / 2)
-        low, high, span, share = X - step, X + step, np.where(step > 0, 2 * step, np.inf), np.ones(len(gamma))
-        for j in np.flatnonzero(self._two_values(least, most) & ~self.categorical):
-            upper = np.mean(self.X[:, j] == most[j])
-            low[:, j], high[:, j], span[j], share[j] = least[j], most[j], reach[j], 4 * upper * (1 - upper)
-        for j in np.flatnonzero(self.categorical):
-            low[:, j], high[:, j], span[j], share[j] = X[:, j], np.roll(X[:, j], 1), 1.0, 2.0
-        return low, high, span, share
-
-    def _two_values(self, least, most):
-        return ((least == self.X) | (most == self.X)).all(axis=0) & (least < most)
-
-
-def mean_distances(X, categorical, rng):
-    """Mean distance of two rows along each input; for a categorical one how often they differ."""
-    difference = np.abs(X - X[rng.permutation(len(X))])
-    difference[:, categorical] = difference[:, categorical] > 0
-    missing = np.isnan(difference)
-    difference[missing] = 0.0
-    return difference.sum(axis=0) / np.maximum(1, len(X) - missing.sum(axis=0))
-
-
-def exponent_shares(gamma, distance):
-    """Share of each input in the kernel's mean exponent."""
-    shares = gamma / max(gamma.max(), np.finfo(float).tiny) * distance
-    return shares / max(shares.sum(), np.finfo(float).tiny)
-
-
-def _per_distance(distance, total):
-    """Widths to which every input that varies contributes alike."""
-    live = distance > 0
-    return np.divide(total / max(1, live.sum()), distance, out=np.zeros_like(distance), where=live)
 
 
 @dataclass(frozen=True)
@@ -205,76 +48,6 @@ class LearnedGamma:
     alpha: float
     errors: np.ndarray
     gammas: np.ndarray
-
-
-class WidthSearch:
-    """Rounds of a fit, a look at its slopes, and new widths from them.
-
-    `penalties` gives those of some penalties that may be tried. New widths go with the root of the relevances
-    (Radhakrishnan et al., recursive feature machines, whose average gradient outer product has them on its
-    diagonal), keep the kernel's mean exponent, and are then scaled together as held-out rows say.
-    """
-
-    def __init__(self, sample, seed, start=None, scaled=True, penalties=lambda alphas: alphas):
-        self.sample, self._start, self._scaled, self._penalties = sample, start, scaled, penalties
-        rng = np.random.default_rng(seed)
-        self._distance = mean_distances(sample.X, sample.categorical, rng)
-        self._rows = rng.permutation(len(sample.X))[:_ROWS]
-        self.fits = []
-
-    def _first(self):
-        """Every input alike, or what an earlier search found, as fine as held-out rows say."""
-        if self._start is None:
-            gamma = _per_distance(self._distance, _START)
-            if not self._scaled:
-                gamma = np.where(gamma > 0, _START / max(self._distance.sum(), np.finfo(float).tiny), 0.0)
-            return self.sample.fit(gamma, self._penalties(ALPHAS))
-        gamma, alpha = self._start.gamma, self._start.alpha
-        return min((self.sample.fit(gamma * f, [alpha]) for f in (1.0, _FACTOR)), key=lambda fit: fit.error)
-
-    def _round(self, fit):
-        relevances = self.sample.relevances(fit, self._rows)
-        gamma = np.sqrt(relevances)
-        total, own = fit.gamma @ self._distance, gamma @ self._distance
-        if not own > 0:
-            return fit
-        gamma *= total / own
-        alphas = np.array([fit.alpha])
-        if len(self.fits) % _ALPHA_ROUNDS == 0:
-            near = fit.alpha * NEAR
-            alphas = self._penalties(near[near >= 0.99 * _LEAST_ALPHA])
-        now = self.sample.fit(gamma, alphas)
-        for factor in (_FACTOR, 1 / _FACTOR):
-            other = self.sample.fit(gamma * factor, [now.alpha])
-            if other.error < now.error:
-                return other
-        return now
-
-    @property
-    def best(self):
-        return min(self.fits, key=lambda fit: fit.error)
-
-    def run(self, max_rounds, going=lambda: True):
-        """Search until two rounds gain less than a paired standard error, or `going` says no."""
-        self.fits = [self._first()]
-        stalled = 0
-        while len(self.fits) <= max_rounds and stalled < _PATIENCE and going():
-            now, best = self._round(self.fits[-1]), self.best
-            stalled = 0 if now.gains_on(best) else stalled + 1
-            self.fits.append(now)
-            _log.info("widths, round %d: held-out error %.4g", len(self.fits) - 1, now.error)
-        return self
-
-    def learned(self):
-        """What was found, as arrays."""
-        best = self.best
-        return LearnedGamma(
-            best.gamma,
-            exponent_shares(best.gamma, self._distance),
-            best.alpha,
-            np.array([fit.error for fit in self.fits]),
-            np.array([fit.gamma for fit in self.fits]),
-        )
 
 
 def learn_gamma(
@@ -368,7 +141,14 @@ def learn_gamma(
         seed=seed,
         n_jobs=n_jobs,
     )
-    return WidthSearch(sample, seed).run(check_integer(max_rounds, "max_rounds", 1)).learned()
+    search = LengthScaleSearch(sample, seed).run(check_integer(max_rounds, "max_rounds", 1))
+    return LearnedGamma(
+        search.best.gamma,
+        search.relevances,
+        search.best.alpha,
+        np.array([fit.error for fit in search.fits]),
+        np.array([fit.gamma for fit in search.fits]),
+    )
 
 
 class _Checked(BaseEstimator):

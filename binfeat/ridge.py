@@ -10,6 +10,7 @@ from binfeat._common.labels import check_labels, labels_of, one_against_rest, re
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.estimator import CGRidgeBase
 from binfeat._linear.hinge import solve_hinge
+from binfeat._rows.rows import LocalRows
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
@@ -127,13 +128,9 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Y = self._check_numbers(y)
         check_consistent_length(Z, Y)
         weights = check_weights(sample_weight, Z.shape[0])
-        self._fit_linear(X, Z, Y, Y.reshape(Y.shape[0], -1), weights, groups)
+        rows = LocalRows(Z, Y.reshape(Y.shape[0], -1), weights)
+        self._fit_linear(X, rows, Y, groups, flat=Y.ndim == 1)
         return self
-
-    def _set_linear(self, coef, intercept, y):
-        intercept = intercept.astype(coef.dtype)
-        self.coef_ = coef[:, 0] if y.ndim == 1 else np.ascontiguousarray(coef.T)
-        self.intercept_ = intercept[0] if y.ndim == 1 else intercept
 
     def predict(self, X):
         """Predict targets.
@@ -309,32 +306,22 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         self.classes_, labels = np.unique(y, return_inverse=True)
         require_two(self.classes_)
         weights = weights_by_class(sample_weight, self.class_weight, y)
-        self._fit_linear(X, Z, y, one_against_rest(labels, self.classes_.size), weights, groups)
+        self._fit_linear(X, LocalRows(Z, one_against_rest(labels, self.classes_.size), weights), y, groups)
         return self
 
-    def _solve(self, Z, Y, weights, alpha, monitor, start):
+    def _solve(self, rows, alpha, options, start):
         if self.loss == "squared_error":
-            return super()._solve(Z, Y, weights, alpha, monitor, start)
-        self.solver_ = "newton-cg"
-        return self._solve_hinge(Z, Y, weights, alpha, monitor, start)
+            return super()._solve(rows, alpha, options, start)
+        return solve_hinge(rows, alpha, options, start)
 
-    def _solve_path(self, Z, Y, weights, alphas, monitor):
+    def _solve_path(self, rows, alphas, options):
         if self.loss == "squared_error":
-            yield from super()._solve_path(Z, Y, weights, alphas, monitor)
+            yield from super()._solve_path(rows, alphas, options)
             return
-        start = None
+        result = None
         for alpha in alphas:
-            result, intercept = self._solve_hinge(Z, Y, weights, np.full(Y.shape[1], alpha), monitor, start)
-            start = result.solution, intercept
-            yield result, intercept
-
-    def _solve_hinge(self, Z, Y, weights, alpha, monitor, start):
-        options = {"fit_intercept": self.fit_intercept, "tol": self._tol, "max_iter": self._max_iter}
-        return solve_hinge(Z, Y, weights, alpha, **options, start=start, monitor=monitor)
-
-    def _set_linear(self, coef, intercept, y):
-        self.coef_ = np.ascontiguousarray(coef.T)
-        self.intercept_ = intercept.astype(coef.dtype)
+            result = solve_hinge(rows, np.full(rows.n_targets, alpha), options, result)
+            yield result
 
     def decision_function(self, X):
         """Predictions of the targets.

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_flag, checked_rows
-from binfeat._rows.features import FeatureBlocks
+from binfeat._rows.stacked import StackedFeatures
 
 __all__ = ["RandomFeatureUnion"]
 
@@ -164,7 +164,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         check_is_fitted(self)
         checked_rows(self, X, reset=False, skip_check_array=True)
         parts = [part.encode(X) if hasattr(part, "encode") else part.transform(X) for _, part in self.transformers_]
-        return FeatureBlocks(parts, self._scales)
+        return StackedFeatures(parts, self._scales)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns: those of the maps after the map's name and two underscores.
@@ -207,7 +207,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
 
     def _side_by_side(self, parts):
         if any(isinstance(part, LinearOperator) for part in parts):
-            return FeatureBlocks(parts, self._scales)
+            return StackedFeatures(parts, self._scales)
         scaled = [part * part.dtype.type(scale) for part, scale in zip(parts, self._scales, strict=True)]
         if self.sparse_output:
             return sparse.hstack([part if sparse.issparse(part) else sparse.csr_array(part) for part in scaled], "csr")

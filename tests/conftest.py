@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from binfeat._engine import policy
-from binfeat._machine import training
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
 
 _UNHURRIED = {
     "deadline": None,  # the first example compiles
@@ -58,8 +59,7 @@ def wrapping_integers():
 @pytest.fixture
 def few_grids(monkeypatch):
     """Kernel machines that search in tenths of a second."""
-    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 40))
-    monkeypatch.setattr(training, "_N_WAVES", 128)
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 40), n_fourier=128))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,8 @@ BINS = {"features": "binning", "random_state": 0}
 def state(machine):
     """All that `fit` learned, but for the clock."""
     kept = {k: v for k, v in vars(machine).items() if (k.endswith("_") or k.startswith("_")) and k != "decisions_"}
-    kept.pop("_skl_callbacks", None)
+    for name in ("_skl_callbacks", "_derived"):
+        kept.pop(name, None)
     return {**kept, "decisions": machine.decisions_[["what", "choice", "error"]].tolist()}
 
 

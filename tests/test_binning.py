@@ -200,7 +200,7 @@ def test_small_blocks_of_rows_and_grids_change_nothing(rng, monkeypatch):
     sparse_expected = encode(sparse.csr_array(X))
     monkeypatch.setattr("binfeat._binning.grids._MOST_ROWS", 70)
     monkeypatch.setattr("binfeat._binning.grids._HASH_BYTES", 8 * 70 * 4)
-    monkeypatch.setattr("binfeat._binning.bins._FIRST_BITS", 3)
+    monkeypatch.setattr("binfeat._binning.tables._FIRST_BITS", 3)
     np.testing.assert_array_equal(encode(X), expected)
     np.testing.assert_array_equal(encode(sparse.csr_array(X)), sparse_expected)
     binning = RandomBinning(gamma=0.3, n_grids=9, random_state=4).fit(X)
@@ -360,7 +360,7 @@ def test_attributes(rng):
 def test_attributes_hold_arrays_numbers_and_strings_only(rng):
     binning = RandomBinning(n_grids=3, random_state=0).fit(rng.normal(size=(30, 2)))
     binning.transform(rng.normal(size=(30, 2)))
-    fitted = {k: v for k, v in vars(binning).items() if k not in binning.get_params()}
+    fitted = {k: v for k, v in binning.__getstate__().items() if k not in binning.get_params()}
     assert all(isinstance(v, np.ndarray | np.generic | int | float | str) for v in fitted.values())
 
 

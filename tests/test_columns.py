@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common import memory
 from binfeat._machine import table_encoder
-from binfeat._machine.table_encoder import Columns
+from binfeat._machine.table_encoder import TableEncoder
 
 pd = pytest.importorskip("pandas")
 
 
 def fit(X, categorical_features="from_dtype"):
     estimator = BaseEstimator()
-    return estimator, *Columns.fit(estimator, X, categorical_features)
+    return estimator, *TableEncoder.fit(estimator, X, categorical_features)
 
 
 def polars(frame):
@@ -339,7 +339,7 @@ def test_arrays_round_trip(frame):
     estimator, columns, matrix = fit(frame)
     arrays = columns.arrays()
     assert all(isinstance(a, np.ndarray) and a.dtype.kind in "biufU" for a in arrays.values())
-    again = Columns.from_arrays({name: array.copy() for name, array in arrays.items()})
+    again = TableEncoder.from_arrays({name: array.copy() for name, array in arrays.items()})
     np.testing.assert_array_equal(again.transform(estimator, frame), matrix)
     np.testing.assert_array_equal(again.categorical, columns.categorical)
     np.testing.assert_array_equal(again.source, columns.source)

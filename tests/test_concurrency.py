@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import binfeat
-from binfeat._machine import training
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
 
 N_THREADS = 16
 
@@ -46,7 +47,7 @@ def answer(estimator):
 
 @pytest.fixture
 def small_searches(monkeypatch):
-    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 20))
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 20)))
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one estimator", "several"])

@@ -22,7 +22,7 @@ dask_bag = pytest.importorskip("dask.bag")
 from dask import delayed  # noqa: E402
 
 import binfeat.distributed as remote  # noqa: E402
-from binfeat.distributed._system import System  # noqa: E402
+from binfeat._linear.normal_equations import NormalEquations  # noqa: E402
 
 N = 1200
 CHUNKS = [(N,), (500, 0, 699, 1), (97,) * 12 + (36,), (0, 0, 400, 800)]
@@ -403,15 +403,15 @@ def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
     assert all(client.has_what().values())
     expected = binfeat.CGRidge(tol=1e-6).fit(here.fit_transform(X), y)
     workers = client.run(os.getpid)
-    apply, calls = System.apply, []
+    apply, calls = NormalEquations.apply, []
 
     def kill_in_mid_fit(self, *arguments):
         calls.append(None)
         if len(calls) == 5:
             threading.Timer(0.01, os.kill, (next(iter(workers.values())), signal.SIGKILL)).start()
-        apply(self, *arguments)
+        return apply(self, *arguments)
 
-    monkeypatch.setattr(System, "apply", kill_in_mid_fit)
+    monkeypatch.setattr(NormalEquations, "apply", kill_in_mid_fit)
     machine = remote.CGRidge(tol=1e-6).fit(blocks, y)
     client.wait_for_workers(2)
     assert client.run(os.getpid).values() != workers.values()
@@ -429,14 +429,14 @@ def test_closed_client(rows, cluster, monkeypatch):
         binnings()[1].fit(dX)
     with pytest.raises(RuntimeError, match=message):
         remote.CGRidge().fit(blocks, y)
-    apply = System.apply
+    apply = NormalEquations.apply
     with dask_distributed.Client(cluster) as client:
         blocks = binnings()[1].fit_transform(chunked(X, (600, 600)))
 
         def close_in_mid_fit(self, *arguments):
             client.close()
-            apply(self, *arguments)
+            return apply(self, *arguments)
 
-        monkeypatch.setattr(System, "apply", close_in_mid_fit)
+        monkeypatch.setattr(NormalEquations, "apply", close_in_mid_fit)
         with pytest.raises(RuntimeError, match=message):
             remote.CGRidge().fit(blocks, y)

@@ -12,7 +12,8 @@ from binfeat import (
     RandomFourier,
     kernels,
 )
-from binfeat._machine import training
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
 
 ESTIMATORS = [
     RandomBinning(),
@@ -63,8 +64,7 @@ def expected_failures(estimator):
 @pytest.fixture(autouse=True)
 def small_searches(monkeypatch):
     """A fit in tenths of a second; the checks make hundreds."""
-    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 20))
-    monkeypatch.setattr(training, "_N_WAVES", 64)
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 20), n_fourier=64))
 
 
 # A few rows of the checks' data seldom share a bin, which is not what is checked.

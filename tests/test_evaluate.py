@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from binfeat._binning.bins import Bins, BinTables, count_bins
 from binfeat._binning.grids import Grids
+from binfeat._binning.tables import BinTables, count_bins
 from binfeat._engine.differences import differences
 from binfeat._engine.evaluate import evaluate
 from binfeat.kernels import Laplacian
@@ -30,7 +30,7 @@ def learned(rng):
     X = table(rng, 25)
     grids = Grids.draw(Laplacian(), GAMMA, N_GRIDS, SEED, np.isin(np.arange(4), list(CATEGORICAL)))
     codes = np.empty((N_GRIDS, len(X)), np.uint32)
-    bins = count_bins(grids, X, Bins.none(N_GRIDS), codes)
+    bins = count_bins(grids, [X], len(X), codes=codes)
     weights = rng.normal(size=(2, bins.keys.size))
     known = {}
     for p, rows in enumerate(naive.cells(X, "laplacian", GAMMA, N_GRIDS, SEED, CATEGORICAL)):

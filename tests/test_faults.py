@@ -17,7 +17,8 @@ from callbacks import Callback
 from sklearn.exceptions import NotFittedError
 
 import binfeat
-from binfeat._machine import training
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
 
 PACKAGE = str(Path(binfeat.__file__).parent)
 LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "12"))  # moments of each call
@@ -96,8 +97,7 @@ def same(a, b):
 
 @pytest.fixture
 def small_searches(monkeypatch):
-    monkeypatch.setattr(training, "_SAMPLE_GRIDS", (5, 20))
-    monkeypatch.setattr(training, "_N_WAVES", 16)
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 20), n_fourier=16))
 
 
 def moments(n_lines, seed):

@@ -14,7 +14,8 @@ from sklearn.base import clone
 
 import binfeat
 from binfeat._common import persistence
-from binfeat._machine import training
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
 
 sio = pytest.importorskip("skops.io")
 
@@ -48,7 +49,7 @@ def machines():
 def saved():
     """Machines with their files, the types in them, and what they answer."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "_N_WAVES", 8)
+        patch.setattr(KernelMachineBase, "_limits", Limits(n_fourier=8))
         made = list(machines())
     found = []
     for machine, rows in made:

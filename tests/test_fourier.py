@@ -319,8 +319,8 @@ def test_forked_child(rng, threads):
 def test_small_blocks_of_rows_change_nothing(rng, threads, monkeypatch, sampler):
     X = table(rng, 23)
     expected = features(X, sampler=sampler, n_components=6)
-    monkeypatch.setattr("binfeat.fourier._SCRATCH_BYTES", 1)
-    monkeypatch.setattr("binfeat.fourier._FEWEST_ROWS", 5)
+    monkeypatch.setattr("binfeat._fourier.features._SCRATCH_BYTES", 1)
+    monkeypatch.setattr("binfeat._fourier.features._FEWEST_ROWS", 5)
     for container in (np.asarray, sparse.csr_array):
         Z = features(container(X), sampler=sampler, n_components=6)
         np.testing.assert_allclose(Z, expected, rtol=0, atol=1e-6)

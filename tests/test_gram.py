@@ -5,8 +5,11 @@ import pytest
 from scipy import sparse
 
 from binfeat import CGRidge, CGRidgeClassifier
-from binfeat._linear import gram, path
-from binfeat._rows.products import RidgeSystem
+from binfeat._linear import gram
+from binfeat._linear.normal_equations import NormalEquations
+from binfeat._linear.path import solve_path
+from binfeat._linear.result import SolverOptions
+from binfeat._rows.rows import LocalRows
 from tests import naive
 
 
@@ -45,10 +48,11 @@ def test_features_far_from_zero(table):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_systems_of_parts_of_the_rows_add_up(table, rng, fit_intercept):
     (Z, Y), weights = table, rng.random((400, 1))
-    parts = [
-        gram.gram_system(Z[own], Y[own], weights[own], fit_intercept) for own in map(slice, [0, 50, 51], [50, 51, 400])
-    ]
-    whole, added = gram.gram_system(Z, Y, weights, fit_intercept), parts[0] + (parts[1] + parts[2])
+    weights[60:70] = 0
+    rows = LocalRows(Z, Y, weights)
+    cuts = map(slice, [0, 50, 51, 60, 70], [50, 51, 60, 70, 400])
+    first, *others = (gram.gram_system(rows.take(part), fit_intercept) for part in cuts)
+    whole, added = gram.gram_system(rows, fit_intercept), first + sum(others[1:], others[0])
     for name in ("matrix", "right", "means", "target_means", "total"):
         value = getattr(whole, name)
         np.testing.assert_allclose(getattr(added, name), value, rtol=1e-10, atol=1e-12 * np.abs(value).max())
@@ -66,7 +70,7 @@ def test_no_penalty_and_dependent_features(table):
 
 def test_path_by_either_factorisation(table, monkeypatch):
     Z, Y = table
-    system = gram.gram_system(Z, Y, None, True)
+    system = gram.gram_system(LocalRows(Z, Y), True)
     alphas = [np.full(2, alpha) for alpha in np.geomspace(100, 1e-3, 20)]
     results = list(system.solve(alphas))
     monkeypatch.setattr(gram, "_EIGEN_COST", np.inf)
@@ -97,7 +101,8 @@ def test_float32_features(table):
 
 def test_route_goes_by_cost(rng):
     def pays(n_rows, n_columns, n_targets=1, n_alphas=1, tol=1e-2):
-        return gram.gram_pays(np.broadcast_to(0.0, (n_rows, n_columns)), n_targets, n_alphas, tol)
+        Z, Y = (np.broadcast_to(0.0, (n_rows, n)) for n in (n_columns, n_targets))
+        return gram.gram_pays(LocalRows(Z, Y), n_alphas, tol)
 
     assert pays(10**5, 500)
     assert not pays(10**5, 5000)
@@ -111,18 +116,17 @@ def test_route_goes_by_cost(rng):
     assert not pays(10**5, 2450, n_alphas=2)
     assert pays(1000, 450, n_alphas=20)
     assert not pays(1000, 600, n_alphas=20)
-    assert not gram.gram_pays(sparse.csr_array((10**5, 10)), 1, 1, 1e-2)
+    assert not gram.gram_pays(LocalRows(sparse.csr_array((10**5, 10)), np.empty((10**5, 1))), 1, 1e-2)
     Z = rng.normal(size=(50, 4))
     assert CGRidge(early_stopping=True, random_state=0).fit(Z, Z[:, 0]).solver_ == "cg"
     assert CGRidgeClassifier(loss="squared_hinge").fit(Z, Z[:, 0] > 0).solver_ == "newton-cg"
 
 
-def test_path_that_keeps_one_solution(rng, monkeypatch):
+def test_path_that_keeps_one_solution(rng):
     """A small memory bound makes a path slower, not different."""
     Z, y = rng.normal(size=(100, 20)), rng.normal(size=(100, 3))
-    system, alphas = RidgeSystem(Z, None, True), [100.0, 10.0, 1.0, 0.1]
-    free = list(path.solve_path(system, y, alphas, tol=1e-10, max_iter=500))
-    monkeypatch.setattr(path, "_KEPT_BYTES", 0)
-    bound = list(path.solve_path(system, y, alphas, tol=1e-10, max_iter=500))
+    system, alphas = NormalEquations(LocalRows(Z, y), True), [100.0, 10.0, 1.0, 0.1]
+    options = SolverOptions(tol=1e-10, max_iter=500)
+    free, bound = (list(solve_path(system, alphas, options, **kept)) for kept in ({}, {"kept_bytes": 0}))
     for a, b in zip(free, bound, strict=True):
         np.testing.assert_allclose(a.solution, b.solution, rtol=1e-6, atol=1e-9)

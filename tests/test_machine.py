@@ -110,9 +110,9 @@ def test_a_given_penalty_is_the_only_one(table, monkeypatch):
     X, y, _ = table
     real, seen = cg.solve, set()
 
-    def spy(apply, rhs, diagonal, shift, **options):
-        seen.update(shift)
-        return real(apply, rhs, diagonal, shift, **options)
+    def spy(system, alpha, *args, **options):
+        seen.update(alpha)
+        return real(system, alpha, *args, **options)
 
     monkeypatch.setattr(cg, "solve", spy)
     machine = KernelMachineRegressor(**BINS, alpha=0.3).fit(X, y)

@@ -12,7 +12,9 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine import growth, training
+from binfeat._machine import predictor
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -28,8 +30,7 @@ def fitted(request, table):
         options["features"] = "binning"
         X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "p", "q"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "_SAMPLE_GRIDS", (5, 40))
-        patch.setattr(training, "_N_WAVES", 128)
+        patch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 40), n_fourier=128))
         regressor = KernelMachineRegressor(**options, scaling="quantile").fit(X, y)
         return X, [regressor, KernelMachineClassifier(**options).fit(X, labels)]
 
@@ -100,7 +101,7 @@ def test_many_rows_in_blocks(table, monkeypatch):
     X, y, _ = table
     machine = KernelMachineRegressor(features="hybrid", random_state=0).fit(X, y)
     expected = machine.predict(X)
-    monkeypatch.setattr(growth, "_BLOCK_BYTES", 2**12)
+    monkeypatch.setattr(predictor, "_BLOCK_BYTES", 2**12)
     np.testing.assert_allclose(machine.predict(X), expected, rtol=1e-12, atol=1e-12)
 
 
@@ -114,7 +115,7 @@ def test_summary_and_html(table):
     lines = machine.summary().splitlines()
     assert lines[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
     assert [line.split("  ")[0] for line in lines[1:]] == list(machine.decisions_["what"])
-    for what in ("scaling", "widths", "kernel", "features", "grids", "penalty"):
+    for what in ("scaling", "length scales", "kernel", "features", "grids", "penalty"):
         assert what in machine.decisions_["what"]
     assert "KernelMachineRegressor" in machine._repr_html_()
 

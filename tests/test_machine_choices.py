@@ -10,21 +10,23 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine import budget, growth, training
+from binfeat._machine import budget, growth, problem
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
 
 def held_out_of(machine, monkeypatch, X, y, groups=None):
     seen = []
-    real = training.Training.__init__
+    real = problem.Problem.__init__
 
     def spy(self, machine, X, Y, weights, train, held_out, *rest):
         seen.append((np.sort(train), np.sort(held_out)))
         real(self, machine, X, Y, weights, train, held_out, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training.Training, "__init__", spy)
+        patch.setattr(problem.Problem, "__init__", spy)
         machine.fit(X, y, groups=groups)
     return seen[0]
 
@@ -204,7 +206,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
 
 def test_large_tables_take_late_rounds_and_finer_grids(table, monkeypatch):
     X, y, _ = table
-    monkeypatch.setattr(training, "_SAMPLE_ROWS", 100)
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=100, sample_grids=(5, 40), n_fourier=128))
     machine = KernelMachineRegressor(**BINS, scaling="standard").fit(X, y)
-    assert "widths of all rows" in machine.decisions_["what"]
+    assert "overall length scale" in machine.decisions_["what"]
     assert machine.score(X, y) > 0.9

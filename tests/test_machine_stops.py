@@ -1,18 +1,16 @@
 """Kernel machines that Ctrl-C or a callback stops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from callbacks import Callback
 from machines import BINS, GROWING
 from sklearn.exceptions import NotFittedError
 
-from binfeat import (
-    KernelMachineClassifier,
-    KernelMachineRegressor,
-    relevance,
-)
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._linear import cg
-from binfeat._machine import growth, sizing
+from binfeat._machine import growth, sample, sizing
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -62,9 +60,9 @@ def interrupted(solve, call):
     def stop(state):
         raise KeyboardInterrupt
 
-    def wrapped(*args, **options):
+    def wrapped(system, alpha, options, **start):
         left[0] -= 1
-        return solve(*args, **({**options, "monitor": stop} if left[0] == 0 else options))
+        return solve(system, alpha, replace(options, callback=stop) if left[0] == 0 else options, **start)
 
     return wrapped
 
@@ -91,7 +89,7 @@ def test_ctrl_c_before_there_is_a_machine(table, monkeypatch):
     X, y, labels = table
     for machine, target in ((KernelMachineRegressor(**BINS), y), (KernelMachineClassifier(**BINS), labels)):
         with monkeypatch.context() as patch:
-            interrupt_at(patch, relevance.Sample, "relevances", 2)
+            interrupt_at(patch, sample.Sample, "relevances", 2)
             with pytest.raises(KeyboardInterrupt):
                 machine.fit(X, target)
         with pytest.raises(NotFittedError):

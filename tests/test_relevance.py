@@ -119,12 +119,11 @@ def test_rounds_and_rows_are_bounded(table):
 
 def test_ctrl_c_is_raised(table, monkeypatch):
     X, y = table
-    real = cg.solve
 
     def stop(state):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cg, "solve", lambda *args, **options: real(*args, **{**options, "monitor": stop}))
+    monkeypatch.setattr(cg.State, "step", stop)
     with pytest.raises(KeyboardInterrupt):
         learn_gamma(X, y, **QUICK)
 

@@ -12,8 +12,10 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSpli
 from sklearn.svm import LinearSVC
 
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning
-from binfeat._linear import cg, hinge, path
-from binfeat._rows.products import RidgeSystem
+from binfeat._linear import hinge
+from binfeat._linear.result import SolverOptions
+from binfeat._linear.solve import solve_ridge
+from binfeat._rows.rows import LocalRows
 
 
 @pytest.fixture
@@ -35,9 +37,9 @@ def objective(Z, y, coef, alpha):
 
 def test_path_solutions_are_those_of_each_penalty(table):
     Z, y, _ = table
-    system = RidgeSystem(Z, None, True)
     falling = ALPHAS[::-1]
-    results = list(path.solve_path(system, np.stack([y, -y, y**2], 1), falling, tol=1e-6, max_iter=500))
+    rows = LocalRows(Z, np.stack([y, -y, y**2], 1))
+    results = list(solve_ridge(rows, falling, SolverOptions(tol=1e-6, max_iter=500)))
     for alpha, result in zip(falling, results, strict=True):
         alone = CGRidge(alpha=alpha, tol=1e-12, max_iter=3000).fit(Z, y).coef_
         best = objective(Z, y, alone, alpha)
@@ -48,8 +50,8 @@ def test_path_solutions_are_those_of_each_penalty(table):
 def test_path_is_cheaper_than_its_parts(table):
     """Each solve starts so near its end that all together take fewer iterations than cold starts."""
     Z, y, _ = table
-    system = RidgeSystem(Z, None, True)
-    warm = sum(r.n_iter for r in path.solve_path(system, y[:, None], ALPHAS[::-1], tol=1e-3, max_iter=500))
+    results = solve_ridge(LocalRows(Z, y[:, None]), ALPHAS[::-1], SolverOptions(tol=1e-3, max_iter=500))
+    warm = sum(result.n_iter for result in results)
     cold = sum(CGRidge(alpha=alpha, tol=1e-3, max_iter=500).fit(Z, y).n_iter_ for alpha in ALPHAS)
     assert warm < 0.7 * cold
 
@@ -352,24 +354,6 @@ def test_line_search_finds_the_minimum(rng):
             options={"xtol": 1e-12},
         ).fun
         assert hinge_objective(Z, y[:, k], found.coef[:, k], 0, alpha[k]) == pytest.approx(best, rel=1e-10)
-
-
-def test_reduction_and_start_image(rng):
-    Q = rng.normal(size=(30, 30))
-    A, b = Q @ Q.T + np.eye(30), rng.normal(size=(30, 1))
-    diagonal, shift = np.diag(A)[:, None].copy(), np.zeros(1)
-    calls = []
-
-    def apply(X, columns, out):
-        calls.append(X.shape)
-        out[:] = A @ X
-
-    start = rng.normal(size=(30, 1))
-    rough = cg.solve(apply, b, diagonal, shift, tol=0, reduction=0.1, max_iter=500, start=start)
-    assert rough.residuals[-1] <= 0.1 * rough.residuals[0] < rough.residuals[-2] * 1.0001
-    before = len(calls)
-    known = cg.solve(apply, b, diagonal, shift, tol=0, reduction=0.1, max_iter=500, start=start, start_image=A @ start)
-    assert len(calls) - before == known.n_iter == rough.n_iter
 
 
 @pytest.mark.engine

@@ -5,6 +5,8 @@ import pytest
 
 from binfeat._engine import vectors
 from binfeat._linear import cg
+from binfeat._linear.result import SolveInterrupted, SolverOptions
+from binfeat._rows.vectors import column_dots
 
 pytestmark = pytest.mark.engine
 
@@ -14,17 +16,23 @@ def spd(rng, n=40, condition=1e3):
     return Q * np.geomspace(1, condition, n) @ Q.T
 
 
-def apply_of(A):
-    def apply(X, columns, out):
-        out[:] = A @ X
+class System:
+    """Equations with a matrix at hand."""
 
-    return apply
+    def __init__(self, A, B, diagonal=None):
+        self.A, self.right = A, B
+        self.diagonal = np.diag(A)[:, None].copy() if diagonal is None else diagonal
+
+    def apply(self, W, targets):
+        return self.A @ W
+
+    def intercept(self, W):
+        return np.zeros(W.shape[1])
 
 
-def solve(A, B, **options):
-    options = {"tol": 1e-10, "max_iter": 500} | options
-    diagonal = options.pop("diagonal", np.diag(A)[:, None].copy())
-    return cg.solve(apply_of(A), B, diagonal, np.zeros(B.shape[1]), **options)
+def solve(A, B, *, diagonal=None, alpha=None, tol=1e-10, max_iter=500, **start):
+    alpha = np.zeros(B.shape[1]) if alpha is None else alpha
+    return cg.solve(System(A, B, diagonal), alpha, SolverOptions(tol=tol, max_iter=max_iter), **start)
 
 
 def test_solution_and_history(rng):
@@ -55,12 +63,13 @@ def test_finished_columns_are_frozen(rng):
     B = np.stack([np.zeros(40), easy, rng.normal(size=40)], axis=1)
     widths = []
 
-    def apply(X, columns, out):
-        widths.append(X.shape[1])
-        np.testing.assert_array_equal(columns, np.arange(3)[-X.shape[1] :])
-        out[:] = A @ X
+    class Watched(System):
+        def apply(self, W, targets):
+            widths.append(W.shape[1])
+            np.testing.assert_array_equal(targets, np.arange(3)[-W.shape[1] :])
+            return super().apply(W, targets)
 
-    result = cg.solve(apply, B, np.diag(A)[:, None].copy(), np.zeros(3), tol=1e-8, max_iter=500)
+    result = cg.solve(Watched(A, B), np.zeros(3), SolverOptions(tol=1e-8, max_iter=500))
     assert widths[0] == 2
     assert widths == sorted(widths, reverse=True)
     np.testing.assert_allclose(result.solution, np.linalg.solve(A, B), atol=1e-6)
@@ -69,7 +78,7 @@ def test_finished_columns_are_frozen(rng):
 def test_columns_with_their_own_systems(rng):
     A, B = spd(rng), rng.normal(size=(40, 2))
     shifts = np.array([0.5, 50.0])
-    result = cg.solve(apply_of(A), B, np.diag(A)[:, None].copy(), shifts, tol=1e-10, max_iter=300)
+    result = solve(A, B, alpha=shifts, max_iter=300)
     for k, shift in enumerate(shifts):
         np.testing.assert_allclose(result.solution[:, k], np.linalg.solve(A + shift * np.eye(40), B[:, k]), rtol=1e-6)
 
@@ -99,13 +108,45 @@ def test_zero_of_the_diagonal_leaves_its_unknown(rng):
     np.testing.assert_allclose(solve(A, B).solution.ravel(), [0.5, 0.0, 0.25])
 
 
+def test_reduction_and_start_image(rng):
+    Q = rng.normal(size=(30, 30))
+    A, B = Q @ Q.T + np.eye(30), rng.normal(size=(30, 1))
+    calls = []
+
+    class Watched(System):
+        def apply(self, W, targets):
+            calls.append(W.shape)
+            return super().apply(W, targets)
+
+    system, start = Watched(A, B), rng.normal(size=(30, 1))
+    options = SolverOptions(tol=0, max_iter=500)
+    rough = cg.solve(system, np.zeros(1), options, reduction=0.1, start=start)
+    assert rough.residuals[-1] <= 0.1 * rough.residuals[0] < rough.residuals[-2] * 1.0001
+    before = len(calls)
+    known = cg.solve(system, np.zeros(1), options, reduction=0.1, start=start, start_image=A @ start)
+    assert len(calls) - before == known.n_iter == rough.n_iter
+
+
+def test_interrupted_solve_carries_its_result(rng):
+    def stop(state):
+        if state.n_iter == 3:
+            raise KeyboardInterrupt
+
+    A, B = spd(rng), rng.normal(size=(40, 1))
+    with pytest.raises(SolveInterrupted) as raised:
+        cg.solve(System(A, B), np.zeros(1), SolverOptions(tol=1e-10, callback=stop))
+    result = raised.value.result
+    assert (result.status, result.n_iter) == ("interrupted", 3)
+    np.testing.assert_array_equal(result.solution, solve(A, B, max_iter=3).solution)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_vector_kernels(rng, dtype):
     n = 2 * vectors.BLOCK + 101
     a, b, x, r = (rng.normal(size=(2, n)).astype(dtype) for _ in range(4))
     rtol = 1e-10
     targets, partial = np.arange(2), np.empty((2, 3))
-    np.testing.assert_allclose(cg.column_dots(a.T, b.T), (a.astype(float) * b).sum(axis=1), rtol=rtol, atol=1e-9)
+    np.testing.assert_allclose(column_dots(a.T, b.T), (a.astype(float) * b).sum(axis=1), rtol=rtol, atol=1e-9)
     for inverse in (rng.random((1, n)).astype(dtype), rng.random((2, n)).astype(dtype)):
         step, shift = np.array([0.5, -0.25]), np.array([0.5, 2.0])
         solution, residual, direction = x.copy(), r.copy(), a.copy()

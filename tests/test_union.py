@@ -10,7 +10,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier
-from binfeat._rows.features import FeatureBlocks, FeatureRows
+from binfeat._rows.lazy import LazyFeatures
+from binfeat._rows.stacked import StackedFeatures
 
 WEIGHTS = [0.5, 2.0, 1.0]
 
@@ -74,7 +75,7 @@ def test_blocks(table, rng, make):
     X, expected = table[0], stacked(table[0])
     fitted = union("codes").fit(X)
     Z = getattr(fitted, make)(X)
-    assert isinstance(Z, FeatureBlocks)
+    assert isinstance(Z, StackedFeatures)
     assert Z.shape == expected.shape
     assert len(Z) == len(X)
     W, V, weights = rng.normal(size=(Z.shape[1], 3)), rng.normal(size=(len(X), 3)), rng.random(len(X))
@@ -96,9 +97,9 @@ def test_features_computed_when_needed(table, rng, monkeypatch):
     X = table[0]
     waves = RandomFourier(n_components=30, random_state=0).fit(X)
     expected = waves.transform(X)
-    monkeypatch.setattr("binfeat._rows.features._BLOCK_BYTES", 30 * 8 * 64)
+    monkeypatch.setattr("binfeat._rows.lazy._BLOCK_BYTES", 30 * 8 * 64)
     Z = waves.encode(X)
-    assert isinstance(Z, FeatureRows)
+    assert isinstance(Z, LazyFeatures)
     assert [features.shape for _, features in Z.row_blocks()] == [(64, 30)] * 3 + [(8, 30)]
     W, V, weights = rng.normal(size=(30, 2)), rng.normal(size=(200, 2)), rng.random(200)
     np.testing.assert_allclose(Z @ W, expected @ W, atol=1e-12)

@@ -12,6 +12,7 @@ from binfeat._engine.bin_tables import count_entries, to_csr
 from binfeat._engine.policy import thread_count
 from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
 
+_BLOCK_ROWS = 2**17  # of a visit to codes in a file
 _INT32_MAX, _INT64_MAX = np.iinfo(np.int32).max, np.iinfo(np.int64).max
 
 
@@ -75,8 +76,8 @@ class BinMatrix(LinearOperator):
         dtype, offsets = check_float_type(dtype), offsets.astype(np.int64)
         thread_count(n_jobs)
         none = no_bin(codes.dtype)
-        for p, (own, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
-            wrong = own[(own != none) & (own >= size)]
+        for p, (of_grid, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
+            wrong = of_grid[(of_grid != none) & (of_grid >= size)]
             if wrong.size:
                 raise ValueError(f"codes of grid {p} must be below {size}, or {none} for no bin; got {wrong[0]}.")
         self._set(codes, offsets, dtype, n_jobs)
@@ -86,8 +87,7 @@ class BinMatrix(LinearOperator):
         self.codes = codes
         self.offsets = offsets
         self.n_jobs = n_jobs
-        self._max_bytes = np.inf
-        self.y = self.sample_weight = None
+        self.y = self.sample_weight = self._store = None
 
     @classmethod
     def _trusted(cls, codes, offsets, dtype, n_jobs):
@@ -95,6 +95,24 @@ class BinMatrix(LinearOperator):
         matrix = cls.__new__(cls)
         matrix._set(codes, offsets, dtype, n_jobs)
         return matrix
+
+    @classmethod
+    def _of_store(cls, store, offsets, dtype, n_jobs, y=None, sample_weight=None):
+        """Make one of the codes in a CodeStore, and of what came with their rows."""
+        matrix = cls._trusted(store.array, offsets, dtype, n_jobs)
+        matrix._store, matrix.y, matrix.sample_weight = store, y, sample_weight
+        return matrix
+
+    @property
+    def computed(self):
+        """Whether codes are in a file, so that rows are best visited a block at a time."""
+        return self._store is not None and self._store.in_file
+
+    def row_blocks(self):
+        """Pairs of rows, as a slice, and their matrix in memory."""
+        for start in range(0, self.shape[0], _BLOCK_ROWS):
+            rows = slice(start, min(start + _BLOCK_ROWS, self.shape[0]))
+            yield rows, self._trusted(np.ascontiguousarray(self.codes[:, rows]), self.offsets, self.dtype, self.n_jobs)
 
     @property
     def nbytes(self):
@@ -137,12 +155,11 @@ class BinMatrix(LinearOperator):
             If a number is out of range.
         """
         rows = np.asarray(rows)
-        store = CodeStore(rows.size, len(self.codes), self._max_bytes, self.codes.dtype)
-        for own, taken in zip(self.codes, store.array, strict=True):
-            taken[:] = own.take(rows)
-        matrix = self._trusted(store.array, self.offsets, self.dtype, self.n_jobs)
-        matrix._max_bytes = self._max_bytes
-        return matrix
+        most = np.inf if self._store is None else self._store.max_bytes
+        store = CodeStore(rows.size, len(self.codes), most, self.codes.dtype)
+        for codes, taken in zip(self.codes, store.array, strict=True):
+            taken[:] = codes.take(rows)
+        return self._of_store(store, self.offsets, self.dtype, self.n_jobs)
 
     def tocsr(self):
         """The same matrix in CSR.

@@ -1,16 +1,11 @@
-"""The occupied bins of every grid: found, counted, ranked, and looked up again."""
+"""The occupied bins of every grid: counted, ranked, and united from parts of the rows."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import no_bin
-from binfeat._binning.grids import hash_blocks
-from binfeat._engine.bin_tables import LOAD, find, index, insert, rank
-
-_FIRST_BITS = 12  # a new table's size
-_GROUP = 16  # grids whose hashes of a block of rows are in memory at once
-_GROWTH = 0.5  # bins are taken to grow with this power of the rows, when a full table is made larger
+from binfeat._binning.bin_matrix import code_dtype, no_bin
+from binfeat._engine.bin_tables import rank
 
 
 @dataclass
@@ -32,7 +27,7 @@ class Bins:
     def join(cls, parts):
         sizes = np.concatenate([np.diff(part.starts) for part in parts])
         keys, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("keys", "counts"))
-        return cls(keys, counts, _starts(sizes))
+        return cls(keys, counts, starts_of(sizes))
 
     @classmethod
     def join_within_grids(cls, parts):
@@ -41,7 +36,7 @@ class Bins:
             np.concatenate([getattr(part, name)[own] for own_of in _grid_slices(parts) for part, own in own_of])
             for name in ("keys", "counts")
         )
-        return cls(keys, counts, _starts(sum(part.sizes for part in parts)))
+        return cls(keys, counts, starts_of(sum(part.sizes for part in parts)))
 
     @property
     def sizes(self):
@@ -59,8 +54,8 @@ class Bins:
             return self, Bins.none(sizes.size)
         kept = np.arange(self.keys.size) - np.repeat(self.starts[:-1], self.sizes) < np.repeat(sizes, self.sizes)
         return (
-            Bins(self.keys[kept], self.counts[kept], _starts(sizes)),
-            Bins(self.keys[~kept], self.counts[~kept], _starts(self.sizes - sizes)),
+            Bins(self.keys[kept], self.counts[kept], starts_of(sizes)),
+            Bins(self.keys[~kept], self.counts[~kept], starts_of(self.sizes - sizes)),
         )
 
 
@@ -70,128 +65,60 @@ def _grid_slices(parts):
         yield [(part, slice(part.starts[p], part.starts[p + 1])) for part in parts]
 
 
-def _starts(sizes):
+def starts_of(sizes):
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-class _GrowingTables:
-    """Open-addressing tables of a group of grids that take in new bins."""
+@dataclass(frozen=True)
+class LearnedBins:
+    """Bins in the order of their codes, and how those that were counted got them.
 
-    def __init__(self, bins):
-        self.n_bins = bins.sizes.astype(np.uint64)
-        self._keys, self._counts, self._starts = bins.keys, bins.counts, bins.starts
-        self._bits = np.full(self.n_bins.size, _FIRST_BITS)
-        self._n_rows = 0
-        self._make_room(self.n_bins)
+    Attributes
+    ----------
+    coded : Bins
+        Those that have codes.
+    rare : Bins
+        Those of too few rows.
+    new_codes : ndarray of shape (n_counted,), uint32
+        Number c in grid p while counting is code ``new_codes[starts[p] + c]``, or "no bin".
+    starts : ndarray of shape (n_grids + 1,)
+    """
 
-    def _make_room(self, wanted, n_jobs=None):
-        """Rebuild the tables so that each has room for at least the wanted number of bins."""
-        self._bits = np.maximum(self._bits, np.ceil(np.log2(np.maximum(wanted, 1) * LOAD)).astype(int))
-        slot_starts = _starts(1 << self._bits)
-        keys = np.empty(slot_starts[-1] // LOAD, np.uint64)
-        counts = np.empty(keys.size, np.int64)
-        starts = slot_starts // LOAD
-        for p, size in enumerate(self.n_bins.astype(int)):
-            old, new = slice(self._starts[p], self._starts[p] + size), slice(starts[p], starts[p] + size)
-            keys[new], counts[new] = self._keys[old], self._counts[old]
-        self._slots = None  # freed before its successor is made
-        self._slots, self._slot_starts = np.empty(slot_starts[-1], np.uint32), slot_starts
-        self._keys, self._counts, self._starts = keys, counts, starts
-        index(keys, starts, self.n_bins, slot_starts, self._slots, n_jobs=n_jobs)
+    coded: Bins
+    rare: Bins
+    new_codes: np.ndarray
+    starts: np.ndarray
 
-    def add(self, hashes, store, grids, first_row, n_all_rows, n_jobs=None):
-        """Number and count the bins of a block of rows; `store[grids]`, if any, is written from column `first_row`."""
-        done = np.zeros(hashes.shape[0], np.int64)
-        spare = np.empty(hashes.shape, np.uint32) if store is None else None
-        while True:
-            codes, place = (spare, 0) if store is None else (store[grids], first_row)
-            most = no_bin(codes.dtype)
-            tables = self._slots, self._slot_starts, self._keys, self._counts, self.n_bins
-            insert(hashes, place, most, done, *tables, codes, n_jobs=n_jobs)
-            full = done < hashes.shape[1]
-            if not full.any():
-                break
-            if (full & (self.n_bins == most)).any():
-                store.widen()
-                continue
-            growth = (n_all_rows / (self._n_rows + np.maximum(done, 1))) ** _GROWTH
-            self._make_room(np.where(full, self.n_bins * np.maximum(growth, 1.5), self.n_bins), n_jobs)
-        self._n_rows += hashes.shape[1]
-
-    def bins(self):
-        kept = np.concatenate(
-            [np.arange(s, s + n) for s, n in zip(self._starts, self.n_bins.astype(int), strict=False)]
-        )
-        return Bins(self._keys[kept], self._counts[kept], _starts(self.n_bins))
+    @property
+    def code_dtype(self):
+        return code_dtype(self.coded.sizes.max())
 
 
-def count_bins(grids, X, known, codes=None, n_jobs=None):
-    """Find the bins of all rows and count their rows.
+def rank_bins(bins, min_count=1, n_coded=0, n_jobs=None):
+    """Give codes to bins by falling count, ties by ascending hash, behind those that each grid has already.
 
     Parameters
     ----------
-    grids : Grids
-    X : ndarray or CSR of shape (n_rows, n_inputs)
-    known : Bins
-        Bins that have codes already and keep them; new ones follow in order of appearance.
-    codes : ndarray of shape (n_grids, n_rows), uint32, or CodeStore, default=None
-        Where the rows' codes go; None drops them.
+    bins : Bins
+        As counted; sorted in place.
+    min_count : int, default=1
+        Rows that a bin needs.
+    n_coded : int or ndarray of shape (n_grids,), default=0
+        The first bins of each grid, which keep their codes.
     n_jobs : int, default=None
 
     Returns
     -------
-    bins : Bins
+    learned : LearnedBins
     """
-    groups = []
-    group = tables = None
-    for part, start, hashes in hash_blocks(grids, X, n_jobs):
-        if part != group:
-            if tables is not None:
-                groups.append(tables.bins())
-            group, tables = part, _GrowingTables(known.of(part))
-        tables.add(hashes, codes, part, start, X.shape[0], n_jobs)
-    return Bins.join([*groups, tables.bins()])
-
-
-def count_bins_of_blocks(grids, blocks, n_rows, codes=None, n_jobs=None, first_grid=0):
-    """Find the bins of rows that come in blocks, and count their rows: what `count_bins` makes of all of them.
-
-    Parameters
-    ----------
-    grids : Grids
-    blocks : iterable of ndarray or CSR of shape (n_block_rows, n_inputs)
-    n_rows : int
-        Of all blocks.
-    codes, n_jobs : as in `count_bins`
-    first_grid : int, default=0
-        Place of the first grid in `codes`.
-
-    Returns
-    -------
-    bins : Bins
-    """
-    groups = [slice(p, min(p + _GROUP, len(grids))) for p in range(0, len(grids), _GROUP)]
-    tables = [_GrowingTables(Bins.none(group.stop - group.start)) for group in groups]
-    first_row = 0
-    for X in blocks:
-        for group, own in zip(groups, tables, strict=True):
-            place = slice(first_grid + group.start, first_grid + group.stop)
-            own.add(grids[group].hash(X, n_jobs), codes, place, first_row, n_rows, n_jobs)
-        first_row += X.shape[0]
-    return Bins.join([own.bins() for own in tables])
-
-
-def rank_bins(bins, fixed, n_jobs=None):
-    """Sort bins in place by falling count, ties by ascending hash, behind each grid's first `fixed`.
-
-    Returns
-    -------
-    new_codes : ndarray of shape (n_bins,), uint32
-        Each bin's code after the sort, where its old code was.
-    """
+    n_coded = np.array(np.broadcast_to(n_coded, bins.sizes.shape), dtype=np.int64)
     order, spare, new_codes = (np.empty(bins.keys.size, np.uint32) for _ in range(3))
-    rank(bins.keys, bins.counts, bins.starts, fixed, order, spare, new_codes, n_jobs=n_jobs)
-    return new_codes
+    rank(bins.keys, bins.counts, bins.starts, n_coded, order, spare, new_codes, n_jobs=n_jobs)
+    sizes = np.maximum(n_coded, np.add.reduceat(bins.counts >= min_count, bins.starts[:-1], dtype=np.int64))
+    learned = LearnedBins(*bins.first(sizes), new_codes, bins.starts)
+    if learned.rare.keys.size:
+        new_codes[new_codes >= np.repeat(sizes, bins.sizes)] = no_bin(learned.code_dtype)
+    return learned
 
 
 def unite_bins(parts):
@@ -211,7 +138,7 @@ def unite_bins(parts):
     united : Bins
     """
     keys, counts = zip(*map(_unite_grid, _grid_slices(parts)))
-    return Bins(np.concatenate(keys), np.concatenate(counts), _starts([own.size for own in keys]))
+    return Bins(np.concatenate(keys), np.concatenate(counts), starts_of([own.size for own in keys]))
 
 
 def _unite_grid(own_of):
@@ -249,26 +176,3 @@ def codes_among(bins, united):
         known = keys[places] == bins.keys[own]
         codes[own][known] = places[known]
     return codes
-
-
-class BinTables:
-    """Look-up tables of known bins."""
-
-    def __init__(self, keys, starts, n_jobs=None):
-        sizes = np.diff(starts)
-        bits = np.ceil(np.log2(np.maximum(sizes, 1) * LOAD)).astype(int)
-        self.keys, self._starts = keys, starts
-        self._slot_starts = _starts(1 << bits)
-        self._slots = np.empty(self._slot_starts[-1], np.uint32)
-        index(keys, starts, sizes.astype(np.uint64), self._slot_starts, self._slots, n_jobs=n_jobs)
-
-    def find(self, part, hashes, none, codes, first_row, n_jobs=None):
-        """Write the codes of a block of rows in a slice of the grids; `none` where the bin is unknown."""
-        own = slice(part.start, part.stop + 1)
-        tables = self._slots, self._slot_starts[own], self.keys, self._starts[own]
-        find(hashes, first_row, *tables, np.uint32(none), codes[part], n_jobs=n_jobs)
-
-    @property
-    def arrays(self):
-        """Slots, where each grid's begin, keys, and where each grid's begin."""
-        return self._slots, self._slot_starts, self.keys, self._starts

@@ -42,7 +42,7 @@ class CodeStore:
     """
 
     def __init__(self, n_rows, n_grids, max_bytes=np.inf, dtype=np.uint16):
-        self._n_rows, self._n_grids, self._max_bytes = n_rows, n_grids, max_bytes
+        self._n_rows, self._n_grids, self.max_bytes = n_rows, n_grids, max_bytes
         self._dtype = np.dtype(dtype)
         self._file = None
         self._buffer = np.empty(0, np.uint8)
@@ -52,6 +52,11 @@ class CodeStore:
     def array(self):
         """The codes, (n_grids, n_rows)."""
         return self._as(self._dtype)
+
+    @property
+    def in_file(self):
+        """Whether the codes are in a scratch file."""
+        return self._file is not None
 
     def __getitem__(self, grids):
         return self.array[grids]
@@ -87,9 +92,9 @@ class CodeStore:
     def _make_room(self):
         n_codes = self._n_grids * self._n_rows
         n_bytes = n_codes * self._dtype.itemsize
-        if self._file is None and n_bytes <= self._max_bytes:
+        if self._file is None and n_bytes <= self.max_bytes:
             if n_bytes > self._buffer.size:  # room for 4 bytes a code: what is not touched takes no memory
-                self._buffer = _copied(self._buffer, np.empty(int(min(4 * n_codes, self._max_bytes)), np.uint8))
+                self._buffer = _copied(self._buffer, np.empty(int(min(4 * n_codes, self.max_bytes)), np.uint8))
         elif self._file is None:
             self._file = tempfile.TemporaryFile(prefix="binfeat-")  # noqa: SIM115
             weakref.finalize(self, self._file.close)  # who still has codes has the mapping

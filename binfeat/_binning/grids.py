@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from binfeat._common.random_words import KEYS, PITCH, SHIFT, stream, uniforms
+from binfeat._common.random_words import KEYS, PITCH, SHIFT, round_significant, stream, uniforms
 from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
 from binfeat._engine.policy import thread_count
 
@@ -15,12 +15,6 @@ _LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
 _MOST_ROWS = 2**19  # rows hashed before their bins are looked up: as many as possible, for the tables' sake
 _HASH_BYTES = 2**26  # memory for those hashes, used again and again
 _LOAD_BYTES = 2**24  # rows converted to float64 at a time
-
-
-def round_significant(x, bits):
-    """Round positive numbers to `bits` significant bits."""
-    mantissa, exponent = np.frexp(x)
-    return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
 
 
 @dataclass(frozen=True)
@@ -126,26 +120,36 @@ class Grids:
 _STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each stream
 
 
-def hash_blocks(grids, X, n_jobs=None):
-    """Hash all rows in all grids, block by block.
+def hash_blocks(grids, blocks, n_jobs=None):
+    """Hash all rows in all grids, block by block: within each block of rows, group by group of grids.
+
+    Parameters
+    ----------
+    grids : Grids
+    blocks : iterable of ndarray or CSR of shape (n_block_rows, n_inputs)
+        The first decides which grids go together.
+    n_jobs : int, default=None
 
     Yields
     ------
     part : slice of the grids
     start : int
-        First row of the block.
+        First row of the block, among all.
     hashes : ndarray of shape (grids in part, rows in block), uint64
         Overwritten by the next block's.
     """
-    n_rows = X.shape[0]
-    n_blocks = -(-n_rows // _MOST_ROWS)
-    step = -(-n_rows // n_blocks)
-    width = min(len(grids), max(1, _HASH_BYTES // (8 * step)))
-    width = -(-len(grids) // -(-len(grids) // width))
-    memory = np.empty(width * step, np.uint64)
-    for first in range(0, len(grids), width):
-        part = slice(first, min(len(grids), first + width))
-        for start in range(0, n_rows, step):
-            shape = part.stop - part.start, min(step, n_rows - start)
-            hashes = memory[: shape[0] * shape[1]].reshape(shape)
-            yield part, start, grids[part].hash(X[start : start + step], n_jobs, out=hashes)
+    memory, first_row, width = np.empty(0, np.uint64), 0, 0
+    for X in blocks:
+        step = -(-X.shape[0] // -(-X.shape[0] // _MOST_ROWS))
+        if not width:
+            width = min(len(grids), max(1, _HASH_BYTES // (8 * step)))
+            width = -(-len(grids) // -(-len(grids) // width))
+        if memory.size < width * step:
+            memory = np.empty(width * step, np.uint64)
+        for first in range(0, len(grids), width):
+            part = slice(first, min(len(grids), first + width))
+            for start in range(0, X.shape[0], step):
+                shape = part.stop - part.start, min(step, X.shape[0] - start)
+                hashes = memory[: shape[0] * shape[1]].reshape(shape)
+                yield part, first_row + start, grids[part].hash(X[start : start + step], n_jobs, out=hashes)
+        first_row += X.shape[0]

@@ -2,15 +2,8 @@
 
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.grids import Grids
-from binfeat._binning.input_checks import (
-    ARRAY_CHECKS,
-    canonical,
-    check_hashed,
-    fold_codes,
-    hashed_offsets,
-    output_dtype,
-    require_binning_memory,
-)
+from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
+from binfeat._binning.input_checks import ARRAY_CHECKS, canonical, output_dtype, require_binning_memory
 from binfeat._common.validation import check_float_type, check_gamma, check_integer, checked_array
 from binfeat.kernels import binning_kernel
 
@@ -79,5 +72,5 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     gamma = check_gamma(gamma, X.shape[1])
     require_binning_memory(*X.shape, n_grids, dtype.itemsize + 4)
     offsets = hashed_offsets(n_features, n_grids)
-    codes = fold_codes(Grids.draw(law, gamma, n_grids, seed), X, offsets, None)
-    return BinMatrix._trusted(codes, offsets, dtype, None).tocsr()
+    store = fold_codes(Grids.draw(law, gamma, n_grids, seed), [X], X.shape[0], offsets)
+    return BinMatrix._trusted(store.array, offsets, dtype, None).tocsr()

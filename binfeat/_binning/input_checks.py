@@ -1,13 +1,9 @@
-"""The tables that binning takes, what it asks of them, and hashed columns."""
+"""The tables that binning takes, and what it asks of them."""
 
 import numpy as np
 from scipy import sparse
 
-from binfeat._binning.bin_matrix import code_dtype
-from binfeat._binning.grids import hash_blocks
 from binfeat._common.memory import require_memory
-from binfeat._common.validation import check_integer
-from binfeat._engine.bin_tables import fold
 
 # Types whose every value float64 holds, or rounds as NumPy does; others are converted first.
 _DTYPES = [np.float64, np.float32, *(np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)), np.bool_]
@@ -28,18 +24,6 @@ def output_dtype(X):
     return np.float32 if X.dtype == np.float32 else np.float64
 
 
-def check_hashed(n_features, n_grids):
-    if check_integer(n_features, "n_features", 1) < 2 * n_grids:
-        raise ValueError(f"n_features must be at least 2 * n_grids, {2 * n_grids}; got {n_features}.")
-    if n_features // n_grids >= 2**32:
-        raise ValueError(f"n_features must be below 2^32 per grid, got {n_features} for {n_grids} grids.")
-
-
-def hashed_offsets(n_features, n_grids):
-    """First column of each grid among `n_features` hashed ones."""
-    return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
-
-
 def require_grids_memory(n_grids, n_inputs):
     """Refuse grids that memory is too small for."""
     require_memory(64 * n_grids * n_inputs, f"drawing {n_grids} grids of {n_inputs} inputs", "Use fewer grids.")
@@ -52,15 +36,6 @@ def require_binning_memory(n_rows, n_inputs, n_grids, entry_bytes):
         f"binning {n_rows} rows in {n_grids} grids",
         _FEWER,
     )
-
-
-def fold_codes(grids, X, offsets, n_jobs):
-    """Codes of hashed columns."""
-    n_slots = int(offsets[1])
-    codes = np.empty((len(grids), X.shape[0]), code_dtype(n_slots))
-    for part, start, hashes in hash_blocks(grids, X, n_jobs):
-        fold(hashes, start, np.uint64(n_slots), codes[part], n_jobs=n_jobs)
-    return codes
 
 
 def check_categories(X, categorical):

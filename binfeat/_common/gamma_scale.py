@@ -1,13 +1,68 @@
-"""The spread of a table's values, for ``gamma="scale"``."""
+"""The spread of a table's values, from one look at each part of its rows, for ``gamma="scale"``."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from binfeat._binning.grids import round_significant
+from binfeat._common.random_words import round_significant
 
 _CHUNK_BYTES = 2**22
 _NUMBERS = np.finfo(np.float64)
 _SIGNIFICANT = 24  # bits kept, so that the order of summation cannot show in the bins
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Moments of the values of some rows, NaN left out and the zeros of CSR counted. They add up.
+
+    Attributes
+    ----------
+    n_values : int
+    unit : float
+        The largest magnitude. The others are in this unit, so that nothing overflows.
+    mean : float
+    squares : float
+        Sum of squared deviations from the mean.
+    """
+
+    n_values: int
+    unit: float
+    mean: float
+    squares: float
+
+    @classmethod
+    def of(cls, X, categorical):
+        """Moments of an ndarray or CSR (n_rows, n_inputs), but for the inputs that a mask calls categorical."""
+        X = X[:, ~categorical] if categorical.any() else X
+        n_zeros = X.shape[0] * X.shape[1] - X.nnz if sparse.issparse(X) else 0
+        unit = float(max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0))
+        total, n_values = 0.0, n_zeros
+        for values in _chunks(X):
+            total += np.sum(values / unit) if unit else 0.0
+            n_values += values.size
+        if unit == 0.0:
+            return cls(n_values, 0.0, 0.0, 0.0)
+        mean = total / n_values
+        squares = n_zeros * mean**2 + sum(np.sum((values / unit - mean) ** 2) for values in _chunks(X))
+        return cls(n_values, unit, mean, squares)
+
+    def __add__(self, other):
+        """Those of both (Chan, Golub & LeVeque 1979)."""
+        unit, n_values = max(self.unit, other.unit), self.n_values + other.n_values
+        if unit == 0.0:
+            return Moments(n_values, 0.0, 0.0, 0.0)
+        first, second, share = self.unit / unit, other.unit / unit, other.n_values / n_values
+        apart = other.mean * second - self.mean * first
+        squares = self.squares * first**2 + other.squares * second**2 + self.n_values * share * apart**2
+        return Moments(n_values, unit, self.mean * first + share * apart, squares)
+
+    @property
+    def std(self):
+        """Standard deviation, of 24 significant bits; 0 where all values are equal or missing."""
+        if self.unit == 0.0:
+            return 0.0
+        return float(round_significant(np.sqrt(self.squares / self.n_values), _SIGNIFICANT) * self.unit)
 
 
 def _chunks(X):
@@ -23,58 +78,13 @@ def _chunks(X):
         yield values[~missing] if missing.any() else values
 
 
-def _largest(X):
-    """Largest magnitude."""
-    return float(max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0))
-
-
-def _n_zeros(X):
-    return X.shape[0] * X.shape[1] - X.nnz if sparse.issparse(X) else 0
-
-
-def _sum(X, unit):
-    """Sum of the values in this unit, and their number."""
-    total, n_values = 0.0, _n_zeros(X)
-    for values in _chunks(X):
-        total += np.sum(values / unit)
-        n_values += values.size
-    return total, n_values
-
-
-def _squares(X, unit, mean):
-    """Sum of the values' squared deviations from a mean, all in this unit."""
-    return _n_zeros(X) * mean**2 + sum(np.sum((values / unit - mean) ** 2) for values in _chunks(X))
-
-
-def spread(over):
-    """Standard deviation over all values of X, NaN left out and the zeros of CSR counted.
-
-    Parameters
-    ----------
-    over : callable
-        ``over(function, *arguments)`` lists what the function makes of each part of the rows of X and the arguments. A
-        part is an ndarray or CSR of shape (n_rows, n_inputs).
-
-    Returns
-    -------
-    std : float
-        Rounded to 24 significant bits; 0 where all values are equal or missing.
-    """
-    unit = max(over(_largest), default=0.0)
-    if unit == 0.0:
-        return 0.0
-    total, n_values = (sum(each) for each in zip(*over(_sum, unit)))
-    squares = sum(over(_squares, unit, total / n_values))
-    return float(round_significant(np.sqrt(squares / n_values), _SIGNIFICANT) * unit)
-
-
-def gamma_by_scale(over, categorical, power):
+def gamma_by_scale(moments, categorical, power):
     """Gamma of each input for ``gamma="scale"``: one over inputs times the spread to a power.
 
     Parameters
     ----------
-    over : callable
-        As in `spread`.
+    moments : Moments
+        Of the inputs that are numbers.
     categorical : ndarray of bool of shape (n_inputs,)
         A mismatch on such an input counts as one standard deviation.
     power : {1, 2}
@@ -85,19 +95,9 @@ def gamma_by_scale(over, categorical, power):
     gamma : ndarray of shape (n_inputs,)
     """
     n_inputs = categorical.size
-    std = spread(lambda function, *arguments: over(_on_numbers, categorical, function, *arguments))
     gamma = np.ones(n_inputs)
-    if std > 0:
+    if moments.std > 0:
         with np.errstate(over="ignore", divide="ignore"):
-            gamma[:] = np.clip(1.0 / (n_inputs * np.float64(std) ** power), _NUMBERS.tiny, _NUMBERS.max)
+            gamma[:] = np.clip(1.0 / (n_inputs * np.float64(moments.std) ** power), _NUMBERS.tiny, _NUMBERS.max)
     gamma[categorical] = 1.0 / n_inputs
     return gamma
-
-
-def _on_numbers(X, categorical, function, *arguments):
-    return function(X[:, ~categorical] if categorical.any() else X, *arguments)
-
-
-def over_blocks(blocks):
-    """What `spread` takes, over blocks of rows in this process: a list, or what can be iterated again and again."""
-    return lambda function, *arguments: [function(X, *arguments) for X in blocks]

@@ -19,13 +19,33 @@ def _numbers(version):
     return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
+class Derived:
+    """What is made of an estimator's attributes when it is first needed. It is left out of files and copies."""
+
+    def __init__(self):
+        self._made = None, None
+
+    def get(self, source, make):
+        """What ``make()`` gives, made again when the source is another object than before."""
+        made = self._made
+        if made[0] is not source:
+            made = self._made = source, make()
+        return made[1]
+
+
 class Persistent:
-    """Base of estimators that refuse files of newer versions, and arrays that kernels could not read safely."""
+    """Base of estimators that refuse files of newer versions, and arrays that kernels could not read safely.
+
+    Those that derive something from their attributes have it in `_derived`.
+    """
 
     _check_state = staticmethod(lambda state: None)
+    _derived: Derived
 
     def __getstate__(self):
-        return {**super().__getstate__(), "_binfeat_version": _version()}
+        state = {**super().__getstate__(), "_binfeat_version": _version()}
+        state.pop("_derived", None)
+        return state
 
     def __setstate__(self, state):
         state = dict(state)
@@ -37,6 +57,7 @@ class Persistent:
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"This {name} is damaged: {type(error).__name__}: {error}") from error
         super().__setstate__(state)
+        self._derived = Derived()
 
 
 def _check_arrays(arrays, layout, sizes):

@@ -1,4 +1,4 @@
-"""Random streams: raw 64-bit words by seed, index and purpose, the same on every machine."""
+"""Numbers that are the same on every machine: random words by seed, index and purpose, and rounding."""
 
 import numpy as np
 
@@ -14,3 +14,9 @@ def stream(seed, index, purpose):
 def uniforms(words):
     """Uniform numbers inside (0, 1), both ends excluded, from 64-bit words."""
     return np.minimum(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53, 1.0 - 2.0**-53)
+
+
+def round_significant(x, bits):
+    """Round positive numbers to `bits` significant bits, so that a difference in the last digits is lost."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)

@@ -9,6 +9,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 _MODERATE = 1e100
+INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
 
 def callers_level():

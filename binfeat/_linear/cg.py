@@ -1,24 +1,12 @@
-"""Conjugate gradients with a diagonal preconditioner, all right-hand sides through every product together."""
+"""Conjugate gradients with a diagonal preconditioner, all targets through every product together."""
 
 import numpy as np
 
-from binfeat._engine.vectors import BLOCK, advance, curvature, partial_dots, partial_squares, redirect
-from binfeat._linear.result import Result, refuse_overflow
+from binfeat._engine.vectors import BLOCK, advance, curvature, redirect
+from binfeat._linear.result import Result, SolveInterrupted, refuse_overflow
+from binfeat._rows.vectors import weighted_squares
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
-
-
-def _sums(kernel, a, b):
-    """Sum over the blocks of `kernel`'s partial sums, for each column of `a`."""
-    a, b = np.asfortranarray(a).T, np.asfortranarray(b).T
-    partial = np.empty((a.shape[0], -(-a.shape[1] // BLOCK)))
-    kernel(a, b, partial)
-    return partial.sum(axis=1)
-
-
-def column_dots(a, b):
-    """Dot product of each column of `a` with that of `b`, in float64 and a fixed order of summation."""
-    return _sums(partial_dots, a, b)
 
 
 def _inverse(diagonal, shift, dtype):
@@ -46,13 +34,13 @@ class State:
         Whether some column broke down.
     """
 
-    def __init__(self, apply, rhs, diagonal, shift, tol, reduction, start, start_image):
-        self._apply = apply
-        self._rhs, self._shift = np.asfortranarray(rhs), shift
-        self._inverse = _inverse(diagonal, shift, rhs.dtype)
-        self._norms = np.sqrt(_sums(partial_squares, self._rhs, self._inverse))
-        refuse_overflow(rhs.dtype, diagonal, self._norms)
-        self._image, self._direction = np.empty_like(self._rhs), np.zeros_like(self._rhs)
+    def __init__(self, system, alpha, tol, reduction, start, start_image):
+        self._system, self._shift = system, alpha
+        self._rhs = rhs = np.asfortranarray(system.right)
+        self._inverse = _inverse(system.diagonal, alpha, rhs.dtype)
+        self._norms = np.sqrt(weighted_squares(rhs, self._inverse))
+        refuse_overflow(rhs.dtype, system.diagonal, self._norms)
+        self._direction = np.zeros_like(rhs)
         self.n_iter, self.active, self.residuals, self.broken = 0, np.arange(rhs.shape[1]), [], False
         if start is None:
             self.solution, self._residual = np.zeros_like(self._rhs), self._rhs.copy(order="F")
@@ -60,20 +48,19 @@ class State:
             self.solution = np.asfortranarray(np.where(self._norms > 0, start, 0.0), dtype=rhs.dtype)
             self._residual = np.empty_like(self._rhs)
             self._set_true_residual(start_image)
-        self._square = _sums(partial_squares, self._residual, self._inverse)
+        self._square = weighted_squares(self._residual, self._inverse)
         self._enough = np.maximum(tol * self._norms, reduction * np.sqrt(self._square))
         self._redirect(np.zeros(rhs.shape[1]))
         self._settle(np.zeros(rhs.shape[1], dtype=bool))
 
     def _set_true_residual(self, images=None):
         if images is None:
-            images = self._image[:, : self.active.size]
-            self._apply(np.asfortranarray(self.solution[:, self.active]), self.active, images)
+            images = self._system.apply(np.asfortranarray(self.solution[:, self.active]), self.active)
         for k, column in enumerate(self.active):
-            own = self._residual[:, column]
-            np.multiply(self.solution[:, column], -self._shift[k].astype(own.dtype), out=own)
-            own += self._rhs[:, column]
-            own -= images[:, k]
+            residual = self._residual[:, column]
+            np.multiply(self.solution[:, column], -self._shift[k].astype(residual.dtype), out=residual)
+            residual += self._rhs[:, column]
+            residual -= images[:, k]
 
     def _redirect(self, ratio):
         direction = self._direction[:, : self.active.size].T
@@ -81,8 +68,8 @@ class State:
 
     def step(self):
         """One iteration of every active column."""
-        direction, image = self._direction[:, : self.active.size], self._image[:, : self.active.size]
-        self._apply(direction, self.active, image)
+        direction = self._direction[:, : self.active.size]
+        image = self._system.apply(direction, self.active)
         partial = np.empty((self.active.size, -(-direction.shape[0] // BLOCK)))
         curvature(direction.T, image.T, self._shift, partial)
         curved = partial.sum(axis=1)
@@ -96,8 +83,17 @@ class State:
         self.n_iter += 1
         if self.n_iter % _REFRESH == 0:
             self._set_true_residual()
-            self._square = _sums(partial_squares, self._residual, self._inverse)[self.active]
+            self._square = weighted_squares(self._residual, self._inverse)[self.active]
         self._settle(stuck | ~np.isfinite(square))
+
+    @property
+    def intercept(self):
+        """Intercepts that go with the solution."""
+        return self._system.intercept(self.solution)
+
+    def result(self, status):
+        """The outcome."""
+        return Result(self.solution, self.intercept, max(self.n_iter, 1), np.array(self.residuals), status)
 
     def _settle(self, broken):
         """Note the residuals, and retire the columns that are done or broke down."""
@@ -113,48 +109,43 @@ class State:
         self.active, self._square, self._shift = self.active[going], self._square[going], self._shift[going]
 
 
-def solve(apply, rhs, diagonal, shift, *, tol, max_iter, reduction=0.0, start=None, start_image=None, monitor=None):
-    """Solve ``(A + shift_k) x_k = b_k`` for symmetric positive semidefinite A and each column k.
+def solve(system, alpha, options, *, reduction=0.0, start=None, start_image=None):
+    """Solve ``(A + alpha_k) x_k = b_k`` for symmetric positive semidefinite A and each target k.
 
     Parameters
     ----------
-    apply : callable
-        ``apply(X, columns, out)`` writes ``A @ X`` for X in Fortran order; `columns` says which columns of
-        `rhs` these belong to.
-    rhs : ndarray of shape (n, n_columns), float32 or float64
-    diagonal : ndarray of shape (n, 1) or (n, n_columns)
-        Diagonal of A, or what stands for it; the preconditioner is ``diagonal + shift``. Where that is 0
-        the unknown stays at its start.
-    shift : ndarray of shape (n_columns,)
-    tol : float
-        A column is done when its residual, in the norm of the preconditioner's inverse, is at most `tol`
-        times that of `rhs`.
-    max_iter : int
+    system : NormalEquations
+        With `apply`, `intercept`, `right` for b and `diagonal`, that of A or what stands for it. The preconditioner is
+        ``diagonal + alpha``; where that is 0 the unknown stays at its start.
+    alpha : ndarray of shape (n_targets,)
+    options : SolverOptions
+        `tol` is for residuals in the norm of the preconditioner's inverse.
     reduction : float, default=0.0
-        A column is also done when its residual is at most this share of its first one.
-    start : ndarray of shape (n, n_columns), default=None
+        A target is also done when its residual is at most this share of its first one.
+    start : ndarray of shape (n, n_targets), default=None
         First guess; None is 0.
-    start_image : ndarray of shape (n, n_columns), default=None
+    start_image : ndarray of shape (n, n_targets), default=None
         ``A @ start``, where it is known.
-    monitor : callable, default=None
-        ``monitor(state)`` is called after each iteration and stops the solve when it gives True.
 
     Returns
     -------
     result : Result
-        Of a `KeyboardInterrupt` it tells by its status; the caller has to raise it again.
+
+    Raises
+    ------
+    SolveInterrupted
+        At Ctrl-C, with the result so far.
     """
-    status = None
-    state = State(apply, rhs, diagonal, shift, tol, reduction, start, start_image)
+    state, status = State(system, alpha, options.tol, reduction, start, start_image), None
     try:
-        while state.active.size and state.n_iter < max_iter and status is None:
+        while state.active.size and state.n_iter < options.max_iter and status is None:
             state.step()
-            if monitor is not None and monitor(state):
+            if options.callback is not None and options.callback(state):
                 status = "stopped"
-    except KeyboardInterrupt:
-        status = "interrupted"
+    except KeyboardInterrupt as error:
+        raise SolveInterrupted(state.result("interrupted")) from error
     if state.broken:
         status = "breakdown"
     elif status is None:
         status = "max_iter" if state.active.size else "converged"
-    return Result(state.solution, max(state.n_iter, 1), np.array(state.residuals), status)
+    return state.result(status)

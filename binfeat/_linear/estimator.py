@@ -1,6 +1,7 @@
 """What the ridge machines share: checks, the choice of a penalty, stopping, and the linear function."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -21,12 +22,11 @@ from binfeat._common.validation import (
     checked_rows,
 )
 from binfeat._linear import cg
-from binfeat._linear.gram import gram_pays, gram_system
-from binfeat._linear.path import solve_path
-from binfeat._linear.result import refuse_overflow
-from binfeat._rows.products import RidgeSystem
+from binfeat._linear.gram import GramSystem
+from binfeat._linear.result import Result, SolveInterrupted, SolverOptions
+from binfeat._linear.solve import ridge_system, solve_ridge
 from binfeat._rows.sources import Survey, is_source
-from binfeat._rows.streamed import StreamedRows
+from binfeat._rows.streamed import StreamedFeatures
 
 _PATIENCE = 5  # iterations without a better held-out score before early stopping
 
@@ -62,12 +62,12 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self.random_state = random_state
 
     def _read(self, X, y, sample_weight):
-        """A source as the operator of its rows; targets and weights that came with it, or those that are given."""
+        """A source as the operator of its rows; targets and weights that are given, or that came with X."""
         if is_source(X):
             if y is not None or sample_weight is not None:
                 raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
             survey = Survey(X, self._check_design)
-            X = StreamedRows.of(survey, lambda rows: rows, survey.n_inputs, dense=not survey.sparse)
+            X = StreamedFeatures.of(survey, lambda rows: rows, survey.n_inputs, dense=not survey.sparse)
         if y is None and sample_weight is None and isinstance(X, LinearOperator):
             return X, getattr(X, "y", None), getattr(X, "sample_weight", None)
         return X, y, sample_weight
@@ -113,128 +113,118 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return alphas.astype(np.float64)
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused in the end
-    def _fit_linear(self, X, Z, y, Y, weights, groups):
-        """Fit the coefficients to targets Y (n_rows, n_targets) that stand for y, and raise a delayed interrupt."""
-        self._tol = min(check_real(self.tol, "tol", minimum=0.0), 1.0)
-        self._max_iter = check_integer(self.max_iter, "max_iter", 1)
+    def _fit_linear(self, X, rows, y, groups=None, *, flat=False):
+        """Fit the coefficients to the targets of rows that stand for y; `flat` is for y of one dimension."""
+        options = self._options()
+        start = self._earlier_fit(rows)
+        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
+        progress = _Progress(self, context)
+        options = replace(options, callback=progress)
+        try:
+            if self.alphas is None:
+                alpha = self._check_alpha(rows.n_targets)
+            else:
+                alpha = np.full(rows.n_targets, self._choose_alpha(rows, y, groups, options, flat))
+            self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
+            if self.early_stopping:
+                result = self._solve_until_no_better(rows, y, groups, alpha, options, start, flat)
+            else:
+                result = self._solve(rows, alpha, options, start)
+        except SolveInterrupted as error:
+            self._keep(error.result, flat)
+            raise
+        self._keep(result, flat)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        self._warn_unless_done(result, options.tol)
+
+    def _options(self):
+        """Checked options of the solver."""
         for name in ("fit_intercept", "early_stopping", "warm_start"):
             check_flag(getattr(self, name), name)
         if self.alphas is not None and self.early_stopping:
             raise ValueError("early_stopping=True stops a single solve; with alphas set it to False.")
-        start = self._earlier_coefficients(Z, Y)
-        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
-        watch = _Watch(self, context)
-        if self.alphas is None:
-            alpha = self._check_alpha(Y.shape[1])
-        else:
-            alpha = np.full(Y.shape[1], self._choose_alpha(Z, y, Y, weights, groups, watch))
-        self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
-        rows = slice(None)
-        if self.early_stopping:
-            rows, held_out = next(self._splits(Z, y, groups))
-            watch.hold_out(Z[held_out], y[held_out])
-            Z = Z[rows]
-        weights = weights if weights is None else weights[rows]
-        result, intercept = self._solve(Z, Y[rows], weights, alpha, watch.over(Z, Y[rows], weights), start)
-        coef, intercept = watch.best(result.solution, intercept)
-        refuse_overflow(coef.dtype, coef, intercept)
-        self._set_linear(coef, intercept, y)
-        self.n_iter_ = result.n_iter
-        self.status_ = "early_stopped" if watch.stopped_early else result.status
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
-        if result.status == "interrupted":
-            raise KeyboardInterrupt
-        self._warn_unless_done(result)
+        return SolverOptions(
+            tol=min(check_real(self.tol, "tol", minimum=0.0), 1.0),
+            max_iter=check_integer(self.max_iter, "max_iter", 1),
+            fit_intercept=self.fit_intercept,
+        )
 
-    def _earlier_coefficients(self, Z, Y):
-        """Coefficients of an earlier fit to start from, or None."""
+    def _earlier_fit(self, rows):
+        """The machine of an earlier fit to start from, or None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         coef = np.atleast_2d(self.coef_).T
-        if coef.shape != (Z.shape[1], Y.shape[1]):
+        wanted = rows.shape[1], rows.n_targets
+        if coef.shape != wanted:
             raise ValueError(
-                f"warm_start=True needs the features and targets of the earlier fit, {coef.shape}; "
-                f"got {(Z.shape[1], Y.shape[1])}."
+                f"warm_start=True needs the features and targets of the earlier fit, {coef.shape}; got {wanted}."
             )
-        return coef, np.atleast_1d(self.intercept_).astype(np.float64)
+        return Result(coef, np.atleast_1d(self.intercept_).astype(np.float64), 1, np.empty((0, 0)), "converged")
 
-    def _solve(self, Z, Y, weights, alpha, monitor, start):
-        """One solve of the ridge system: its result, and the intercepts."""
-        if not self.early_stopping and gram_pays(Z, Y.shape[1], 1, self._tol):
-            self.solver_ = "gram"
-            return next(self._solve_by_gram(Z, Y, weights, [alpha]))
-        self.solver_ = "cg"
-        system = self._system(Z, weights)
-        result = cg.solve(
-            system.apply,
-            system.right_side(Y),
-            system.diagonal(),
-            alpha,
-            tol=self._tol,
-            max_iter=self._max_iter,
-            start=None if start is None else start[0],
-            monitor=monitor,
-        )
-        return result, system.intercept(result.solution, Y)
+    def _solve(self, rows, alpha, options, start):
+        """One solve for given penalties, one for each target."""
+        system = ridge_system(rows, 1, options)
+        if isinstance(system, GramSystem):
+            return next(system.solve([alpha]))
+        return cg.solve(system, alpha, options, start=None if start is None else start.solution)
 
-    def _system(self, Z, weights):
-        """The normal equations of these rows."""
-        return RidgeSystem(Z, weights, self.fit_intercept)
+    def _solve_path(self, rows, alphas, options):
+        """Results for falling penalties."""
+        return solve_ridge(rows, alphas, options)
 
-    def _solve_path(self, Z, Y, weights, alphas, monitor):
-        """Results and intercepts for falling penalties."""
-        if gram_pays(Z, Y.shape[1], len(alphas), self._tol):
-            yield from self._solve_by_gram(Z, Y, weights, [np.full(Y.shape[1], alpha) for alpha in alphas])
-            return
-        system = self._system(Z, weights)
-        for result in solve_path(system, Y, alphas, tol=self._tol, max_iter=self._max_iter, monitor=monitor):
-            yield result, system.intercept(result.solution, Y)
+    def _solve_until_no_better(self, rows, y, groups, alpha, options, start, flat):
+        """A solve on some of the rows that ends when the others' score no longer rises; the best iterate."""
+        train, held_out = next(self._splits(rows, y, groups))
+        score = _Scorer(self, rows.take(held_out).design, y[held_out], flat)
+        watch = _EarlyStop(score, options.callback)
+        try:
+            result = self._solve(rows.take(train), alpha, replace(options, callback=watch, solver="cg"), start)
+        except SolveInterrupted as error:
+            raise SolveInterrupted(watch.best(error.result)) from error
+        return watch.best(result)
 
-    def _solve_by_gram(self, Z, Y, weights, alphas):
-        system = self._gram_system(Z, Y, weights)
-        for result in system.solve(alphas):
-            yield result, system.intercept(result.solution)
-
-    def _gram_system(self, Z, Y, weights):
-        """The same from the Gram matrix."""
-        return gram_system(Z, Y, weights, self.fit_intercept)
-
-    def _choose_alpha(self, Z, y, Y, weights, groups, watch):
+    def _choose_alpha(self, rows, y, groups, options, flat):
         """The penalty with the best mean score on held-out rows."""
         self.alphas_ = self._check_alphas()
         falling = np.argsort(-self.alphas_, kind="stable")
         scores = []
-        for rows, held_out in self._splits(Z, y, groups):
-            Z_rows, own = Z[rows], None if weights is None else weights[rows]
-            scorer = _Scorer(self, Z[held_out], y[held_out])
-            path = self._solve_path(Z_rows, Y[rows], own, self.alphas_[falling], watch.progress)
+        for train, held_out in self._splits(rows, y, groups):
+            score = _Scorer(self, rows.take(held_out).design, y[held_out], flat)
             scores.append(np.full(self.alphas_.size, np.nan))
-            for place, (result, intercept) in zip(falling, path, strict=False):
-                scores[-1][place] = scorer(result.solution, intercept)
-                if result.status == "interrupted":
-                    self._set_linear(result.solution, intercept, y)
-                    self.n_iter_, self.alpha_, self.status_ = result.n_iter, self.alphas_[place], result.status
-                    raise KeyboardInterrupt
+            path = self._solve_path(rows.take(train), self.alphas_[falling], options)
+            for place in falling:
+                self.alpha_ = float(self.alphas_[place])  # which stays if Ctrl-C ends this solve
+                result = next(path, None)
+                if result is None:  # a callback has stopped the last one
+                    break
+                scores[-1][place] = score(result.solution, result.intercept)
         self.path_scores_ = np.array(scores)
         return self.alphas_[np.nanargmax(self.path_scores_.mean(axis=0))]
 
-    def _splits(self, Z, y, groups):
-        """Pairs of training and held-out rows."""
-        if isinstance(Z, LinearOperator) and not hasattr(Z, "take"):
+    def _splits(self, rows, y, groups):
+        """Pairs of rising numbers of training and of held-out rows."""
+        if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
             raise ValueError(
                 "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
                 "give a BinMatrix, CSR or an array, or set a single alpha."
             )
-        parts = splits(self, Z.shape[0], y, groups)
-        if not isinstance(Z, StreamedRows):
-            return parts
-        return (tuple(map(np.sort, pair)) for pair in parts)
+        return (tuple(map(np.sort, pair)) for pair in splits(self, rows.shape[0], y, groups))
 
-    def _warn_unless_done(self, result):
+    def _keep(self, result, flat):
+        """Set the attributes that tell of a solve."""
+        self._set_linear(result.solution, result.intercept, flat)
+        self.n_iter_, self.solver_, self.status_ = result.n_iter, result.solver, result.status
+
+    def _set_linear(self, coef, intercept, flat):
+        intercept = intercept.astype(coef.dtype)
+        self.coef_ = coef[:, 0] if flat else np.ascontiguousarray(coef.T)
+        self.intercept_ = intercept[0] if flat else intercept
+
+    def _warn_unless_done(self, result, tol):
         if result.advice:
             warnings.warn(
                 f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
-                f"relative residual of {result.residuals[-1].max():.2g}, above tol={self._tol:.2g}. {result.advice}",
+                f"relative residual of {result.residuals[-1].max():.2g}, above tol={tol:.2g}. {result.advice}",
                 ConvergenceWarning,
                 stacklevel=callers_level(),
             )
@@ -263,56 +253,49 @@ def _require_transpose(Z):
 class _Scorer:
     """Score of coefficients on held-out rows."""
 
-    def __init__(self, estimator, Z, y):
+    def __init__(self, estimator, Z, y, flat):
         self._machine = clone(estimator)
         for name in ("n_features_in_", "classes_"):
             if hasattr(estimator, name):
                 setattr(self._machine, name, getattr(estimator, name))
         self._scorer = scorer_of(estimator)
-        self._Z, self._y = Z, y
+        self._Z, self._y, self._flat = Z, y, flat
 
     def __call__(self, coef, intercept):
-        self._machine._set_linear(coef, intercept, self._y)
+        self._machine._set_linear(coef, intercept, self._flat)
         return self._scorer(self._machine, self._Z, self._y)
 
 
-class _Watch:
-    """Follows a fit: tells callbacks of every iteration, and stops it when held-out rows say so."""
+class _Progress:
+    """Callback of a solve that tells those of scikit-learn of each iteration; True when one asks to stop."""
 
     def __init__(self, estimator, context):
         self._estimator, self._context = estimator, context
-        self._scorer = None
-        self._best_score, self._best, self._since = -np.inf, None, 0
-        self.stopped_early = False
 
-    def hold_out(self, Z, y):
-        self._scorer = _Scorer(self._estimator, Z, y)
-
-    def progress(self, state):
-        """Monitor that only tells callbacks; True when one of them asks to stop."""
+    def __call__(self, state):
         task = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(estimator=self._estimator)
         return task.call_on_fit_task_end(estimator=self._estimator)
 
-    def over(self, Z, Y, weights):
-        """Monitor of a solve on these rows."""
-        if self._scorer is None:
-            return self.progress
-        system = self._estimator._system(Z, weights)
 
-        def monitor(state):
-            coef = state.solution
-            self._note(coef, system.intercept(coef, Y))
-            self.stopped_early = self._since >= _PATIENCE
-            return self.progress(state) or self.stopped_early
+class _EarlyStop:
+    """Callback of a solve that also stops it when the score on held-out rows no longer rises."""
 
-        return monitor
+    def __init__(self, score, progress):
+        self._score, self._progress = score, progress
+        self._best_score, self._best, self._since = -np.inf, None, 0
 
-    def _note(self, coef, intercept):
-        score = self._scorer(coef, intercept)
+    def __call__(self, state):
+        coef, intercept = state.solution, state.intercept
+        score = self._score(coef, intercept)
         self._since += 1
         if score > self._best_score:
             self._best_score, self._best, self._since = score, (coef.copy(), intercept), 0
+        return self._progress(state) or self._since >= _PATIENCE
 
-    def best(self, coef, intercept):
-        """The best iterate on held-out rows, or the given one where none were held out."""
-        return (coef, intercept) if self._best is None else self._best
+    def best(self, result):
+        """The result with the best iterate in it."""
+        if self._since >= _PATIENCE and result.status == "stopped":
+            result = replace(result, status="early_stopped")
+        if self._best is None:
+            return result
+        return replace(result, solution=self._best[0], intercept=self._best[1])

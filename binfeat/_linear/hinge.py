@@ -1,12 +1,13 @@
 """The L2 support vector machine in the primal, by Newton's method on the ridge system."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from binfeat._linear import cg
-from binfeat._linear.result import Result
-from binfeat._rows.products import RidgeSystem
+from binfeat._linear.normal_equations import NormalEquations
+from binfeat._linear.result import Result, SolveInterrupted
+from binfeat._rows.vectors import column_dots
 
 _INNER_REDUCTION = 0.1  # each Newton system is solved until its residual is this share of its first one
 _LINE_STEPS = 30
@@ -23,12 +24,17 @@ class _Machines:
     intercept: np.ndarray
     scores: np.ndarray
 
+    @classmethod
+    def of(cls, rows, machine):
+        """The machine with these coefficients and intercepts, and what it predicts for the rows."""
+        return cls(machine.solution, machine.intercept, np.asarray(rows.design @ machine.solution) + machine.intercept)
+
     def towards(self, other, step):
         parts = ((a + (b - a) * step).astype(a.dtype) for a, b in zip(vars(self).values(), vars(other).values()))
         return _Machines(*parts)
 
 
-def solve_hinge(Z, Y, weights, alpha, *, fit_intercept, tol, max_iter, start=None, monitor=None):
+def solve_hinge(rows, alpha, options, start=None):
     """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target.
 
     The loss is quadratic between kinks, and its Newton step is the ridge machine on the rows inside the
@@ -36,69 +42,70 @@ def solve_hinge(Z, Y, weights, alpha, *, fit_intercept, tol, max_iter, start=Non
 
     Parameters
     ----------
-    Z : design matrix of shape (n_rows, n_columns)
-    Y : ndarray of shape (n_rows, n_targets), of -1 and 1
-    weights : ndarray of shape (n_rows, 1) or (n_rows, n_targets), or None
+    rows : LocalRows
+        Targets are -1 and 1.
     alpha : ndarray of shape (n_targets,)
-    fit_intercept : bool
-    tol : float
-        Newton's method ends when its ridge system is solved to this relative residual and the objective no
-        longer falls by more than the square of it.
-    max_iter : int
-        Most iterations of conjugate gradients in all.
-    start : tuple of (coef, intercept), default=None
-    monitor : callable, default=None
+    options : SolverOptions
+        Newton's method ends when its ridge system is solved to the relative residual `tol` and the objective no
+        longer falls by more than the square of it, or after `max_iter` iterations of conjugate gradients in all.
+    start : Result, default=None
+        A machine to start from.
 
     Returns
     -------
     result : Result
-    intercept : ndarray of shape (n_targets,)
+
+    Raises
+    ------
+    SolveInterrupted
+        At Ctrl-C, with the result so far.
     """
-    weights = np.ones((Z.shape[0], 1)) if weights is None else weights
-    system = RidgeSystem(Z, None, fit_intercept)
-    zero = np.zeros((Z.shape[1], Y.shape[1]), system.dtype), np.zeros(Y.shape[1])
-    coef, intercept = zero if start is None else start
-    now = _Machines(coef, intercept, np.asarray(Z @ coef) + intercept)
+    Y, weights = rows.Y, np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
+    now = _first(rows, start)
     residuals, n_iter, status = [], 0, "max_iter"
     for _ in range(_NEWTON_STEPS):
-        inside = weights * (now.scores * Y < 1)
-        system = RidgeSystem(Z, inside, fit_intercept)
-        right, diagonal = system.right_side(Y), system.diagonal()
-        options = {"tol": tol, "reduction": _INNER_REDUCTION, "max_iter": max_iter - n_iter, "monitor": monitor}
-        result = cg.solve(system.apply, right, diagonal, alpha, start=now.coef, **options)
-        made = len(result.residuals) - 1
-        n_iter += made
+        system = NormalEquations(rows.weighted(weights * (now.scores * Y < 1)), options.fit_intercept)
+        inner = replace(options, max_iter=options.max_iter - n_iter)
+        try:
+            result = cg.solve(system, alpha, inner, reduction=_INNER_REDUCTION, start=now.coef)
+        except SolveInterrupted as error:
+            result = error.result
+        n_iter += len(result.residuals) - 1
         residuals.append(result.residuals[1:] if residuals else result.residuals)
-        before, now = now, _search(now, _aim(system, Y, result.solution), Y, weights, alpha)
+        before, now = now, _search(now, _Machines.of(rows, result), Y, weights, alpha)
         if result.status in ("interrupted", "stopped", "breakdown"):
             status = result.status
             break
         loss = _objective(before, Y, weights, alpha)
-        settled = loss - _objective(now, Y, weights, alpha) <= loss * max(tol**2, _ROUNDING)
-        if (settled & (result.residuals[-1] <= tol)).all():
+        settled = loss - _objective(now, Y, weights, alpha) <= loss * max(options.tol**2, _ROUNDING)
+        if (settled & (result.residuals[-1] <= options.tol)).all():
             status = "converged"
             break
-        if n_iter >= max_iter:
+        if n_iter >= options.max_iter:
             break
-    return Result(now.coef, max(n_iter, 1), np.concatenate(residuals), status), now.intercept
+    result = Result(now.coef, now.intercept, max(n_iter, 1), np.concatenate(residuals), status, "newton-cg")
+    if status == "interrupted":
+        raise SolveInterrupted(result)
+    return result
+
+
+def _first(rows, start):
+    """The machine to start from, or 0."""
+    if start is not None:
+        return _Machines.of(rows, start)
+    zero = np.zeros((rows.shape[1], rows.n_targets), rows.dtype)
+    return _Machines(zero, np.zeros(rows.n_targets), np.zeros(rows.Y.shape, rows.dtype))
 
 
 def _objective(now, Y, weights, alpha):
-    return (weights * np.maximum(0, 1 - Y * now.scores) ** 2).sum(axis=0) + alpha * cg.column_dots(now.coef, now.coef)
-
-
-def _aim(system, Y, coef):
-    """The ridge machine with these coefficients and the best intercepts for them."""
-    scores = np.asarray(system.Z @ coef)
-    intercept = system.mean(Y - scores)
-    return _Machines(coef, intercept, scores + intercept)
+    return (weights * np.maximum(0, 1 - Y * now.scores) ** 2).sum(axis=0) + alpha * column_dots(now.coef, now.coef)
 
 
 def _search(now, aim, Y, weights, alpha):
     """The minimiser on the line through two machines, for each target: the root of a rising, piecewise linear slope."""
     margins, slopes = 1 - Y * now.scores, Y * (aim.scores - now.scores)
     way = aim.coef - now.coef
-    bend, tilt = cg.column_dots(way, way), cg.column_dots(now.coef, way)
+    bend, tilt = column_dots(way, way), column_dots(now.coef, way)
     step = np.ones(Y.shape[1])
     low, high = np.zeros_like(step), np.full_like(step, _LONGEST_STEP)
     for _ in range(_LINE_STEPS):

@@ -3,12 +3,13 @@
 import numpy as np
 
 from binfeat._linear import cg
+from binfeat._rows.vectors import column_dots
 
 _MOST_KEPT = 3  # earlier solutions whose best combination starts the next solve
 _KEPT_BYTES = 2**31  # for them and their images; the last one is kept in any case
 
 
-def solve_path(system, Y, alphas, *, tol, max_iter, monitor=None):
+def solve_path(system, alphas, options, *, kept_bytes=_KEPT_BYTES):
     """Solve one ridge system for falling penalties.
 
     The Jacobi preconditioner ties the Krylov space to the penalty, so that nothing of it serves another one
@@ -18,55 +19,43 @@ def solve_path(system, Y, alphas, *, tol, max_iter, monitor=None):
 
     Parameters
     ----------
-    system : RidgeSystem
-    Y : ndarray of shape (n_rows, n_targets)
-    alphas : ndarray of shape (n_alphas,)
-        Falling.
-    tol, max_iter, monitor : as in `cg.solve`, for each penalty
+    system : NormalEquations
+    alphas : sequence of float, falling, or of ndarray of shape (n_targets,)
+    options : SolverOptions
+        For each penalty.
 
     Yields
     ------
     result : Result
         One for each penalty, in order.
     """
-    rhs, diagonal = system.right_side(Y), system.diagonal()
-    kept = int(np.clip(_KEPT_BYTES // (2 * rhs.nbytes), 1, _MOST_KEPT))
-    every = np.arange(rhs.shape[1])
+    right = system.right
+    n_kept = int(np.clip(kept_bytes // (2 * right.nbytes), 1, _MOST_KEPT))
+    every = np.arange(right.shape[1])
     solutions: list[np.ndarray] = []
     images: list[np.ndarray] = []
     for alpha in alphas:
+        alpha = np.array(np.broadcast_to(alpha, every.shape), dtype=np.float64)
         start = start_image = None
         if solutions:
-            image = np.empty_like(rhs)
-            system.apply(solutions[-1], every, image)
-            images = [*images, image][-kept:]
-            start, start_image = _best_combination(rhs, solutions, images, alpha)
-        result = cg.solve(
-            system.apply,
-            rhs,
-            diagonal,
-            np.full(rhs.shape[1], float(alpha)),
-            tol=tol,
-            max_iter=max_iter,
-            start=start,
-            start_image=start_image,
-            monitor=monitor,
-        )
+            images = [*images, system.apply(solutions[-1], every).copy(order="F")][-n_kept:]
+            start, start_image = _best_combination(right, solutions, images, alpha)
+        result = cg.solve(system, alpha, options, start=start, start_image=start_image)
         yield result
-        if result.status in ("interrupted", "stopped"):
+        if result.status == "stopped":
             return
-        solutions = [*solutions, result.solution][-kept:]
+        solutions = [*solutions, result.solution][-n_kept:]
 
 
-def _best_combination(rhs, solutions, images, alpha):
+def _best_combination(right, solutions, images, alpha):
     """Minimiser of the objective among combinations of earlier solutions, for each target, and its image."""
-    m, n_targets = len(solutions), rhs.shape[1]
-    gram, right = np.empty((n_targets, m, m)), np.empty((n_targets, m))
+    m, n_targets = len(solutions), right.shape[1]
+    gram, sides = np.empty((n_targets, m, m)), np.empty((n_targets, m))
     for i in range(m):
-        right[:, i] = cg.column_dots(solutions[i], rhs)
+        sides[:, i] = column_dots(solutions[i], right)
         for j in range(i + 1):
-            both = cg.column_dots(solutions[i], images[j]) + alpha * cg.column_dots(solutions[i], solutions[j])
+            both = column_dots(solutions[i], images[j]) + alpha * column_dots(solutions[i], solutions[j])
             gram[:, i, j] = gram[:, j, i] = both
-    weights = [np.linalg.lstsq(gram[k], right[k], rcond=1e-12)[0] for k in range(n_targets)]
-    weights = np.array(weights, dtype=rhs.dtype).T
+    weights = [np.linalg.lstsq(gram[k], sides[k], rcond=1e-12)[0] for k in range(n_targets)]
+    weights = np.array(weights, dtype=right.dtype).T
     return tuple(sum(w * part for w, part in zip(weights, parts, strict=True)) for parts in (solutions, images))

@@ -1,8 +1,5 @@
 """What the kernel machines share: parameters, the fit from a raw table, predictions, the summary."""
 
-from functools import partial
-from weakref import WeakKeyDictionary
-
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -12,24 +9,26 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._binning.grids import Grids
 from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.held_out import Loss, SquaredErrors, calibrate, splits
-from binfeat._common.persistence import Persistent, check_machine
+from binfeat._common.persistence import Derived, Persistent, check_machine
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, check_weights, seed_of
-from binfeat._machine.growth import BinFunction, WaveFunction
+from binfeat._machine.all_rows import MemoryRows, SourceRows
+from binfeat._machine.budget import Budget, Decisions
+from binfeat._machine.fit import MachineFit
 from binfeat._machine.input_scalers import SCALERS
-from binfeat._machine.streamed import StreamedTraining
-from binfeat._machine.table_encoder import Columns
-from binfeat._machine.training import Training
+from binfeat._machine.limits import Limits
+from binfeat._machine.predictor import BinFunction, FourierFunction, Predictor
+from binfeat._machine.problem import Problem
+from binfeat._machine.table_encoder import TableEncoder
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
 from binfeat.kernels import binning_kernel
-
-_functions: WeakKeyDictionary = WeakKeyDictionary()  # what predicts, made of the attributes when it is first needed
 
 
 class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines."""
 
     _check_state = staticmethod(check_machine)
+    _limits = Limits()
 
     def __init__(
         self,
@@ -83,13 +82,12 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _fit(self, X, y, Y, sample_weight, groups, finish, own, labels=None):
         """Fit to targets Y (n_rows, n_targets) that stand for y; `own` attributes are set with the others."""
         self._check_parameters()
-        new_training = Training
+        source = None
         if isinstance(X, SampledSource):
-            if not X.is_whole:
-                new_training = partial(StreamedTraining, X, Y, check_weights(sample_weight, len(Y)))
+            source = None if X.is_whole else (X, Y, check_weights(sample_weight, len(Y)))
             y, Y, sample_weight, groups, labels = X.sampled(y, Y, sample_weight, groups, labels)
             X = X.sample
-        columns, table = Columns.fit(self, X, self.categorical_features)
+        encoder, table = TableEncoder.fit(self, X, self.categorical_features)
         check_consistent_length(table, Y)
         if len(table) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
@@ -101,36 +99,36 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
             raise ValueError("sample_weight is zero for all training rows or for all rows held out.")
         context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
 
-        def judge_of(rows):
+        def loss_of(rows):
             if self.scoring is not None:
                 return Loss(self, table[rows], y[rows], finish, own.get("classes_"))
             return SquaredErrors(Y[rows], None if weights is None else weights[rows])
 
-        def going():
+        def goes_on():
             task = context.subcontext(task_name="step").call_on_fit_task_begin(estimator=self)
             return not task.call_on_fit_task_end(estimator=self)
 
-        training = new_training(
-            self, table, Y, weights, train, held_out, judge_of, columns, seed_of(self.random_state), going
-        )
+        budget = Budget(self.max_seconds)
+        judged = loss_of, encoder, seed_of(self.random_state), goes_on, self._limits, budget, Decisions(budget)
+        problem = Problem(self, table, Y, weights, train, held_out, *judged)
+        fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
 
         def keep(status):
             if labels is not None:
-                their_weights = None if weights is None else weights[held_out]
-                own["sharpness_"] = calibrate(training.held_out_predictions, labels[held_out], their_weights)
+                own["sharpness_"] = calibrate(fit.held_out_predictions, labels[held_out], problem.weights_of(held_out))
             vars(self).update(own)
-            self._keep(training, columns, status)
+            self._keep(problem, fit, status)
 
         try:
-            training.run()
+            fit.run()
         except KeyboardInterrupt:
-            if training.sizing is None or not training.sizing.curve:
+            if fit.sizing is None or not fit.sizing.curve:
                 raise
-            if training.held_out_predictions is None:
-                training.held_out_predictions = training.sizing.growth.held_out()
+            if fit.held_out_predictions is None:
+                fit.held_out_predictions = fit.sizing.growth.held_out()
             keep("interrupted")
             raise
-        keep(training.status)
+        keep(fit.status)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     def _check_parameters(self):
@@ -159,41 +157,44 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         rng = np.random.default_rng(seed_of(self.random_state))
         return rng.permutation(train), rng.permutation(held_out)
 
-    def _keep(self, training, columns, status):
+    def _keep(self, problem, fit, status):
         """Set the attributes, which are arrays, numbers and strings."""
-        function, waves, self.intercept_ = training.sizing.growth.learned()
-        self._columns = columns.arrays()
-        self._scaler = {} if training.scaler is None else training.scaler.arrays()
+        kernels, encoder = fit.kernels, problem.encoder
+        function, fourier, self.intercept_ = fit.sizing.growth.learned()
+        self._columns = encoder.arrays()
+        self._scaler = {} if kernels.scaler is None else kernels.scaler.arrays()
         self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
         self._bin_keys, self._bin_starts = function.keys, function.starts
-        self.coef_ = np.hstack([function.coef, waves])
-        self._frequencies = np.empty((0, 0)) if training.waves is None else training.waves.random_weights_
-        self.gamma_, self.alpha_, self.n_grids_ = training.gamma, training.sizing.alpha, len(function.grids)
-        self.kernel_ = repr(training.kernel)
-        self.features_, self.scaling_ = training.features, training.scaling
-        self.feature_relevances_ = np.bincount(columns.source, training.relevances, minlength=self.n_features_in_)
-        self.width_errors_, self.width_gammas_ = training.width_errors, training.width_gammas
-        self.learning_curve_ = np.array(training.sizing.curve)
-        self.decisions_ = training.decisions.table()
+        self.coef_ = np.hstack([function.coef, fourier])
+        self._frequencies = np.empty((0, 0)) if fit.features.fourier is None else fit.features.fourier.frequencies
+        self.gamma_, self.alpha_, self.n_grids_ = fit.gamma, fit.sizing.alpha, len(function.grids)
+        self.kernel_ = repr(kernels.kernel)
+        self.features_, self.scaling_ = fit.features.features, kernels.scaling
+        relevances = kernels.relevances(fit.gamma)
+        self.feature_relevances_ = np.bincount(encoder.source, relevances, minlength=self.n_features_in_)
+        self.width_errors_, self.width_gammas_ = kernels.errors, kernels.gammas
+        self.learning_curve_ = np.array(fit.sizing.curve)
+        self.decisions_ = problem.decisions.table()
+        self._derived = Derived()
         self.status_ = status
 
     def _scores(self, X):
         """Predictions of the targets."""
-        parts = _functions.get(self)
-        if parts is None or parts[0] is not getattr(self, "coef_", None):
+        if not hasattr(self, "coef_"):
             check_is_fitted(self, "coef_")
+        return self._derived.get(self.coef_, self._predictor)(self, X)
+
+    def _predictor(self):
+        bins = fourier = None
+        n_bins = self._bin_keys.size
+        if len(self._scale):
             grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
-            n_bins = self._bin_keys.size
-            bins = BinFunction(grids, self._bin_keys, self._bin_starts, np.ascontiguousarray(self.coef_[:, :n_bins]))
-            waves = WaveFunction(self._frequencies, self.coef_[:, n_bins:].T) if self._frequencies.size else None
-            scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
-            parts = _functions[self] = self.coef_, Columns.from_arrays(self._columns), scaler, bins, waves
-        _, columns, scaler, bins, waves = parts
-        table = columns.transform(self, X)
-        if scaler is not None:
-            table = scaler.transform(table)
-        scores = self.intercept_ + (bins(table, self.n_jobs) if len(self._scale) else 0.0)
-        return scores if waves is None else scores + waves(table)
+            coef = np.ascontiguousarray(self.coef_[:, :n_bins])
+            bins = BinFunction(grids, self._bin_keys, self._bin_starts, coef)
+        if self._frequencies.size:
+            fourier = FourierFunction(self._frequencies, self.coef_[:, n_bins:].T)
+        scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
+        return Predictor(TableEncoder.from_arrays(self._columns), scaler, bins, fourier, self.intercept_)
 
     def summary(self):
         """What was decided in `fit`, in order.

@@ -1,85 +1,83 @@
-"""A ridge machine on binning features whose grids grow in number, and the function that is left of it."""
-
-from dataclasses import dataclass, field
+"""A ridge machine on binning features whose grids grow in number."""
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix, no_bin
-from binfeat._binning.bins import Bins, BinTables, count_bins
-from binfeat._binning.grids import Grids
-from binfeat._engine.evaluate import evaluate
-from binfeat._linear import cg
-from binfeat._linear.gram import gram_system
-from binfeat._rows.features import FeatureBlocks
-from binfeat._rows.products import RidgeSystem
-from binfeat.fourier import RandomFourier
-
-_FEW_ROWS = 64  # evaluated one by one
-_BLOCK_BYTES = 2**26  # of hashes at a time
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.bins import Bins
+from binfeat._binning.code_store import CodeStore
+from binfeat._binning.tables import BinTables, count_bins, find_codes
+from binfeat._linear.result import SolveInterrupted, SolverOptions
+from binfeat._linear.solve import ridge_system
+from binfeat._machine.predictor import BinFunction
+from binfeat._rows.rows import LocalRows
+from binfeat._rows.stacked import StackedFeatures
+from binfeat._rows.streamed import StreamedFeatures
 
 
-@dataclass
-class BinFunction:
-    """A linear function of binning features.
+class TrainingRows:
+    """The rows that a growing machine is fitted to: in memory, or of a source.
+
+    Rows of a source that are held out stand among the others with weight 0.
 
     Attributes
     ----------
-    grids : Grids
-    keys : ndarray of shape (n_bins,), uint64
-    starts : ndarray of shape (n_grids + 1,), int64
-    coef : ndarray of shape (n_targets, n_bins)
-        Of entries that are ``1 / sqrt(n_grids)``.
+    blocks : iterable of ndarray of shape (n_block_rows, n_inputs), float64
+    Y : ndarray of shape (n_rows, n_targets)
+    weights : ndarray of shape (n_rows, 1) or None
     """
 
-    grids: Grids
-    keys: np.ndarray
-    starts: np.ndarray
-    coef: np.ndarray
-    _tables: BinTables | None = field(default=None, repr=False)
+    def __init__(self, blocks, Y, weights, n_jobs, max_bytes=np.inf, compute=None, weights_with_held_out=None):
+        self.blocks, self.Y, self.weights = blocks, Y, weights
+        self._n_jobs, self._compute, self._later = n_jobs, compute, weights_with_held_out
+        self._store = CodeStore(len(Y), 0, max_bytes)
 
-    def __call__(self, X, n_jobs=None):
-        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64 in C order."""
-        if self._tables is None:
-            self._tables = BinTables(self.keys, self.starts, n_jobs)
-        out = np.empty((X.shape[0], self.coef.shape[0]))
-        if X.shape[0] <= _FEW_ROWS:
-            evaluate(X, *self.grids.arrays, *self._tables.arrays, self.coef, out)
-            out *= 1 / np.sqrt(len(self.grids))
-            return out
-        step = max(_FEW_ROWS, _BLOCK_BYTES // (8 * len(self.grids)))
-        for start in range(0, X.shape[0], step):
-            codes = find_codes(self._tables, self.grids, X[start : start + step], n_jobs)
-            Z = BinMatrix._trusted(codes, self.starts, np.dtype(np.float64), n_jobs)
-            out[start : start + step] = Z @ self.coef.T
-        return out
+    @classmethod
+    def in_memory(cls, X, Y, weights, n_jobs):
+        return cls([X], Y, weights, n_jobs)
 
+    @classmethod
+    def of_source(cls, blocks, Y, weights, held_out, n_jobs, max_bytes):
+        """Rows of a source, of which the numbers `held_out` are; with `max_bytes` of memory for their codes."""
+        all_weights = np.ones((len(Y), 1)) if weights is None else weights
+        weights = all_weights.copy()
+        weights[held_out] = 0.0
+        return cls(blocks, Y, weights, n_jobs, max_bytes, StreamedFeatures, all_weights)
 
-class WaveFunction:
-    """A linear function of the Fourier features of known frequencies.
+    def features(self, fourier):
+        """Fourier features of the rows: an array, or what reads the source for them."""
+        if self._compute is None:
+            (X,) = self.blocks
+            return fourier(X)
+        return self._compute(self.blocks, fourier, fourier.n_components, np.float64, dense=True)
 
-    Parameters
-    ----------
-    frequencies : ndarray of shape (n_inputs, n_frequencies)
-    coef : ndarray of shape (2 * n_frequencies, n_targets)
-    """
+    def count(self, grids, first_grid):
+        """Keep the codes of the rows in more grids, and give the bins of these."""
+        self._store.grow(first_grid + len(grids))
+        return count_bins(
+            grids, self.blocks, len(self.Y), codes=self._store, n_jobs=self._n_jobs, first_grid=first_grid
+        )
 
-    def __init__(self, frequencies, coef):
-        self._waves = RandomFourier._of_frequencies(frequencies)
-        self._coef = np.ascontiguousarray(coef)
+    def matrix(self, offsets):
+        """Features of the grids so far."""
+        return BinMatrix._of_store(self._store, offsets, np.dtype(np.float64), self._n_jobs)
 
-    def __call__(self, X):
-        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
-        step = max(1, _BLOCK_BYTES // (8 * self._coef.shape[0]))
-        blocks = [self._waves._features(X[start : start + step]) @ self._coef for start in range(0, len(X), step)]
-        return np.concatenate(blocks)
+    def weigh_held_out(self):
+        """Give the held-out rows that stand among the others their weights; whether there are such."""
+        if self._later is None:
+            return False
+        self.weights = self._later
+        return True
 
-
-def find_codes(tables, grids, X, n_jobs):
-    """Codes of rows in grids whose bins are known."""
-    hashes = grids.hash(X, n_jobs)
-    codes = np.empty(hashes.shape, np.uint32)
-    tables.find(slice(0, len(grids)), hashes, no_bin(codes.dtype), codes, 0, n_jobs)
-    return codes
+    def append(self, Y, weights, codes):
+        """More rows, with their codes in all grids."""
+        n_rows, n_grids = len(self.Y), len(codes)
+        self.blocks, self.Y = None, np.concatenate([self.Y, Y])
+        if weights is not None:
+            self.weights = np.concatenate([self.weights, weights])
+        wide = n_grids and (self._store.array.dtype == np.uint32 or codes.max() >= np.iinfo(np.uint16).max)
+        store = CodeStore(len(self.Y), n_grids, dtype=np.uint32 if wide else np.uint16)
+        store.array[:, :n_rows], store.array[:, n_rows:] = self._store.array, codes
+        self._store = store
 
 
 class Growth:
@@ -90,98 +88,85 @@ class Growth:
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_inputs), float64
-    Y : ndarray of shape (n_rows, n_targets)
-    weights : ndarray of shape (n_rows, 1) or None
+    rows : TrainingRows
     X_out : ndarray of shape (n_out, n_inputs)
         Rows held out, whose codes are kept too.
     draw : callable
         ``draw(n_grids)`` gives that many grids; the first ones are always the same.
-    waves : fitted RandomFourier, default=None
+    fourier : FourierMap, default=None
         A map whose features stand beside those of the grids.
     """
 
-    def __init__(self, X, Y, weights, X_out, draw, waves=None, n_jobs=None):
-        self._X, self._Y, self._weights, self._X_out = X, Y, weights, X_out
-        self._draw, self._waves, self._n_jobs = draw, waves, n_jobs
-        self._codes = np.empty((0, len(X)), np.uint32)
+    def __init__(self, rows, X_out, draw, fourier=None, n_jobs=None):
+        self._rows, self._X_out, self._draw, self._n_jobs = rows, X_out, draw, n_jobs
         self._codes_out = np.empty((0, len(X_out)), np.uint32)
-        self._dense, self._dense_out, n_waves = None, None, 0
-        if waves is not None:
-            self._dense, self._dense_out = waves.transform(X), waves.transform(X_out)
-            n_waves = self._dense.shape[1]
-        self.grids, self._bins = draw(1)[:0], Bins.none(0)
-        self._coef = np.zeros((n_waves, Y.shape[1]))
-        self._intercept = np.zeros(Y.shape[1])
+        self._dense, self._dense_out, n_fourier = None, None, 0
+        if fourier is not None:
+            self._dense, self._dense_out = rows.features(fourier), fourier(X_out)
+            n_fourier = fourier.n_components
+        self.grids, self._bins, n_targets = draw(1)[:0], Bins.none(0), rows.Y.shape[1]
+        self._coef, self._intercept = np.zeros((n_fourier, n_targets)), np.zeros(n_targets)
+        self._system = None  # of the last solve, until rows or columns change
 
     @property
     def n_grids(self):
-        return len(self._codes)
+        return len(self.grids)
 
     @property
     def n_rows(self):
-        return len(self._Y)
+        return len(self._rows.Y)
 
     def grow(self, n_grids):
         """Add grids until there are so many. The function so far is spread over all of them."""
         before, grids = self.n_grids, self._draw(n_grids)
         fresh = grids[before:]
-        codes, bins = self._count(fresh)
+        bins = self._rows.count(fresh, before)
         found = find_codes(BinTables(bins.keys, bins.starts, self._n_jobs), fresh, self._X_out, self._n_jobs)
-        old, waves = self._split_coef()
+        old, fourier = self._split_coef()
         new = np.zeros((bins.keys.size, old.shape[1]))
-        coef = np.concatenate([old * np.sqrt(before / n_grids), new, waves])
+        coef = np.concatenate([old * np.sqrt(before / n_grids), new, fourier])
         codes_out = np.concatenate([self._codes_out, found])
         bins = Bins.join([self._bins, bins])
         # All at once, so that Ctrl-C in what is slow leaves the last function whole.
-        self.grids, self._bins, self._coef, self._codes, self._codes_out = grids, bins, coef, codes, codes_out
-
-    def _count(self, fresh):
-        """All codes, with those of fresh grids behind, and the bins of these."""
-        codes = np.empty((len(fresh), len(self._X)), np.uint32)
-        bins = count_bins(fresh, self._X, Bins.none(len(fresh)), codes, self._n_jobs)
-        return np.concatenate([self._codes, codes]), bins
+        self._system = None
+        self.grids, self._bins, self._coef, self._codes_out = grids, bins, coef, codes_out
 
     def add_held_out_rows(self, Y, weights):
         """Take the held-out rows in: their new bins follow those known in each grid."""
+        self._system = None
+        if self._rows.weigh_held_out():
+            return
+        codes = self._codes_out
         if self.n_grids:
-            self._add_bins_of_held_out_rows()
-        if self._waves is not None:
-            self._dense, self._dense_out = np.concatenate([self._dense, self._dense_out]), None
-        self._Y = np.concatenate([self._Y, Y])
-        if weights is not None:
-            self._weights = np.concatenate([self._weights, weights])
-        self._X, self._X_out = None, None
+            codes = self._add_bins_of_held_out_rows()
+        if self._dense is not None:
+            self._dense = np.concatenate([self._dense, self._dense_out])
+        self._rows.append(Y, weights, codes)
+        self._X_out = self._codes_out = self._dense_out = None
 
     def _add_bins_of_held_out_rows(self):
+        """Find the bins of the held-out rows; their codes."""
         codes = np.empty((self.n_grids, len(self._X_out)), np.uint32)
-        bins = count_bins(self.grids, self._X_out, self._bins, codes, self._n_jobs)
-        old, waves = self._split_coef()
+        bins = count_bins(self.grids, [self._X_out], len(self._X_out), self._bins, codes, self._n_jobs)
+        old, fourier = self._split_coef()
         coef = np.zeros((bins.keys.size, old.shape[1]))
         moved = np.repeat(bins.starts[:-1] - self._bins.starts[:-1], self._bins.sizes)
         coef[np.arange(moved.size) + moved] = old
-        self._bins, self._coef = bins, np.concatenate([coef, waves])
-        self._codes, self._codes_out = np.concatenate([self._codes, codes], axis=1), None
+        self._bins, self._coef = bins, np.concatenate([coef, fourier])
+        return codes
 
     def solve(self, alpha, tol, max_iter):
         """Solve the ridge system for one penalty; the `Result`."""
-        Z = self._matrix(self._codes, self._dense)
-        shift = np.full(self._Y.shape[1], float(alpha))
-        if not self.n_grids:
-            gram = self._gram_system()
-            result = next(gram.solve([shift]))
-            self._coef, self._intercept = result.solution, gram.intercept(result.solution)
-            return result
-        system = RidgeSystem(Z, self._weights, fit_intercept=True)
-        right, diagonal = system.right_side(self._Y), system.diagonal()
-        result = cg.solve(system.apply, right, diagonal, shift, tol=tol, max_iter=max_iter)
-        self._coef, self._intercept = result.solution, system.mean(self._Y - Z @ result.solution)
-        if result.status == "interrupted":
-            raise KeyboardInterrupt
+        options = SolverOptions(tol=tol, max_iter=max_iter, solver="cg" if self.n_grids else "gram")
+        if self._system is None:
+            self._system = ridge_system(LocalRows(self._features(), self._rows.Y, self._rows.weights), 1, options)
+        try:
+            result = next(self._system.solve([alpha], options))
+        except SolveInterrupted as error:
+            self.coefficients = error.result.solution, error.result.intercept
+            raise
+        self.coefficients = result.solution, result.intercept
         return result
-
-    def _gram_system(self):
-        return gram_system(self._dense, self._Y, self._weights, fit_intercept=True)
 
     @property
     def coefficients(self):
@@ -194,18 +179,22 @@ class Growth:
 
     def held_out(self):
         """Predictions for the held-out rows, of shape (n_out, n_targets)."""
-        return self._matrix(self._codes_out, self._dense_out) @ self._coef + self._intercept
+        Z = BinMatrix._trusted(self._codes_out, self._bins.starts, np.dtype(np.float64), self._n_jobs)
+        return self._beside(Z, self._dense_out) @ self._coef + self._intercept
 
     def learned(self):
-        """What the machine has learned so far: the function of bins, coefficients of waves, and intercepts."""
-        bins, waves = (np.ascontiguousarray(part.T) for part in self._split_coef())
-        return BinFunction(self.grids, self._bins.keys, self._bins.starts, bins), waves, self._intercept
+        """What the machine has learned so far: the function of bins, Fourier coefficients, and intercepts."""
+        bins, fourier = (np.ascontiguousarray(part.T) for part in self._split_coef())
+        return BinFunction(self.grids, self._bins.keys, self._bins.starts, bins), fourier, self._intercept
 
     def _split_coef(self):
         return self._coef[: self._bins.keys.size], self._coef[self._bins.keys.size :]
 
-    def _matrix(self, codes, dense):
+    def _features(self):
+        return self._beside(self._rows.matrix(self._bins.starts), self._dense)
+
+    def _beside(self, Z, dense):
+        """Features of the grids, if any, and dense ones, if any."""
         if not self.n_grids:
             return dense
-        Z = BinMatrix._trusted(codes, self._bins.starts, np.dtype(np.float64), self._n_jobs)
-        return Z if dense is None else FeatureBlocks([Z, dense], [1.0, 1.0])
+        return Z if dense is None else StackedFeatures([Z, dense], [1.0, 1.0])

@@ -23,14 +23,14 @@ class Sizing:
     Parameters
     ----------
     growth : Growth
-    judge : callable
-        From predictions for the held-out rows to their errors.
+    loss : callable
+        From predictions for the held-out rows to their losses.
     alpha : float
         Penalty to begin with.
     tunes_alpha : bool
         Whether others are tried.
     budget : Budget
-    monitor : callable
+    goes_on : callable
         Called between steps; False ends the fit.
     refits : bool
         Whether a last solve with more rows will follow, whose seconds are kept free.
@@ -43,9 +43,9 @@ class Sizing:
         Number of grids and held-out error after each batch of them.
     """
 
-    def __init__(self, growth, judge, alpha, tunes_alpha, budget, monitor, refits):
-        self.growth, self._judge, self.alpha, self._tunes_alpha = growth, judge, alpha, tunes_alpha
-        self._budget, self._monitor, self._refits = budget, monitor, refits
+    def __init__(self, growth, loss, alpha, tunes_alpha, budget, goes_on, refits):
+        self.growth, self._loss, self.alpha, self._tunes_alpha = growth, loss, alpha, tunes_alpha
+        self._budget, self._goes_on, self._refits = budget, goes_on, refits
         self._tol, self.status, self.curve = _TOL, "converged", []
         self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
 
@@ -78,7 +78,7 @@ class Sizing:
         start = self._budget.used
         self.growth.solve(alpha, self._tol, _MAX_ITER)
         self._solve_seconds = (self._budget.used - start) / max(1, self.growth.n_grids)
-        return self._judge(self.growth.held_out()).mean()
+        return self._loss(self.growth.held_out()).mean()
 
     def refit(self, Y, weights):
         """Take the held-out rows in."""
@@ -98,7 +98,7 @@ class Sizing:
         _log.info("%d grids: held-out error %.4g", *self.curve[-1])
 
     def _stopped(self):
-        if self._monitor():
+        if self._goes_on():
             return False
         self.status = "stopped"
         return True

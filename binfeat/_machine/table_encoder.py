@@ -10,14 +10,13 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.memory import require_memory
-from binfeat._common.validation import check_categorical, check_moderate, checked_array, checked_rows
+from binfeat._common.validation import INFINITE, check_categorical, check_moderate, checked_array, checked_rows
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows that a median is taken of; all of 400,000 x 54 would cost 0.4 s
-INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class TableEncoder:
     """A raw table's columns as numbers: what is learned in `fit`, applied in `transform`.
 
     The raw columns come first, in their order: numbers as they are with the median in place of NaN, categories as
@@ -66,7 +65,7 @@ class Columns:
 
         Returns
         -------
-        columns : Columns
+        encoder : TableEncoder
         matrix : ndarray of float64 of shape (n_rows, n_inputs_inside)
             Might be X itself.
 
@@ -97,15 +96,15 @@ class Columns:
         n_gaps = np.count_nonzero(gaps, axis=0)
         medians = np.array([_median(*both) for both in zip(matrix.T, gaps.T, n_gaps)])
         flagged = np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix)))
-        columns = cls(
+        encoder = cls(
             np.append(chosen, np.zeros(flagged.size, dtype=bool)),
             np.append(np.arange(chosen.size), flagged),
             medians,
             **categories,
         )
-        matrix = columns._complete(matrix, gaps)
+        matrix = encoder._complete(matrix, gaps)
         check_moderate(matrix, "X")
-        return columns, matrix
+        return encoder, matrix
 
     def transform(self, estimator, X):
         """The numbers of a table with the same columns.

@@ -1,11 +1,8 @@
-"""Design matrices of every kind behind one face, and the ridge system built on them."""
+"""Design matrices of every kind behind one face: products, the diagonal of the Gram matrix, how rows are visited."""
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
-
-from binfeat._engine.vectors import centre
-from binfeat._linear.cg import column_dots
 
 
 def product(Z, W, out):
@@ -47,77 +44,72 @@ def gram_diagonal(Z, weights):
     return np.einsum("ij,ij,ik->jk", Z, Z, weights, dtype=np.float64)
 
 
-class RidgeSystem:
-    """Normal equations of ridge regression, with the intercept taken out by implicit centring.
+def float_dtype(dtype):
+    """The type to compute in: float32 for float32, else float64."""
+    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
-    For rows z_i, targets y_i and weights v_i, the system is ``(A + alpha) w = b`` with
-    ``A = sum_i v_i (z_i - m)(z_i - m)'`` and ``b = sum_i v_i (z_i - m)(y_i - mean(y))``, where m is the
-    weighted mean row, or 0 without intercept. Nothing of Z is copied. Every target may have weights of its own.
 
-    Parameters
-    ----------
-    Z : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_columns)
-    weights : ndarray of shape (n_rows, 1) or (n_rows, n_targets), or None for ones
-    fit_intercept : bool
-    """
+def is_dense(Z):
+    """Whether Z is an array, or features that are, or become, dense arrays."""
+    return isinstance(Z, np.ndarray) or getattr(Z, "dense", False)
 
-    def __init__(self, Z, weights, fit_intercept):
-        self.Z = Z
-        self.dtype = np.dtype(np.float32 if Z.dtype == np.float32 else np.float64)
-        self.weights = weights
-        self.fit_intercept = fit_intercept
-        self._rows = np.ones((Z.shape[0], 1)) if weights is None else np.asfortranarray(weights)
-        self._typed_rows = self._rows.astype(self.dtype, copy=False)
-        self._totals = np.maximum(self._rows.sum(axis=0), np.finfo(float).tiny)
-        self._values = None
 
-    def mean(self, values):
-        """Weighted mean of each target's column, float64; 0 without intercept."""
-        return self._means(values, self._rows, self._totals)
+def is_computed(Z):
+    """Whether features are computed, or read, again at each visit."""
+    return getattr(Z, "computed", False)
 
-    def _means(self, values, rows, totals):
-        if not self.fit_intercept:
-            return np.zeros(values.shape[1])
-        return column_dots(values, rows) / totals
 
-    def _centred(self, values, columns):
-        """Weighted deviations from the mean, made in place; values are in Fortran order."""
-        rows, totals = self._typed_rows, self._totals
-        if rows.shape[1] > 1 and len(columns) < rows.shape[1]:
-            rows, totals = np.asfortranarray(rows[:, columns]), totals[columns]
-        if self.fit_intercept or self.weights is not None:
-            centre(self._means(values, rows, totals), rows.T, values.T)
-        return values
+class RowMatrix(LinearOperator):
+    """An operator whose rows can be picked."""
 
-    def right_side(self, Y):
-        """``b`` for each target; Y is (n_rows, n_targets) float64."""
-        out = np.empty((self.Z.shape[1], Y.shape[1]), self.dtype, order="F")
-        transposed_product(self.Z, self._centred(np.array(Y, self.dtype, order="F"), range(Y.shape[1])), out)
+    def __len__(self):
+        return self.shape[0]
+
+    def __getitem__(self, rows):
+        """Rows by slice, integers or mask."""
+        return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
+
+    def _matmat(self, W):
+        W = np.asfortranarray(W, dtype=np.result_type(self.dtype, np.asarray(W).dtype))
+        out = np.empty((self.shape[0], W.shape[1]), W.dtype, order="F")
+        self._matmat_into(W, out)
         return out
 
-    def _buffer(self, n_columns):
-        """Space for a value of each row and column, the same at each call."""
-        if self._values is None or self._values.shape[1] < n_columns:
-            self._values = np.empty((self.Z.shape[0], n_columns), self.dtype, order="F")
-        return self._values[:, :n_columns]
+    def _rmatmat(self, V):
+        V = np.asfortranarray(V, dtype=np.result_type(self.dtype, np.asarray(V).dtype))
+        out = np.empty((self.shape[1], V.shape[1]), V.dtype, order="F")
+        self._rmatmat_into(V, out)
+        return out
 
-    def apply(self, W, columns, out):
-        """Write ``A @ W``, where column k of W belongs to target ``columns[k]``; all in Fortran order."""
-        values = self._buffer(W.shape[1])
-        product(self.Z, W, values)
-        transposed_product(self.Z, self._centred(values, columns), out)
+    def _matvec(self, w):
+        return self._matmat(np.reshape(w, (-1, 1)))
 
-    def intercept(self, coef, Y):
-        """Intercepts that go with coefficients, for each target; 0 without."""
-        return self.mean(Y - np.asarray(self.Z @ coef))
+    def _rmatvec(self, v):
+        return self._rmatmat(np.reshape(v, (-1, 1)))
 
-    def diagonal(self):
-        """Diagonal of A, (n_columns, 1) or (n_columns, n_targets); ones where Z cannot tell."""
-        diagonal = gram_diagonal(self.Z, self.weights)
-        if diagonal is None:
-            return np.ones((self.Z.shape[1], 1))
-        if self.fit_intercept:
-            sums = np.empty(diagonal.shape, self.dtype, order="F")
-            transposed_product(self.Z, self._typed_rows, sums)
-            diagonal = np.maximum(diagonal - sums.astype(np.float64) ** 2 / self._totals, 0.0)
-        return diagonal
+
+class ComputedRows(RowMatrix):
+    """Features that come a block of rows at a time, computed or read again at each visit.
+
+    Subclasses give ``row_blocks()``, an iterator over pairs of rows, as a slice, and their features.
+    """
+
+    computed = True
+
+    def gram_diagonal(self, sample_weight=None):
+        """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""
+        weights = np.ones((self.shape[0], 1)) if sample_weight is None else np.reshape(sample_weight, (-1, 1))
+        return sum(gram_diagonal(Z, weights[rows]).ravel() for rows, Z in self.row_blocks())
+
+    def _matmat_into(self, W, out):
+        for rows, Z in self.row_blocks():
+            part = np.empty((Z.shape[0], W.shape[1]), out.dtype, order="F")
+            product(Z, W, part)
+            out[rows] = part
+
+    def _rmatmat_into(self, V, out):
+        out[:] = 0
+        part = np.empty_like(out)
+        for rows, Z in self.row_blocks():
+            transposed_product(Z, np.asfortranarray(V[rows]), part)
+            out += part

@@ -5,7 +5,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from binfeat._machine.table_encoder import INFINITE
+from binfeat._common.validation import INFINITE
 from binfeat._rows.sources import Survey
 
 _MOST_ROWS = 200_000  # all that decisions of a kernel machine need

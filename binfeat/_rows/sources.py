@@ -243,9 +243,13 @@ class Survey:
     check : callable
         ``check(X, reset)`` is called with every block that has rows, and gives it as an array or CSR; `reset` is true
         for the first of them.
+    look : callable, default=None
+        From a checked block to something that adds up.
 
     Attributes
     ----------
+    sum : object
+        What `look` gives of all blocks; None without.
     n_rows, n_inputs : int
     dtype : numpy.dtype
         Of all rows together.
@@ -259,9 +263,9 @@ class Survey:
         If the source is an iterator or has no rows, or for what is wrong with a block, which is then named.
     """
 
-    def __init__(self, source, check):
+    def __init__(self, source, check, look=None):
         check_source(source)
-        self._source, self._check, self.n_rows, dtypes, kept = source, check, 0, set(), []
+        self._source, self._check, self.n_rows, self.sum, dtypes, kept = source, check, 0, None, set(), []
         for number, X, others in _read(source):
             with naming(number):
                 if kept:
@@ -269,6 +273,8 @@ class Survey:
                 X = check(X, not kept)
                 self._note(X, not kept)
                 dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # which frames do not have
+                if look is not None:
+                    self.sum = look(X) if self.sum is None else self.sum + look(X)
             self.n_rows += X.shape[0]
             kept.append([np.array(own) for own in others])
         if not kept:

@@ -1,50 +1,21 @@
-"""Features side by side and features computed when they are needed, as operators."""
+"""Features of several kinds side by side, as one operator."""
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
 
 from binfeat._common.memory import require_memory
-from binfeat._rows.products import gram_diagonal, product, transposed_product
+from binfeat._rows.products import RowMatrix, gram_diagonal, is_computed, is_dense, product, transposed_product
 
-_BLOCK_BYTES = 2**26  # of computed features held at a time
-
-
-class RowMatrix(LinearOperator):
-    """An operator whose rows can be picked."""
-
-    def __len__(self):
-        return self.shape[0]
-
-    def __getitem__(self, rows):
-        """Rows by slice, integers or mask."""
-        return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
-
-    def _matmat(self, W):
-        W = np.asfortranarray(W, dtype=np.result_type(self.dtype, np.asarray(W).dtype))
-        out = np.empty((self.shape[0], W.shape[1]), W.dtype, order="F")
-        self._matmat_into(W, out)
-        return out
-
-    def _rmatmat(self, V):
-        V = np.asfortranarray(V, dtype=np.result_type(self.dtype, np.asarray(V).dtype))
-        out = np.empty((self.shape[1], V.shape[1]), V.dtype, order="F")
-        self._rmatmat_into(V, out)
-        return out
-
-    def _matvec(self, w):
-        return self._matmat(np.reshape(w, (-1, 1)))
-
-    def _rmatvec(self, v):
-        return self._rmatmat(np.reshape(v, (-1, 1)))
+_BLOCK_BYTES = 2**26  # of computed features that a visit holds at a time
+_MOST_ROWS = 2**17
 
 
-class FeatureBlocks(RowMatrix):
+class StackedFeatures(RowMatrix):
     """Blocks of features side by side, each times a number; nothing is copied or made dense.
 
     Parameters
     ----------
-    blocks : list of ndarray, CSR, BinMatrix or FeatureRows, all of n_rows rows
+    blocks : list of ndarray, CSR, BinMatrix or LazyFeatures, all of n_rows rows
     scales : sequence of float
         What each block is multiplied by.
 
@@ -53,11 +24,16 @@ class FeatureBlocks(RowMatrix):
     shape : tuple of (int, int)
     dtype : numpy.dtype
         The widest of the blocks'.
+    dense, computed : bool
+        Whether all blocks are or become dense; whether one is computed or read at each visit, so that rows are best
+        visited a block at a time. Two that read a source cannot go side by side.
     """
 
     def __init__(self, blocks, scales):
         self.blocks, self.scales = list(blocks), [float(scale) for scale in scales]
         self._starts = np.cumsum([0, *(block.shape[1] for block in self.blocks)])
+        self.dense = all(map(is_dense, self.blocks))
+        self.computed = any(map(is_computed, self.blocks)) and sum(map(_is_streamed, self.blocks)) <= 1
         dtype = np.result_type(*(block.dtype for block in self.blocks))
         super().__init__(dtype, (self.blocks[0].shape[0], int(self._starts[-1])))
 
@@ -65,14 +41,22 @@ class FeatureBlocks(RowMatrix):
         """Each block with its number and its columns."""
         return zip(self.blocks, self.scales, map(slice, self._starts[:-1], self._starts[1:]), strict=True)
 
-    @property
-    def dense(self):
-        """Whether all blocks are dense, or become so when they are computed."""
-        return all(is_dense(block) for block in self.blocks)
-
     def take(self, rows):
         """Rows by number, as blocks."""
-        return FeatureBlocks([block[rows] for block in self.blocks], self.scales)
+        return StackedFeatures([block[rows] for block in self.blocks], self.scales)
+
+    def row_blocks(self):
+        """Pairs of rows, as a slice, and their features; what is computed or read is held meanwhile."""
+        source = next(filter(_is_streamed, self.blocks), None)
+        for rows, Z in self._slices() if source is None else source.row_blocks():
+            held = [Z if block is source else _held(block[rows]) for block in self.blocks]
+            yield rows, StackedFeatures(held, self.scales)
+
+    def _slices(self):
+        width = sum(block.shape[1] for block in self.blocks if is_computed(block) and is_dense(block))
+        step = int(np.clip(_BLOCK_BYTES // (self.dtype.itemsize * max(1, width)), 1, _MOST_ROWS))
+        for start in range(0, self.shape[0], step):
+            yield slice(start, min(start + step, self.shape[0])), None
 
     def toarray(self):
         """All features in a dense array.
@@ -84,17 +68,17 @@ class FeatureBlocks(RowMatrix):
         """
         require_memory(self.shape[0] * self.shape[1] * self.dtype.itemsize, "the array", "Use the blocks as they are.")
         out = np.empty(self.shape, self.dtype)
-        for block, scale, own in self._parts():
+        for block, scale, columns in self._parts():
             block = block.tocsr() if hasattr(block, "gram_diagonal") and not is_dense(block) else block
-            out[:, own] = block.toarray() if hasattr(block, "toarray") else block
-            out[:, own] *= scale
+            out[:, columns] = block.toarray() if hasattr(block, "toarray") else block
+            out[:, columns] *= scale
         return out
 
     def tocsr(self):
         """All features in one CSR matrix."""
         parts = []
         for block, scale, _ in self._parts():
-            block = block.toarray() if isinstance(block, FeatureRows) else block
+            block = block.toarray() if is_computed(block) else block
             parts.append((block.tocsr() if hasattr(block, "tocsr") else sparse.csr_array(block)) * scale)
         return sparse.hstack(parts, format="csr", dtype=self.dtype)
 
@@ -106,65 +90,22 @@ class FeatureBlocks(RowMatrix):
 
     def _matmat_into(self, W, out):
         part = np.empty_like(out)
-        for i, (block, scale, own) in enumerate(self._parts()):
-            product(block, np.asfortranarray(W[own] * W.dtype.type(scale)), part if i else out)
+        for i, (block, scale, columns) in enumerate(self._parts()):
+            product(block, np.asfortranarray(W[columns] * W.dtype.type(scale)), part if i else out)
             if i:
                 out += part
 
     def _rmatmat_into(self, V, out):
-        for block, scale, own in self._parts():
+        for block, scale, columns in self._parts():
             part = np.empty((block.shape[1], V.shape[1]), V.dtype, order="F")
             transposed_product(block, V, part)
-            np.multiply(part, V.dtype.type(scale), out=out[own])
+            np.multiply(part, V.dtype.type(scale), out=out[columns])
 
 
-class FeatureRows(RowMatrix):
-    """Dense features, computed again a block of rows at a time whenever they are needed.
-
-    Parameters
-    ----------
-    compute : callable
-        From some rows of X to their features, an array of X's type.
-    X : array or CSR of shape (n_rows, n_inputs), float32 or float64
-    n_columns : int
-    """
-
-    dense = True
-
-    def __init__(self, compute, X, n_columns):
-        self._compute, self._X = compute, X
-        super().__init__(X.dtype, (X.shape[0], n_columns))
-
-    def row_blocks(self):
-        """Pairs of rows, as a slice, and their features."""
-        step = max(1, _BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
-        for start in range(0, self.shape[0], step):
-            rows = slice(start, start + step)
-            yield rows, self._compute(self._X[rows])
-
-    def take(self, rows):
-        """Rows by number."""
-        return FeatureRows(self._compute, self._X[rows], self.shape[1])
-
-    def toarray(self):
-        """All features at once."""
-        return self._compute(self._X)
-
-    def gram_diagonal(self, sample_weight=None):
-        """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""
-        weights = np.ones(self.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        return sum(np.einsum("ij,ij,i->j", Z, Z, weights[rows]) for rows, Z in self.row_blocks())
-
-    def _matmat_into(self, W, out):
-        for rows, Z in self.row_blocks():
-            out[rows] = Z @ W
-
-    def _rmatmat_into(self, V, out):
-        out[:] = 0
-        for rows, Z in self.row_blocks():
-            out += Z.T @ V[rows]
+def _is_streamed(block):
+    return getattr(block, "streamed", False)
 
 
-def is_dense(Z):
-    """Whether Z is an array, or blocks that are or become ones."""
-    return isinstance(Z, np.ndarray) or getattr(Z, "dense", False)
+def _held(block):
+    """The features of some rows, computed once."""
+    return block.toarray() if is_computed(block) and is_dense(block) else block

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from binfeat._rows.features import RowMatrix
-from binfeat._rows.products import gram_diagonal, product, transposed_product
+from binfeat._rows.products import ComputedRows
 
 
-class StreamedRows(RowMatrix):
+class StreamedFeatures(ComputedRows):
     """Features of the rows of a source, read and computed again a block of rows at a time for every product.
 
     Parameters
@@ -25,6 +24,8 @@ class StreamedRows(RowMatrix):
     ----------
     shape : tuple of (int, int)
     """
+
+    streamed = True
 
     def __init__(self, rows, compute, n_columns, dtype, *, dense, y=None, sample_weight=None, taken=None):
         self._rows, self._compute, self._taken = rows, compute, taken
@@ -60,22 +61,4 @@ class StreamedRows(RowMatrix):
         if (np.diff(rows) < 0).any():
             raise ValueError("rows of a source can be taken in ascending order only; sort their numbers.")
         own = rows if self._taken is None else self._taken[rows]
-        return StreamedRows(self._rows, self._compute, self.shape[1], self.dtype, dense=self.dense, taken=own)
-
-    def gram_diagonal(self, sample_weight=None):
-        """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""
-        weights = np.ones((self.shape[0], 1)) if sample_weight is None else np.reshape(sample_weight, (-1, 1))
-        return sum(gram_diagonal(Z, weights[rows]).ravel() for rows, Z in self.row_blocks())
-
-    def _matmat_into(self, W, out):
-        for rows, Z in self.row_blocks():
-            part = np.empty((Z.shape[0], W.shape[1]), out.dtype, order="F")
-            product(Z, W, part)
-            out[rows] = part
-
-    def _rmatmat_into(self, V, out):
-        out[:] = 0
-        part = np.empty_like(out)
-        for rows, Z in self.row_blocks():
-            transposed_product(Z, np.asfortranarray(V[rows]), part)
-            out += part
+        return StreamedFeatures(self._rows, self._compute, self.shape[1], self.dtype, dense=self.dense, taken=own)

@@ -14,6 +14,7 @@ from distributed.comm import CommClosedError
 from sklearn.utils.validation import validate_data
 
 from binfeat._binning.input_checks import canonical
+from binfeat._common.gamma_scale import Moments
 
 _FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
@@ -195,14 +196,14 @@ def note_inputs(estimator, X, width, reset):
     validate_data(estimator, rows, reset=reset, skip_check_array=True)
 
 
-def over_rows(chunks, twin):
-    """The callable that `gamma_by_scale` takes, over chunks that the estimator `twin` checks."""
-    return lambda function, *arguments: compute(chunks.each(_on_rows, twin, function, *arguments))
+def moments_of(chunks, twin, categorical):
+    """The `Moments` of all rows, which the estimator `twin` checks."""
+    return sum(compute(chunks.each(_moments, twin, categorical)), Moments(0, 0.0, 0.0, 0.0))
 
 
-def _on_rows(X, twin, function, *arguments):
+def _moments(X, twin, categorical):
     X = canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1]))
-    return function(X, *arguments)
+    return Moments.of(X, categorical)
 
 
 def array_of(blocks, lengths, tail, meta):
@@ -256,14 +257,3 @@ def reduce_in_tree(values, combine):
         values = [call(values[i : i + _FAN]) for i in range(0, len(values), _FAN)]
         if len(values) == 1:
             return compute(values)[0]
-
-
-def add(parts):
-    """Sum of lists of arrays, place by place."""
-    sums = []
-    for own in zip(*parts, strict=True):
-        total = own[0].copy(order="K")
-        for other in own[1:]:
-            total += other
-        sums.append(total)
-    return sums

@@ -9,8 +9,9 @@ from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.bins import Bins, codes_among, count_bins, unite_bins
+from binfeat._binning.bins import Bins, codes_among, rank_bins, unite_bins
 from binfeat._binning.code_store import CodeStore
+from binfeat._binning.tables import count_bins
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_categorical
 from binfeat._engine.bin_tables import recode
@@ -21,9 +22,9 @@ from binfeat.distributed._chunks import (
     chunks_of,
     compute,
     is_chunked,
+    moments_of,
     note_inputs,
     on_worker,
-    over_rows,
     persist,
     reduce_in_tree,
 )
@@ -111,7 +112,7 @@ class RandomBinning(InMemory):
     -----
     Each chunk's bins are found and counted where the chunk is, with one thread a task, and united in a tree: in all
     16 bytes go up for each bin of each chunk, and once down again for each worker. ``gamma="scale"`` looks at the rows
-    three more times; hashed columns (``n_features=int``) need no pass at all. `fit_transform` hashes each row once and
+    once more; hashed columns (``n_features=int``) need no pass at all. `fit_transform` hashes each row once and
     leaves the codes on the workers, 2 or 4 bytes for each row and grid, with the recipe by which Dask makes them again
     if a worker is lost.
 
@@ -208,7 +209,7 @@ class RandomBinning(InMemory):
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        self._draw(over_rows(chunks, on_worker(self, InMemory)))
+        self._draw(moments_of(chunks, on_worker(self, InMemory), self._categorical) if self._scales else None)
         return chunks
 
     def _unite(self, counted):
@@ -217,14 +218,14 @@ class RandomBinning(InMemory):
         n_rows = united.counts[: united.starts[1]].sum()
         if n_rows == 0:
             raise ValueError("X has no rows in any chunk; at least one is needed.")
-        self._set_bins(united, n_rows)
+        self._keep(rank_bins(united, self.min_count, n_jobs=self.n_jobs), n_rows)
 
 
 def _count(X, twin):
     """The bins of a chunk."""
     if not X.shape[0]:
         return Bins.none(len(twin._grids))
-    return count_bins(twin._grids, twin._check(X), Bins.none(len(twin._grids)), n_jobs=1)
+    return count_bins(twin._grids, [twin._check(X)], X.shape[0], n_jobs=1)
 
 
 def _number(X, twin):
@@ -234,8 +235,7 @@ def _number(X, twin):
     store = CodeStore(X.shape[0], n_grids)
     if not X.shape[0]:
         return Bins.none(n_grids), store.array
-    bins = count_bins(twin._grids, twin._check(X), Bins.none(n_grids), store, n_jobs=1)
-    return bins, store.array
+    return count_bins(twin._grids, [twin._check(X)], X.shape[0], codes=store, n_jobs=1), store.array
 
 
 def _bins_of(numbered):

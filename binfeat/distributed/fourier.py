@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat.distributed._chunks import array_of, chunks_of, is_chunked, note_inputs, on_worker, over_rows
+from binfeat.distributed._chunks import array_of, chunks_of, is_chunked, moments_of, note_inputs, on_worker
 from binfeat.fourier import RandomFourier as InMemory
 
 
@@ -12,7 +12,7 @@ class RandomFourier(InMemory):
     """`binfeat.RandomFourier` for the rows of a Dask array or dataframe.
 
     Parameters, attributes and the map are those of `binfeat.RandomFourier`. A fitted map takes Dask collections and
-    rows in memory alike. `fit` looks at the rows for ``gamma="scale"`` only, three times.
+    rows in memory alike. `fit` looks at the rows for ``gamma="scale"`` only, once.
 
     Examples
     --------
@@ -42,7 +42,8 @@ class RandomFourier(InMemory):
         self._check_parameters()
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=True)
-        self._draw(chunks.dtype, over_rows(chunks, on_worker(self, InMemory)))
+        categorical = np.zeros(chunks.width, dtype=bool)
+        self._draw(chunks.dtype, moments_of(chunks, on_worker(self, InMemory), categorical) if self._scales else None)
         return self
 
     def transform(self, X):

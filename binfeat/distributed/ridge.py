@@ -1,6 +1,6 @@
 """Ridge machines on the features of the rows of a Dask collection."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from binfeat import ridge
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, class_weights, one_against_rest, require_two
 from binfeat._common.validation import check_choice, check_flag, check_weights
+from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import (
     array_of,
     beside,
@@ -25,7 +26,7 @@ from binfeat.distributed._chunks import (
     persist,
     shared,
 )
-from binfeat.distributed._system import Part, Rows, System, Targets
+from binfeat.distributed._rows import DaskRows
 
 
 class _OnDask:
@@ -33,51 +34,37 @@ class _OnDask:
 
     def _fit_chunks(self, X, y, sample_weight, groups):
         """Fit to a Dask collection or a BinBlocks."""
-        rows, targets, y = self._rows_of(X, y, sample_weight)
+        rows, y, flat = self._rows_of(X, y, sample_weight)
         try:
-            self._fit_linear(X, rows, y, targets, None, None if groups is None else np.asarray(groups))
+            self._fit_linear(X, rows, y, None if groups is None else np.asarray(groups), flat=flat)
         finally:
             self.traffic_ = np.array(rows.traffic, dtype=np.int64).reshape(-1, 2)
         return self
 
     def _rows_of(self, X, y, sample_weight):
-        """The rows on their workers, what stands for their targets, and y: fetched where rows are held out."""
+        """The rows on their workers; y, fetched where rows are held out; and whether y has one dimension only."""
         self._require(y)
         held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=True)
-        own = [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
-        parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=own))
+        beside_X = [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
+        parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=beside_X))
         facts = compute([delayed(_facts)(part, is_classifier(self)) for part in parts])
         if not any(fact.n_rows for fact in facts):
             raise ValueError("X has no rows in any chunk; at least one is needed.")
         parts, facts = zip(*((part, fact) for part, fact in zip(parts, facts, strict=True) if fact.n_rows))
         check_weights([fact.weight for fact in facts], len(facts))
-        encode, n_targets = self._encoder(facts)
-        lengths = [fact.n_rows for fact in facts]
-        targets = Targets(sum(lengths), n_targets, facts[0].target_ndim)
-        y = np.concatenate(compute(list(map(delayed(_targets), parts)))) if held_out else targets
+        encode, n_targets, flat = self._encoder(facts)
+        y = np.concatenate(compute(list(map(delayed(_targets), parts)))) if held_out else None
         parts = persist([delayed(encode)(part) for part in parts])
-        return Rows(parts, lengths, chunks.width, chunks.dtype, facts[0].dense), targets, y
+        lengths = [fact.n_rows for fact in facts]
+        return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].dense), y, flat
 
     def _on_worker(self):
         """The same machine for rows in memory, with what is fitted of it."""
         twin = self._in_memory(**self.get_params(deep=False))
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         return shared(twin)
-
-    def _check_design(self, Z, reset=False):
-        return Z if isinstance(Z, Rows) else super()._check_design(Z, reset)
-
-    def _system(self, Z, weights):
-        return System(Z, self.fit_intercept) if isinstance(Z, Rows) else super()._system(Z, weights)
-
-    def _gram_system(self, Z, Y, weights):
-        return Z.gram_system(self.fit_intercept) if isinstance(Z, Rows) else super()._gram_system(Z, Y, weights)
-
-    def _splits(self, Z, y, groups):
-        for both in super()._splits(Z, y, groups):
-            yield tuple(map(np.sort, both)) if isinstance(Z, Rows) else both
 
     def score(self, X, y, sample_weight=None):
         """R^2 of the predictions of numbers, or accuracy of those of labels.
@@ -186,8 +173,8 @@ class CGRidge(_OnDask, ridge.CGRidge):
         return self._fit_chunks(X, y, sample_weight, groups)
 
     def _encoder(self, facts):
-        """The function that makes the targets of a part, and their number."""
-        return _numbers, facts[0].n_targets
+        """The function that makes the targets of a part, their number, and whether y has one dimension."""
+        return _numbers, facts[0].n_targets, facts[0].target_ndim == 1
 
     def predict(self, X):
         """Predict targets.
@@ -256,7 +243,8 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         else:
             of_class = class_weights(self.class_weight, self.classes_)
             of_class = np.ones(counts.size) if of_class is None else of_class
-        return partial(_signs, classes=self.classes_, of_class=of_class), 1 if counts.size == 2 else counts.size
+        encode = partial(_signs, classes=self.classes_, of_class=of_class)
+        return encode, 1 if counts.size == 2 else counts.size, False
 
     def decision_function(self, X):
         """Predictions of the targets.
@@ -321,9 +309,8 @@ def _part(Z, y, weights, twin, dtype):
         return Part(None, np.empty(0), weights)
     Z = twin._check_design(Z)
     Z = Z if isinstance(Z, LinearOperator) else Z.astype(dtype, copy=False)
-    if not is_classifier(twin):
-        return Part(Z, twin._check_numbers(y), weights)
-    return Part(Z, check_labels(y), weights)
+    y = check_labels(y) if is_classifier(twin) else twin._check_numbers(y)
+    return Part(Z, y, weights, n_jobs=1)
 
 
 def _facts(part, of_classes):
@@ -338,13 +325,14 @@ def _targets(part):
 
 
 def _numbers(part):
-    return Part(part.Z, part.Y.reshape(len(part.Y), -1), part.weights)
+    return replace(part, Y=part.Y.reshape(len(part.Y), -1))
 
 
 def _signs(part, classes, of_class):
     """The part with a target for each class, or for the second of two."""
     labels = np.searchsorted(classes, part.Y)
-    return Part(part.Z, one_against_rest(labels, classes.size), part.weights * of_class[labels][:, None])
+    weights = part.weights * of_class[labels][:, None]
+    return replace(part, Y=one_against_rest(labels, classes.size), weights=weights)
 
 
 def _call_method(X, twin, method, tail, dtype):

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 
 from binfeat import BinMatrix, RandomBinning, binning
-from binfeat._binning import bins, code_store
+from binfeat._binning import code_store, tables
 from binfeat._binning.grids import Grids
 from perf import numpy_binning
 from perf.data import forest_cover_hand_widths
@@ -24,9 +24,9 @@ _STAGES = {
     "input checks": (binning, "checked_rows"),
     "draw grids": (Grids, "draw"),
     "hash": (Grids, "hash"),
-    "insert": (bins, "insert"),
-    "grow tables": (bins._GrowingTables, "_make_room"),
-    "rank": (binning, "rank_bins"),
+    "insert": (tables, "insert"),
+    "grow tables": (tables._GrowingTables, "_make_room"),
+    "rank": (tables, "rank_bins"),
     "recode": (code_store, "recode"),
     "CSR": (BinMatrix, "tocsr"),
 }

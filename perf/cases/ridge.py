@@ -8,8 +8,10 @@ from sklearn.svm import LinearSVC
 
 from binfeat import CGRidgeClassifier, RandomBinning
 from binfeat._linear import cg
-from binfeat._linear.path import solve_path
-from binfeat._rows.products import RidgeSystem
+from binfeat._linear.normal_equations import NormalEquations
+from binfeat._linear.result import SolverOptions
+from binfeat._rows.rows import LocalRows
+from binfeat._rows.vectors import column_dots
 from perf.data import forest_cover_hand_widths, forest_cover_labels
 from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
@@ -84,31 +86,28 @@ def _classes(Z, labels, y, quick):
 
 def _path(Z, y):
     Y = np.where(y, 1.0, -1.0)[:, None]
-    system = RidgeSystem(Z, None, True)
-    rhs, diagonal = system.right_side(Y), system.diagonal()
+    system = NormalEquations(LocalRows(Z, Y), True)
 
     def path(tol):
-        return [r.solution for r in solve_path(system, Y, ALPHAS, tol=tol, max_iter=1000)]
+        return [result.solution for result in system.solve(ALPHAS, SolverOptions(tol=tol, max_iter=1000))]
 
     def alone():
-        return cg.solve(system.apply, rhs, diagonal, ALPHAS[-1:], tol=PATH_TOL, max_iter=1000)
+        return cg.solve(system, ALPHAS[-1:], SolverOptions(tol=PATH_TOL, max_iter=1000))
 
     times = interleave({"path": stopwatch(partial(path, PATH_TOL)), "alone": stopwatch(alone)}, 2)
+    fixed = np.sum((Y - Y.mean()) ** 2)
     gaps = [
-        _objective(system, rhs, Y, found, alpha) / _objective(system, rhs, Y, best, alpha) - 1
+        (fixed + _objective(system, found, alpha)) / (fixed + _objective(system, best, alpha)) - 1
         for found, best, alpha in zip(path(PATH_TOL), path(PATH_TOL / 100), ALPHAS, strict=True)
     ]
     yield Row(f"20 alphas from {ALPHA:g} to 1000 / the smallest alone", times["path"], times["alone"], ("<=", 4))
     yield Row("20 alphas, largest relative gap of the objective", max(gaps), reach=("<=", 1e-3), unit="")
 
 
-def _objective(system, rhs, Y, W, alpha):
-    """Ridge objective without the intercept."""
-    fixed = np.sum((Y - system.mean(Y)) ** 2)
-    image = np.empty_like(W)
-    system.apply(W, np.arange(1), image)
-    quadratic = cg.column_dots(W, image) + alpha * cg.column_dots(W, W)
-    return float(fixed + (quadratic - 2 * cg.column_dots(W, rhs))[0])
+def _objective(system, W, alpha):
+    """What the ridge objective is beyond that of coefficients 0."""
+    quadratic = column_dots(W, system.apply(W, np.arange(1))) + alpha * column_dots(W, W)
+    return float((quadratic - 2 * column_dots(W, system.right))[0])
 
 
 def _squared_hinge(Z, y):

@@ -1,0 +1,52 @@
+"""Checked rows to bin, in memory or of a source."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from binfeat._binning.code_store import CodeStore, code_budget
+from binfeat._binning.input_checks import output_dtype
+
+
+@dataclass(frozen=True)
+class RowTable:
+    """Checked rows, in memory or of a source.
+
+    Attributes
+    ----------
+    blocks : iterable of ndarray or CSR
+    n_rows : int
+    dtype : {numpy.float32, numpy.float64}
+        Of the features.
+    max_bytes : int or inf
+        For codes in memory.
+    survey : Survey or None
+        Of a source.
+    """
+
+    blocks: Any
+    n_rows: int
+    dtype: type
+    max_bytes: float = np.inf
+    survey: Any = None
+
+    @classmethod
+    def of(cls, X):
+        return cls([X], X.shape[0], output_dtype(X))
+
+    @classmethod
+    def of_source(cls, survey, max_bytes):
+        return cls(survey.rows(), survey.n_rows, output_dtype(survey), code_budget(max_bytes), survey)
+
+    @property
+    def y(self):
+        return None if self.survey is None else self.survey.y
+
+    @property
+    def sample_weight(self):
+        return None if self.survey is None else self.survey.sample_weight
+
+    def store(self, n_grids):
+        """Space for the rows' codes."""
+        return CodeStore(self.n_rows, n_grids, self.max_bytes)

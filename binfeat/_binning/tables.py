@@ -1,0 +1,147 @@
+"""Tables of bins: they grow while bins are found and counted, and look known ones up."""
+
+import numpy as np
+
+from binfeat._binning.bin_matrix import no_bin
+from binfeat._binning.bins import Bins, rank_bins, starts_of
+from binfeat._binning.grids import hash_blocks
+from binfeat._engine.bin_tables import LOAD, find, index, insert
+
+_FIRST_BITS = 12  # a new table's size
+_GROWTH = 0.5  # bins are taken to grow with this power of the rows, when a full table is made larger
+
+
+class _GrowingTables:
+    """Open-addressing tables of a group of grids that take in new bins."""
+
+    def __init__(self, bins):
+        self.n_bins = bins.sizes.astype(np.uint64)
+        self._keys, self._counts, self._starts = bins.keys, bins.counts, bins.starts
+        self._bits = np.full(self.n_bins.size, _FIRST_BITS)
+        self._n_rows = 0
+        self._make_room(self.n_bins)
+
+    def _make_room(self, wanted, n_jobs=None):
+        """Rebuild the tables so that each has room for at least the wanted number of bins."""
+        self._bits = np.maximum(self._bits, np.ceil(np.log2(np.maximum(wanted, 1) * LOAD)).astype(int))
+        slot_starts = starts_of(1 << self._bits)
+        keys = np.empty(slot_starts[-1] // LOAD, np.uint64)
+        counts = np.empty(keys.size, np.int64)
+        starts = slot_starts // LOAD
+        for p, size in enumerate(self.n_bins.astype(int)):
+            old, new = slice(self._starts[p], self._starts[p] + size), slice(starts[p], starts[p] + size)
+            keys[new], counts[new] = self._keys[old], self._counts[old]
+        self._slots = None  # freed before its successor is made
+        self._slots, self._slot_starts = np.empty(slot_starts[-1], np.uint32), slot_starts
+        self._keys, self._counts, self._starts = keys, counts, starts
+        index(keys, starts, self.n_bins, slot_starts, self._slots, n_jobs=n_jobs)
+
+    def add(self, hashes, store, grids, first_row, n_all_rows, n_jobs=None):
+        """Number and count the bins of a block of rows; `store[grids]`, if any, is written from column `first_row`."""
+        done = np.zeros(hashes.shape[0], np.int64)
+        spare = np.empty(hashes.shape, np.uint32) if store is None else None
+        while True:
+            codes, place = (spare, 0) if store is None else (store[grids], first_row)
+            most = no_bin(codes.dtype)
+            tables = self._slots, self._slot_starts, self._keys, self._counts, self.n_bins
+            insert(hashes, place, most, done, *tables, codes, n_jobs=n_jobs)
+            full = done < hashes.shape[1]
+            if not full.any():
+                break
+            if (full & (self.n_bins == most)).any():
+                store.widen()
+                continue
+            growth = (n_all_rows / (self._n_rows + np.maximum(done, 1))) ** _GROWTH
+            self._make_room(np.where(full, self.n_bins * np.maximum(growth, 1.5), self.n_bins), n_jobs)
+        self._n_rows += hashes.shape[1]
+
+    def bins(self):
+        kept = np.concatenate(
+            [np.arange(s, s + n) for s, n in zip(self._starts, self.n_bins.astype(int), strict=False)]
+        )
+        return Bins(self._keys[kept], self._counts[kept], starts_of(self.n_bins))
+
+
+def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, first_grid=0):
+    """Find the bins of all rows, number them in order of appearance, and count their rows.
+
+    Parameters
+    ----------
+    grids : Grids
+    blocks : iterable of ndarray or CSR of shape (n_block_rows, n_inputs)
+        Read once.
+    n_rows : int
+        Of all blocks.
+    known : Bins, default=None
+        Bins that have numbers already and keep them.
+    codes : ndarray of shape (n_grids, n_rows), uint32, or CodeStore, default=None
+        Where the rows' numbers go; None drops them.
+    n_jobs : int, default=None
+    first_grid : int, default=0
+        Place of the first grid in `codes`.
+
+    Returns
+    -------
+    bins : Bins
+    """
+    known = Bins.none(len(grids)) if known is None else known
+    tables, counted = {}, {}
+    for part, start, hashes in hash_blocks(grids, blocks, n_jobs):
+        if part.start not in tables:
+            tables[part.start] = _GrowingTables(known.of(part))
+        place = slice(first_grid + part.start, first_grid + part.stop)
+        tables[part.start].add(hashes, codes, place, start, n_rows, n_jobs)
+        if start + hashes.shape[1] == n_rows:
+            counted[part.start] = tables.pop(part.start).bins()  # which takes less memory
+    return Bins.join(list(counted.values()))
+
+
+def learn_bins(grids, blocks, n_rows, *, known=None, n_coded=0, min_count=1, store=None, n_jobs=None):
+    """Count bins, rank them, and turn the numbers of the rows in `store`, if any, into codes.
+
+    Parameters
+    ----------
+    grids, blocks, n_rows, known, n_jobs : as in `count_bins`
+    n_coded, min_count : as in `rank_bins`
+    store : CodeStore, default=None
+
+    Returns
+    -------
+    learned : LearnedBins
+    """
+    bins = count_bins(grids, blocks, n_rows, known, store, n_jobs)
+    learned = rank_bins(bins, min_count, n_coded, n_jobs)
+    if store is not None:
+        store.recode(learned.new_codes, learned.starts, learned.code_dtype, n_jobs)
+    return learned
+
+
+def find_codes(tables, grids, X, n_jobs, dtype=np.uint32):
+    """Codes of rows in grids whose bins are known; a bin that is not says "no bin"."""
+    codes = np.empty((len(grids), X.shape[0]), dtype)
+    for part, start, hashes in hash_blocks(grids, [X], n_jobs):
+        tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)
+    return codes
+
+
+class BinTables:
+    """Look-up tables of known bins."""
+
+    def __init__(self, keys, starts, n_jobs=None):
+        sizes = np.diff(starts)
+        bits = np.ceil(np.log2(np.maximum(sizes, 1) * LOAD)).astype(int)
+        self.keys, self._starts = keys, starts
+        self._slot_starts = starts_of(1 << bits)
+        self._slots = np.empty(self._slot_starts[-1], np.uint32)
+        index(keys, starts, sizes.astype(np.uint64), self._slot_starts, self._slots, n_jobs=n_jobs)
+
+    def find(self, part, hashes, none, codes, first_row, n_jobs=None):
+        """Write the codes of a block of rows in a slice of the grids; `none` where the bin is unknown."""
+        own = slice(part.start, part.stop + 1)
+        tables = self._slots, self._slot_starts[own], self.keys, self._starts[own]
+        find(hashes, first_row, *tables, np.uint32(none), codes[part], n_jobs=n_jobs)
+
+    @property
+    def arrays(self):
+        """Slots, where each grid's begin, keys, and where each grid's begin."""
+        return self._slots, self._slot_starts, self.keys, self._starts

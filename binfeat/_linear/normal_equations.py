@@ -1,0 +1,109 @@
+"""The normal equations of ridge regression on rows anywhere: one pass over them for a product."""
+
+import numpy as np
+
+from binfeat._engine.vectors import centre
+from binfeat._linear.path import solve_path
+from binfeat._rows.products import float_dtype, gram_diagonal, product, transposed_product
+from binfeat._rows.vectors import column_dots
+
+_TINY = np.finfo(float).tiny
+
+
+class NormalEquations:
+    """Normal equations of ridge regression, with the intercept taken out by implicit centring.
+
+    For rows z_i, targets y_i and weights v_i, the system is ``(A + alpha) w = b`` with
+    ``A = sum_i v_i (z_i - m)(z_i - m)'`` and ``b = sum_i v_i (z_i - m)(y_i - mean(y))``, where m is the
+    weighted mean row, or 0 without intercept. Nothing of the features is copied. Every target may have weights of
+    its own.
+
+    A product takes one pass over the rows: with m known, the mean of ``Z w`` follows from w. What rounding leaves of
+    the centred values' sum e is taken out at the end, by ``Z'v - m e``; so columns may lie far from zero. Where all
+    rows are at hand as one part, the mean is taken of the values themselves.
+
+    Parameters
+    ----------
+    rows : Rows
+    fit_intercept : bool
+
+    Attributes
+    ----------
+    right : ndarray of shape (n_columns, n_targets)
+        b for each target.
+    diagonal : ndarray of shape (n_columns, 1) or (n_columns, n_targets), float64
+        Diagonal of A; ones where the features cannot tell.
+    """
+
+    def __init__(self, rows, fit_intercept):
+        self._rows, self.dtype = rows, rows.dtype
+        weight, targets = rows.totals()
+        total = np.maximum(weight, _TINY)
+        self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
+        right, rest, columns, *diagonal = rows.sum(_moments, self._target_means)
+        self.right, self._means = right, None
+        if fit_intercept:
+            self._means = np.asfortranarray(columns / total)
+            self._typed_means = self._means.astype(self.dtype, order="F", copy=False)
+            if not rows.whole:
+                self._recentre(self.right, rest, slice(None))
+        self.diagonal = np.ones((rows.shape[1], 1))
+        if diagonal:
+            spread = columns**2 / total if fit_intercept else 0.0
+            self.diagonal = np.maximum(diagonal[0] - spread, 0.0)
+
+    def apply(self, W, targets):
+        """``A @ W``, where column k of W, in Fortran order, belongs to ``targets[k]``; the next call overwrites it."""
+        if self._means is None or self._rows.whole:
+            pivot = None if self._means is not None else np.zeros(W.shape[1])
+            return self._rows.sum(_product, W, pivot, targets)[0]
+        pivot = column_dots(W, self._own(self._typed_means, targets))
+        image, rest = self._rows.sum(_product, W, pivot, targets)
+        self._recentre(image, rest, targets)
+        return image
+
+    def intercept(self, W):
+        """Intercepts that go with coefficients W, one for each target; 0 without."""
+        return self._target_means - (0.0 if self._means is None else column_dots(W, self._means))
+
+    def solve(self, alphas, options):
+        """Results for falling penalties; see `solve_ridge`."""
+        return solve_path(self, alphas, options)
+
+    def _recentre(self, image, rest, targets):
+        image -= self._own(self._typed_means, targets) * rest.astype(self.dtype)
+
+    @staticmethod
+    def _own(means, targets):
+        return means if means.shape[1] == 1 else np.asfortranarray(means[:, targets])
+
+
+def _moments(part, target_means):
+    """Right-hand side, what it leaves of the targets' sum, weighted column sums, and diagonal, before centring."""
+    dtype = float_dtype(part.Z.dtype)
+    values = np.array(part.Y - target_means, dtype, order="F")
+    right, rest = _back(part, values, np.zeros(values.shape[1]), slice(None))
+    columns = np.empty((part.Z.shape[1], part.typed_weights.shape[1]), dtype, order="F")
+    transposed_product(part.Z, part.typed_weights, columns)
+    diagonal = gram_diagonal(part.Z, part.weights)
+    return [right.copy(order="F"), rest, columns.astype(np.float64), *([] if diagonal is None else [diagonal])]
+
+
+def _product(part, W, pivot, targets):
+    values = part.space("values", (part.Z.shape[0], W.shape[1]), W.dtype)
+    product(part.Z, W, values)
+    return _back(part, values, pivot, targets)
+
+
+def _back(part, values, pivot, targets):
+    """``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; None is the weighted mean for a pivot."""
+    weights, total = part.typed_weights, part.total_weight
+    if weights.shape[1] > 1:
+        weights, total = np.asfortranarray(weights[:, targets]), total[targets]
+    if pivot is None:
+        pivot = column_dots(values, weights) / total
+    if part.weights is not None or pivot.any():
+        centre(pivot, weights.T, values.T, n_jobs=part.n_jobs)
+    out = part.space("image", (part.Z.shape[1], values.shape[1]), values.dtype)
+    transposed_product(part.Z, values, out)
+    return [out, values.sum(axis=0, dtype=np.float64)]

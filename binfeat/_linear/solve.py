@@ -1,0 +1,48 @@
+"""Ridge machines on rows anywhere: the one solver that all estimators call."""
+
+from binfeat._linear.gram import gram_pays, gram_system
+from binfeat._linear.normal_equations import NormalEquations
+
+
+def ridge_system(rows, n_alphas, options):
+    """The normal equations of rows in the form that suits them, for so many penalties.
+
+    Parameters
+    ----------
+    rows : Rows
+    n_alphas : int
+    options : SolverOptions
+
+    Returns
+    -------
+    system : GramSystem or NormalEquations
+        With ``solve(alphas, options)``.
+    """
+    if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
+        return gram_system(rows, options.fit_intercept)
+    return NormalEquations(rows, options.fit_intercept)
+
+
+def solve_ridge(rows, alphas, options):
+    """Minimise ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` for each target and each of some penalties.
+
+    Parameters
+    ----------
+    rows : Rows
+        In memory, out of it, or on Dask.
+    alphas : sequence of float, falling, or of ndarray of shape (n_targets,)
+    options : SolverOptions
+
+    Yields
+    ------
+    result : Result
+        One for each penalty, until a callback stops a solve.
+
+    Raises
+    ------
+    SolveInterrupted
+        At Ctrl-C during a solve, with its result so far.
+    ValueError
+        If sums of products, or coefficients, overflow.
+    """
+    yield from ridge_system(rows, len(alphas), options).solve(alphas, options)

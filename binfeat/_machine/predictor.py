@@ -1,0 +1,98 @@
+"""What is left of a fitted machine: functions of rows."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.grids import Grids
+from binfeat._binning.tables import BinTables, find_codes
+from binfeat._engine.evaluate import evaluate
+from binfeat._fourier.features import FourierMap
+from binfeat._machine.table_encoder import TableEncoder
+
+_FEW_ROWS = 64  # evaluated one by one
+_BLOCK_BYTES = 2**26  # of hashes or features at a time
+
+
+@dataclass
+class BinFunction:
+    """A linear function of binning features.
+
+    Attributes
+    ----------
+    grids : Grids
+    keys : ndarray of shape (n_bins,), uint64
+    starts : ndarray of shape (n_grids + 1,), int64
+    coef : ndarray of shape (n_targets, n_bins)
+        Of entries that are ``1 / sqrt(n_grids)``.
+    """
+
+    grids: Grids
+    keys: np.ndarray
+    starts: np.ndarray
+    coef: np.ndarray
+    _tables: BinTables | None = field(default=None, repr=False)
+
+    def __call__(self, X, n_jobs=None):
+        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64 in C order."""
+        if self._tables is None:
+            self._tables = BinTables(self.keys, self.starts, n_jobs)
+        out = np.empty((X.shape[0], self.coef.shape[0]))
+        if X.shape[0] <= _FEW_ROWS:
+            evaluate(X, *self.grids.arrays, *self._tables.arrays, self.coef, out)
+            out *= 1 / np.sqrt(len(self.grids))
+            return out
+        step = max(_FEW_ROWS, _BLOCK_BYTES // (8 * len(self.grids)))
+        for start in range(0, X.shape[0], step):
+            codes = find_codes(self._tables, self.grids, X[start : start + step], n_jobs)
+            Z = BinMatrix._trusted(codes, self.starts, np.dtype(np.float64), n_jobs)
+            out[start : start + step] = Z @ self.coef.T
+        return out
+
+
+class FourierFunction:
+    """A linear function of the Fourier features of known frequencies.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_inputs, n_frequencies)
+    coef : ndarray of shape (2 * n_frequencies, n_targets)
+    """
+
+    def __init__(self, frequencies, coef):
+        self._map, self._coef = FourierMap(frequencies), np.ascontiguousarray(coef)
+
+    def __call__(self, X):
+        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
+        step = max(1, _BLOCK_BYTES // (8 * self._coef.shape[0]))
+        return np.concatenate([self._map(X[i : i + step]) @ self._coef for i in range(0, len(X), step)])
+
+
+@dataclass
+class Predictor:
+    """From a raw table to predictions of the standardised targets.
+
+    Attributes
+    ----------
+    encoder : TableEncoder
+    scaler : input scaler or None
+    bins : BinFunction or None
+    fourier : FourierFunction or None
+    intercept : ndarray of shape (n_targets,)
+    """
+
+    encoder: TableEncoder
+    scaler: Any
+    bins: BinFunction | None
+    fourier: FourierFunction | None
+    intercept: np.ndarray
+
+    def __call__(self, estimator, X):
+        """Predictions of shape (n_rows, n_targets) by the estimator's threads."""
+        table = self.encoder.transform(estimator, X)
+        if self.scaler is not None:
+            table = self.scaler.transform(table)
+        scores = self.intercept + (0.0 if self.bins is None else self.bins(table, estimator.n_jobs))
+        return scores if self.fourier is None else scores + self.fourier(table)

@@ -1,0 +1,88 @@
+"""What a fit of a kernel machine is given, for all of its choices."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from binfeat._machine.budget import Budget, Decisions
+from binfeat._machine.limits import Limits
+from binfeat._machine.sample import Sample
+from binfeat._machine.table_encoder import TableEncoder
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A table to learn from, and how choices are judged.
+
+    Attributes
+    ----------
+    machine : KernelMachineRegressor or KernelMachineClassifier
+        Read for its parameters only.
+    table : ndarray of shape (n_rows, n_inputs), float64
+        Encoded, not scaled.
+    Y, weights : ndarray of shape (n_rows, n_targets), and (n_rows, 1) or None
+    train, held_out : ndarray of int
+    loss_of : callable
+        From numbers of held-out rows to a function from predictions for them to their losses.
+    encoder : TableEncoder
+        Which inputs are categorical, and which column of the raw table each comes from.
+    seed : int
+    goes_on : callable
+        Called between steps; False ends the fit.
+    limits : Limits
+    budget : Budget
+    decisions : Decisions
+    """
+
+    machine: Any
+    table: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray | None
+    train: np.ndarray
+    held_out: np.ndarray
+    loss_of: Callable
+    encoder: TableEncoder
+    seed: int
+    goes_on: Callable[[], bool]
+    limits: Limits
+    budget: Budget
+    decisions: Decisions
+
+    @property
+    def categorical(self):
+        return self.encoder.categorical
+
+    @property
+    def n_jobs(self):
+        return self.machine.n_jobs
+
+    @property
+    def loss(self):
+        """Of all held-out rows."""
+        return self.loss_of(self.held_out)
+
+    def weights_of(self, rows):
+        """Weights of some rows, or None."""
+        return None if self.weights is None else self.weights[rows]
+
+    def penalties(self, alphas):
+        """These, or the caller's."""
+        return alphas if self.machine.alpha == "auto" else np.array([float(self.machine.alpha)])
+
+    def sample(self, X, kernel, n_rows):
+        """Some training rows and some that are held out, of a scaled table."""
+        train, out = self.train[: min(n_rows, len(self.train))], self.held_out[: self.limits.sample_out]
+        return Sample(
+            X[train],
+            self.Y[train],
+            self.weights_of(train),
+            X[out],
+            self.loss_of(out),
+            categorical=self.categorical,
+            kernel=kernel,
+            n_grids=int(np.clip(self.limits.row_grids // len(train), *self.limits.sample_grids)),
+            seed=self.seed,
+            n_jobs=self.n_jobs,
+        )

@@ -1,0 +1,38 @@
+"""Dense features that are computed whenever they are needed."""
+
+from binfeat._rows.products import ComputedRows
+
+_BLOCK_BYTES = 2**26  # of computed features held at a time
+
+
+class LazyFeatures(ComputedRows):
+    """Dense features, computed again a block of rows at a time whenever they are needed.
+
+    Parameters
+    ----------
+    compute : callable
+        From some rows of X to their features, an array of X's type.
+    X : array or CSR of shape (n_rows, n_inputs), float32 or float64
+    n_columns : int
+    """
+
+    dense = True
+
+    def __init__(self, compute, X, n_columns):
+        self._compute, self._X = compute, X
+        super().__init__(X.dtype, (X.shape[0], n_columns))
+
+    def row_blocks(self):
+        """Pairs of rows, as a slice, and their features."""
+        step = max(1, _BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
+        for start in range(0, self.shape[0], step):
+            rows = slice(start, min(start + step, self.shape[0]))
+            yield rows, self._compute(self._X[rows])
+
+    def take(self, rows):
+        """Rows by number."""
+        return LazyFeatures(self._compute, self._X[rows], self.shape[1])
+
+    def toarray(self):
+        """All features at once."""
+        return self._compute(self._X)

@@ -1,0 +1,168 @@
+"""Features, targets and weights of rows, wherever they live: the one thing that solvers know of them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+
+from binfeat._rows.products import float_dtype, is_computed, is_dense
+from binfeat._rows.vectors import column_dots
+
+_COMPUTED_VISIT = 9  # what making features again costs beside a product with them
+
+
+class Scratch:
+    """Arrays in Fortran order that are made once and used again and again."""
+
+    def __init__(self):
+        self._kept = {}
+
+    def array(self, name, shape, dtype):
+        """Space of this shape; what it held under the same name is lost."""
+        kept = self._kept.get(name)
+        if kept is None or kept.dtype != dtype or kept.shape[0] != shape[0] or kept.shape[1] < shape[1]:
+            kept = self._kept[name] = np.empty(shape, dtype, order="F")
+        return kept[:, : shape[1]]
+
+
+@dataclass
+class Part:
+    """Some rows, all in one place.
+
+    Attributes
+    ----------
+    Z : BinMatrix, ndarray, CSR or LinearOperator of shape (n_rows, n_columns)
+    Y : ndarray of shape (n_rows, n_targets), float64
+    weights : ndarray of shape (n_rows, 1) or (n_rows, n_targets), float64, or None for ones
+    n_jobs : int or None
+        Threads for vectors of rows.
+    scratch : Scratch or None
+        Where space for results is kept from product to product; None makes new arrays.
+    """
+
+    Z: Any
+    Y: np.ndarray
+    weights: np.ndarray | None
+    n_jobs: int | None = None
+    scratch: Scratch | None = field(default=None, repr=False)
+
+    def take(self, rows):
+        """Some of the rows."""
+        return Part(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows], self.n_jobs)
+
+    def space(self, name, shape, dtype):
+        """An array in Fortran order to write to; what was written under the same name may be lost."""
+        return np.empty(shape, dtype, order="F") if self.scratch is None else self.scratch.array(name, shape, dtype)
+
+    @cached_property
+    def known_weights(self):
+        """The weights in Fortran order, with ones in place of None."""
+        return np.ones((self.Z.shape[0], 1)) if self.weights is None else np.asfortranarray(self.weights)
+
+    @cached_property
+    def typed_weights(self):
+        """The same in the type of the products."""
+        return self.known_weights.astype(float_dtype(self.Z.dtype), copy=False)
+
+    @cached_property
+    def total_weight(self):
+        """Their sum, at least the smallest positive number."""
+        return np.maximum(self.known_weights.sum(axis=0), np.finfo(float).tiny)
+
+
+def add_arrays(total, part):
+    """Add a list of arrays to the total, in place."""
+    for mine, other in zip(total, part, strict=True):
+        mine += other
+    return total
+
+
+class Rows(ABC):
+    """Rows of a ridge machine.
+
+    Attributes
+    ----------
+    shape : tuple of (int, int)
+        Rows and columns.
+    n_targets : int
+    dtype : numpy.dtype
+        To compute in, float32 or float64.
+    dense : bool
+        Whether features are arrays, or become so when they are computed.
+    visit_cost : float
+        What one look at all features costs beside a product with them.
+    whole : bool
+        Whether all rows are one part.
+    design : LinearOperator, ndarray or sparse matrix
+        What predicts: ``design @ W``.
+    """
+
+    shape: tuple[int, int]
+    n_targets: int
+    dtype: np.dtype
+    dense: bool
+    visit_cost: float = 0.0
+    whole: bool = False
+    design: Any
+
+    @abstractmethod
+    def take(self, rows):
+        """Some of the rows, by their rising numbers."""
+
+    @abstractmethod
+    def totals(self):
+        """Weight of all rows, of shape (1,) or (n_targets,), and weighted sum of each target."""
+
+    @abstractmethod
+    def sum(self, function, *arguments, join=add_arrays):
+        """Sum of ``function(part, *arguments)`` over the parts, in an order that depends on their number alone.
+
+        The function gives a list of arrays, or anything that ``join(total, part)`` adds up; `join` may overwrite the
+        total. Where the rows are one part, the arrays may be scratch, which the next sum overwrites.
+        """
+
+
+class LocalRows(Rows):
+    """Rows of this process: one part in memory, or a loop over blocks that are computed or read again.
+
+    Parameters
+    ----------
+    Z : BinMatrix, ndarray, CSR or LinearOperator of shape (n_rows, n_columns)
+    Y : ndarray of shape (n_rows, n_targets), float64
+    weights : ndarray of shape (n_rows, 1) or (n_rows, n_targets), default=None
+        None counts each row as 1.
+    """
+
+    def __init__(self, Z, Y, weights=None, *, scratch=None):
+        self.Z, self.Y, self.weights = Z, Y, weights
+        self.shape, self.n_targets, self.dtype = Z.shape, Y.shape[1], float_dtype(Z.dtype)
+        self.dense, self.whole, self.design = is_dense(Z), not is_computed(Z), Z
+        self.visit_cost = 0.0 if self.whole else _COMPUTED_VISIT
+        self._scratch = Scratch() if scratch is None else scratch
+        self._part = Part(Z, Y, weights, scratch=self._scratch)
+
+    def weighted(self, weights):
+        """The same rows with other weights."""
+        return LocalRows(self.Z, self.Y, weights, scratch=self._scratch)
+
+    def take(self, rows):
+        return LocalRows(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows])
+
+    def totals(self):
+        weights = self._part.known_weights
+        return weights.sum(axis=0), column_dots(self.Y, weights)
+
+    def _blocks(self):
+        for rows, Z in self.Z.row_blocks():
+            weights = None if self.weights is None else self.weights[rows]
+            yield Part(Z, self.Y[rows], weights, scratch=self._scratch)
+
+    def sum(self, function, *arguments, join=add_arrays):
+        if self.whole:
+            return function(self._part, *arguments)
+        results = (function(part, *arguments) for part in self._blocks())
+        first = next(results)
+        total = [own.copy(order="K") for own in first] if isinstance(first, list) else first
+        return reduce(join, results, total)

@@ -1,0 +1,23 @@
+"""Sums over the columns of tall arrays, in float64 and a fixed order of summation."""
+
+import numpy as np
+
+from binfeat._engine.vectors import BLOCK, partial_dots, partial_squares
+
+
+def _sums(kernel, a, b):
+    """Sum over the blocks of `kernel`'s partial sums, for each column of `a`."""
+    a, b = np.asfortranarray(a).T, np.asfortranarray(b).T
+    partial = np.empty((a.shape[0], -(-a.shape[1] // BLOCK)))
+    kernel(a, b, partial)
+    return partial.sum(axis=1)
+
+
+def column_dots(a, b):
+    """Dot product of each column of `a` with that of `b`, or with its only one."""
+    return _sums(partial_dots, a, b)
+
+
+def weighted_squares(a, weights):
+    """Sum of the squares of each column of `a`, times weights, one column of them or one for each."""
+    return _sums(partial_squares, a, weights)

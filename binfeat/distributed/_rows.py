@@ -1,0 +1,105 @@
+"""Rows of a ridge machine on the workers."""
+
+import copy
+from functools import partial, reduce
+
+import numpy as np
+from dask.sizeof import sizeof
+from scipy.sparse.linalg import LinearOperator
+
+from binfeat._rows.rows import Part, Rows, add_arrays
+from binfeat._rows.vectors import column_dots
+from binfeat.distributed._chunks import Chunks, compute, persist, reduce_in_tree, shared
+
+sizeof.register(Part, lambda part: sizeof(part.Z) + part.Y.nbytes + part.weights.nbytes)
+
+_VISIT_COST = 9  # a round of the scheduler, beside a product
+
+
+class DaskRows(Rows):
+    """Rows on the workers.
+
+    Parameters
+    ----------
+    parts : list of Delayed, each of which comes to a Part with some rows, all with weights
+    lengths : list of int
+    n_columns, n_targets : int
+    dtype : numpy.dtype
+        Of the features.
+    dense : bool
+        Whether these are arrays.
+
+    Attributes
+    ----------
+    traffic : list of tuple of (int, int)
+        Bytes of coefficients sent out and of sums that came back, for each sum that took coefficients or made a Gram
+        matrix.
+    """
+
+    visit_cost = _VISIT_COST
+
+    def __init__(self, parts, lengths, n_columns, n_targets, dtype, dense):
+        self._parts, self._lengths = parts, lengths
+        self.shape, self.n_targets = (sum(lengths), n_columns), n_targets
+        self.dtype, self.dense, self.traffic = dtype, dense, []
+
+    def _each(self, function, *arguments, own=()):
+        """Delayed results on each part."""
+        return Chunks(self._parts, None, 0, self.dtype, None, "X").each(function, *arguments, own=own)
+
+    @property
+    def design(self):
+        return _Predictions(self)
+
+    def take(self, rows):
+        ends = np.cumsum(self._lengths)
+        of_parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
+        of_parts = [part - (end - length) for part, end, length in zip(of_parts, ends, self._lengths, strict=True)]
+        taken = persist(self._each(Part.take, own=[of_parts]))
+        kept = [(part, len(rows)) for part, rows in zip(taken, of_parts, strict=True) if len(rows)]
+        some = DaskRows(*map(list, zip(*kept, strict=True)), self.shape[1], self.n_targets, self.dtype, self.dense)
+        some.traffic = self.traffic  # one record of a fit
+        return some
+
+    def totals(self):
+        return tuple(self.sum(_totals))
+
+    def sum(self, function, *arguments, join=add_arrays):
+        total = reduce_in_tree(self._each(function, *map(shared, arguments)), partial(_joined, join=join))
+        sent = [value for value in arguments if np.shape(value)[:1] == self.shape[1:]]
+        if sent:
+            self.traffic.append((sent[0].nbytes, total[0].nbytes))
+        elif not isinstance(total, list):
+            self.traffic.append((0, total.nbytes))
+        return total
+
+
+class _Predictions(LinearOperator):
+    """Predictions of rows on the workers, fetched: ``design @ W``."""
+
+    def __init__(self, rows):
+        self._rows = rows
+        super().__init__(rows.dtype, rows.shape)
+
+    def take(self, rows):
+        """Some of the rows."""
+        return self._rows.take(rows).design
+
+    def _matmat(self, W):
+        return np.concatenate(compute(self._rows._each(_predict, shared(W))))
+
+    def _matvec(self, w):
+        return self._matmat(np.reshape(w, (-1, 1)))
+
+
+def _predict(part, W):
+    return np.asarray(part.Z @ W)
+
+
+def _totals(part):
+    return [part.weights.sum(axis=0), column_dots(part.Y, part.weights)]
+
+
+def _joined(values, join):
+    first, *others = values
+    return reduce(join, others, copy.deepcopy(first) if others else first)
