@@ -12,7 +12,7 @@ from binfeat._common.persistence import Persistent, check_fourier
 from binfeat._common.random_words import PHASES, stream, uniforms
 from binfeat._common.validation import check_choice, check_gamma, check_integer, checked_rows, seed_of
 from binfeat._engine.policy import share_blocks, thread_count
-from binfeat._engine.trig import write_pairs, write_shifted
+from binfeat._engine.trig import WRITERS
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler
 from binfeat._fourier.projection import by_fastfood, by_weights, read_only
@@ -311,6 +311,7 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
 def _writer(offset, n_components, dtype):
     """A function of a projection and of where its features go; it returns how many arguments are not finite."""
+    write_pairs, write_shifted = WRITERS[dtype]
     scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs too: two components a frequency
     if offset is None:
         return lambda projection, out: write_pairs(projection, scale, out)

@@ -80,3 +80,18 @@ def test_an_edited_kernel_is_compiled_again_and_what_calls_it(tmp_path):
     assert all(a != b for a, b in zip(after, before, strict=True))
     source.write_text(text)
     assert [printed(start(folder, code, NUMBA_CACHE_DIR=cache)) for code in (KERNEL, CALLER)] == before
+
+
+WRITER = """
+import numpy as np
+from binfeat._engine.trig import WRITERS
+write_pairs, _ = WRITERS[np.dtype(np.float32)]
+write_pairs(np.ones((1, 2), np.float32), np.float32(1), np.empty((1, 4), np.float32))
+print(sum(write_pairs.stats.cache_hits.values()))
+"""
+
+
+def test_a_closure_is_found_again_and_is_compiled_for_one_type(tmp_path):
+    folder, cache = package_in(tmp_path), tmp_path / "cache"
+    assert [printed(start(folder, WRITER, NUMBA_CACHE_DIR=str(cache))) for _ in range(2)] == ["0", "1"]
+    assert len(kept_in(cache)) == 1

@@ -34,7 +34,8 @@ def _digest_of_sources():
 
 def _renamed(function, suffix):
     """Copy a function under another name, which is what Numba's caches keep compilations apart by."""
-    copy = types.FunctionType(function.__code__, function.__globals__, function.__name__ + suffix)
+    name = function.__name__ + suffix
+    copy = types.FunctionType(function.__code__, function.__globals__, name, closure=function.__closure__)
     copy.__qualname__ = function.__qualname__ + suffix
     copy.__module__ = function.__module__
     copy.__doc__ = function.__doc__

@@ -8,6 +8,7 @@ arguments beyond reach, of which heavy-tailed frequencies make some in every row
 """
 
 import numpy as np
+from numba.extending import register_jitable
 
 from binfeat._engine.policy import jit
 
@@ -16,8 +17,7 @@ _SIGN64, _MAGNITUDE64 = np.int64(-(2**63)), np.int64(2**63 - 1)  # order as inte
 
 _ROUND32 = np.float32(1.5 * 2**23)  # added to a smaller number, it leaves the nearest integer in the low bits
 _TURNS32 = np.float32(2 / np.pi)
-_REACH32 = np.float32(12_000)  # up to 2^13 quarter turns, 11 bits of pi/2 times their number are exact
-_REACH_BITS32 = _REACH32.view(np.int32)
+_REACH32 = np.float32(12_000).view(np.int32)  # up to 2^13 quarter turns, 11 bits of pi/2 times their number are exact
 _HIGH32, _MIDDLE32, _LOW32 = np.float32(1.5703125), np.float32(4.8375129699707e-4), np.float32(7.5497901264e-8)
 # Errors of the polynomials: 3.2e-8 and 1.8e-9.
 _C2, _C4, _C6 = np.float32(-0.49999894166), np.float32(0.041656254267), np.float32(-1.3597259795e-3)
@@ -25,8 +25,7 @@ _S3, _S5, _S7 = np.float32(-0.16666650576), np.float32(8.3319733932e-3), np.floa
 
 _ROUND64 = 1.5 * 2.0**52
 _TURNS64 = 2 / np.pi
-_REACH64 = np.float64(3e6)  # up to 2^21 quarter turns, 32 bits of pi/2 times their number are exact
-_REACH_BITS64 = _REACH64.view(np.int64)
+_REACH64 = np.float64(3e6).view(np.int64)  # up to 2^21 quarter turns, 32 bits of pi/2 times their number are exact
 _HIGH64, _LOW64 = 1.5707963267341256, 6.077100506506192e-11
 # Errors of the polynomials: 5.2e-17 and 1.6e-18.
 _D2, _D4, _D6 = -0.499999999999994755, 0.0416666666665016157, -1.38888888715934387e-3
@@ -35,9 +34,9 @@ _T3, _T5, _T7 = -0.166666666666665996, 8.33333333331631668e-3, -1.98412698258141
 _T9, _T11, _T13 = 2.75573125056425089e-6, -2.50505943587336916e-8, 1.58882545317029032e-10
 
 
-@jit
+@register_jitable
 def _cos_sin32(x, scale):
-    """`scale` times cosine and sine of a float32 within reach."""
+    """`scale` times cosine and sine of a float32 within reach; and its magnitude as an integer, within reach or not."""
     rounded = x * _TURNS32 + _ROUND32
     turns = rounded - _ROUND32
     r = ((x - turns * _HIGH32) - turns * _MIDDLE32) - turns * _LOW32
@@ -48,12 +47,13 @@ def _cos_sin32(x, scale):
     odd = (quadrant & np.int32(1)) != 0
     flip = np.int32(np.int32(quadrant << np.int32(30)) & _SIGN32)
     signed = np.int32(np.float32(scale).view(np.int32) ^ flip).view(np.float32)
-    return signed * (-sin if odd else cos), signed * (cos if odd else sin)
+    magnitude = np.int32(np.float32(x).view(np.int32) & _MAGNITUDE32)
+    return signed * (-sin if odd else cos), signed * (cos if odd else sin), magnitude
 
 
-@jit
+@register_jitable
 def _cos_sin64(x, scale):
-    """`scale` times cosine and sine of a float64 within reach."""
+    """`_cos_sin32` of a float64."""
     rounded = x * _TURNS64 + _ROUND64
     turns = rounded - _ROUND64
     r = (x - turns * _HIGH64) - turns * _LOW64
@@ -64,116 +64,81 @@ def _cos_sin64(x, scale):
     odd = (quadrant & np.int64(1)) != 0
     flip = (quadrant << np.int64(62)) & _SIGN64
     signed = np.int64(np.float64(scale).view(np.int64) ^ flip).view(np.float64)
-    return signed * (-sin if odd else cos), signed * (cos if odd else sin)
+    magnitude = np.int64(np.float64(x).view(np.int64) & _MAGNITUDE64)
+    return signed * (-sin if odd else cos), signed * (cos if odd else sin), magnitude
 
 
-@jit
-def _pair_row32(x, scale, cos, sin):
-    largest = np.int32(0)
-    for j in range(x.shape[0]):
-        cos[j], sin[j] = _cos_sin32(x[j], scale)
-        largest = max(largest, np.int32(np.float32(x[j]).view(np.int32) & _MAGNITUDE32))
-    return largest > _REACH_BITS32
+def _writers(cos_sin, reach):
+    """Make `write_pairs` and `write_shifted` for one type.
 
-
-@jit
-def _shifted_row32(x, shift, scale, cos):
-    largest = np.int32(0)
-    for j in range(x.shape[0]):
-        shifted = x[j] + shift[j]
-        cos[j] = _cos_sin32(shifted, scale)[0]
-        largest = max(largest, np.int32(np.float32(shifted).view(np.int32) & _MAGNITUDE32))
-    return largest > _REACH_BITS32
-
-
-@jit
-def _pair_row64(x, scale, cos, sin):
-    largest = np.int64(0)
-    for j in range(x.shape[0]):
-        cos[j], sin[j] = _cos_sin64(x[j], scale)
-        largest = max(largest, np.int64(np.float64(x[j]).view(np.int64) & _MAGNITUDE64))
-    return largest > _REACH_BITS64
-
-
-@jit
-def _shifted_row64(x, shift, scale, cos):
-    largest = np.int64(0)
-    for j in range(x.shape[0]):
-        shifted = x[j] + shift[j]
-        cos[j] = _cos_sin64(shifted, scale)[0]
-        largest = max(largest, np.int64(np.float64(shifted).view(np.int64) & _MAGNITUDE64))
-    return largest > _REACH_BITS64
-
-
-@jit
-def _pair_far(x, scale, cos, sin):
-    reach = _REACH32 if x.itemsize == 4 else _REACH64
-    lost = 0
-    for j in range(x.shape[0]):
-        if not np.abs(x[j]) <= reach:
-            cos[j], sin[j] = scale * np.cos(x[j]), scale * np.sin(x[j])
-            lost += not np.isfinite(x[j])
-    return lost
-
-
-@jit
-def _shifted_far(x, shift, scale, cos):
-    reach = _REACH32 if x.itemsize == 4 else _REACH64
-    lost = 0
-    for j in range(x.shape[0]):
-        shifted = x[j] + shift[j]
-        if not np.abs(shifted) <= reach:
-            cos[j] = scale * np.cos(shifted)
-            lost += not np.isfinite(shifted)
-    return lost
-
-
-@jit
-def write_pairs(projection, scale, out):
-    """Cosines of each row, then its sines, times `scale`.
-
-    Given its argument, a cosine or a sine is wrong by at most 1.3e-7 (float32) or 1e-15 (float64).
-
-    Parameters
-    ----------
-    projection : (n_rows, n) float32 or float64; NaN and infinity give NaN
-    scale : float of the same type
-    out : (n_rows, 2 * n) of the same type, written
-
-    Returns
-    -------
-    lost : int
-        How many arguments are not finite.
+    `cos_sin` is not under `jit` itself: Numba finds a closure in its cache by what is closed over, and a compiled
+    function is another one in every process.
     """
-    n = projection.shape[1]
-    lost = 0
-    for i in range(projection.shape[0]):
-        x, cos, sin = projection[i], out[i, :n], out[i, n:]
-        far = _pair_row32(x, scale, cos, sin) if x.itemsize == 4 else _pair_row64(x, scale, cos, sin)
-        if far:
-            lost += _pair_far(x, scale, cos, sin)
-    return lost
+
+    @jit
+    def write_pairs(projection, scale, out):
+        """Cosines of each row, then its sines, times `scale`.
+
+        Given its argument, a cosine or a sine is wrong by at most 1.3e-7 (float32) or 1e-15 (float64).
+
+        Parameters
+        ----------
+        projection : (n_rows, n) of the type; NaN and infinity give NaN
+        scale : float of the same type
+        out : (n_rows, 2 * n) of the same type, written
+
+        Returns
+        -------
+        lost : int
+            How many arguments are not finite.
+        """
+        n, lost = projection.shape[1], 0
+        for i in range(projection.shape[0]):
+            x, cos, sin, largest = projection[i], out[i, :n], out[i, n:], reach
+            for j in range(n):
+                cos[j], sin[j], magnitude = cos_sin(x[j], scale)
+                largest = max(largest, magnitude)
+            if largest > reach:
+                for j in range(n):
+                    if cos_sin(x[j], scale)[2] > reach:
+                        cos[j], sin[j] = scale * np.cos(x[j]), scale * np.sin(x[j])
+                        lost += not np.isfinite(x[j])
+        return lost
+
+    @jit
+    def write_shifted(projection, shift, scale, out):
+        """Cosines of each row after a shift, times `scale`; as exact as `write_pairs`.
+
+        Parameters
+        ----------
+        projection : (n_rows, n) of the type; NaN and infinity give NaN
+        shift : (n,) of the same type
+        scale : float of the same type
+        out : (n_rows, n) of the same type, written
+
+        Returns
+        -------
+        lost : int, as of `write_pairs`
+        """
+        n, lost = projection.shape[1], 0
+        for i in range(projection.shape[0]):
+            x, cos, largest = projection[i], out[i], reach
+            for j in range(n):
+                cos[j], _, magnitude = cos_sin(x[j] + shift[j], scale)
+                largest = max(largest, magnitude)
+            if largest > reach:
+                for j in range(n):
+                    shifted = x[j] + shift[j]
+                    if cos_sin(shifted, scale)[2] > reach:
+                        cos[j] = scale * np.cos(shifted)
+                        lost += not np.isfinite(shifted)
+        return lost
+
+    return write_pairs, write_shifted
 
 
-@jit
-def write_shifted(projection, shift, scale, out):
-    """Cosines of each row after a shift, times `scale`; as exact as `write_pairs`.
-
-    Parameters
-    ----------
-    projection : (n_rows, n) float32 or float64; NaN and infinity give NaN
-    shift : (n,) of the same type
-    scale : float of the same type
-    out : (n_rows, n) of the same type, written
-
-    Returns
-    -------
-    lost : int, as of `write_pairs`
-    """
-    lost = 0
-    for i in range(projection.shape[0]):
-        x, cos = projection[i], out[i]
-        far = _shifted_row32(x, shift, scale, cos) if x.itemsize == 4 else _shifted_row64(x, shift, scale, cos)
-        if far:
-            lost += _shifted_far(x, shift, scale, cos)
-    return lost
+# One of each for each type, for the caller to choose: what is compiled for one type compiles nothing of the other.
+WRITERS = {
+    np.dtype(np.float32): _writers(_cos_sin32, _REACH32),
+    np.dtype(np.float64): _writers(_cos_sin64, _REACH64),
+}
