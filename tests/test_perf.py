@@ -270,6 +270,23 @@ def test_report_writes_the_page_the_pictures_and_the_tables(records, tmp_path, m
     assert report.renew(text, records) == text
 
 
+def test_short_table_has_the_rows_that_are_named(records, monkeypatch):
+    text = "<!-- perf: short -->\nold\n<!-- /perf -->\n"
+    assert report.renew(text, records) == text  # no record of its cases
+    monkeypatch.setattr(report, "SHORT", ("case: fit / peer", "case: slow <"))
+    rows = [line.split(" | ")[0] for line in report.renew(text, records).splitlines() if line.startswith("| case")]
+    assert rows == ["| case: slow <", "| case: fit / peer"]
+
+
+def test_short_table_of_the_readme_is_part_of_the_long_one():
+    short, long = (
+        [line for line in path.read_text().splitlines() if line.endswith((" ok |", " MISSED |"))]
+        for path in report.README_FILES
+    )
+    assert sorted(line.removeprefix("| ").split(" | ")[0] for line in short) == sorted(report.SHORT)
+    assert set(short) <= set(long)
+
+
 def test_report_without_records_or_with_a_picture_that_fails(records, tmp_path, monkeypatch, capsys, cases):
     monkeypatch.setattr(report, "README_FILES", ())
     monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
