@@ -13,9 +13,7 @@ from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat._binning.input_checks import (
     ARRAY_CHECKS,
-    canonical,
     check_categories,
-    output_dtype,
     require_binning_memory,
     require_grids_memory,
 )
@@ -26,12 +24,14 @@ from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.persistence import Derived, Persistent, check_binning
 from binfeat._common.validation import (
     callers_level,
+    canonical,
     check_categorical,
     check_choice,
     check_gamma,
     check_input_names,
     check_integer,
     checked_rows,
+    float_dtype,
     seed_of,
 )
 from binfeat._engine.policy import thread_count
@@ -370,7 +370,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
     def _require_memory(self, X):
         """Refuse rows whose features memory is too small for."""
-        beside_a_code = 0 if self.output == "codes" else output_dtype(X)().itemsize + 4
+        beside_a_code = 0 if self.output == "codes" else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(*X.shape, int(self.n_grids), beside_a_code)
 
     @property
@@ -421,7 +421,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
             )
 
     def _matrix(self, codes, X):
-        return BinMatrix._trusted(codes, self.bin_offsets_, output_dtype(X), self.n_jobs)
+        return BinMatrix._trusted(codes, self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
 
     def _as_output(self, matrix):
         return matrix if self.output == "codes" else matrix.tocsr()

@@ -4,13 +4,20 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.input_checks import canonical, output_dtype
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import Persistent, check_fourier
 from binfeat._common.random_words import PHASES, stream, uniforms
-from binfeat._common.validation import check_choice, check_gamma, check_integer, checked_rows, seed_of
+from binfeat._common.validation import (
+    canonical,
+    check_choice,
+    check_gamma,
+    check_integer,
+    checked_rows,
+    float_dtype,
+    seed_of,
+)
 from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
@@ -173,7 +180,7 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         look = _moments if self._scales else None
         if is_source(X):
             survey = Survey(X, self._check, look)
-            self._draw(output_dtype(survey), survey.sum)
+            self._draw(float_dtype(survey.dtype), survey.sum)
         else:
             X = self._check(X, reset=True)
             self._draw(X.dtype, look and look(X))

@@ -3,8 +3,15 @@
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
-from binfeat._binning.input_checks import ARRAY_CHECKS, canonical, output_dtype, require_binning_memory
-from binfeat._common.validation import check_float_type, check_gamma, check_integer, checked_array
+from binfeat._binning.input_checks import ARRAY_CHECKS, require_binning_memory
+from binfeat._common.validation import (
+    canonical,
+    check_float_type,
+    check_gamma,
+    check_integer,
+    checked_array,
+    float_dtype,
+)
 from binfeat.kernels import binning_kernel
 
 
@@ -68,7 +75,7 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be a number or one number per input, since nothing is fitted; got {gamma!r}.")
     X = canonical(checked_array(X, input_name="X", **ARRAY_CHECKS))
-    dtype = check_float_type(output_dtype(X) if dtype is None else dtype)
+    dtype = check_float_type(float_dtype(X.dtype) if dtype is None else dtype)
     gamma = check_gamma(gamma, X.shape[1])
     require_binning_memory(*X.shape, n_grids, dtype.itemsize + 4)
     offsets = hashed_offsets(n_features, n_grids)

@@ -12,18 +12,6 @@ _LARGEST_CATEGORY = 2**51 - 1
 _FEWER = "Use fewer grids, fewer rows at a time, or output='codes'."
 
 
-def canonical(X):
-    """CSR with sorted indices and no duplicates, the caller's left as it was."""
-    if sparse.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def output_dtype(X):
-    return np.float32 if X.dtype == np.float32 else np.float64
-
-
 def require_grids_memory(n_grids, n_inputs):
     """Refuse grids that memory is too small for."""
     require_memory(64 * n_grids * n_inputs, f"drawing {n_grids} grids of {n_inputs} inputs", "Use fewer grids.")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from binfeat._binning.code_store import CodeStore, code_budget
-from binfeat._binning.input_checks import output_dtype
+from binfeat._common.validation import float_dtype
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class RowTable:
 
     @classmethod
     def of(cls, X):
-        return cls([X], X.shape[0], output_dtype(X))
+        return cls([X], X.shape[0], float_dtype(X.dtype))
 
     @classmethod
     def of_source(cls, survey, max_bytes):
-        return cls(survey.rows(), survey.n_rows, output_dtype(survey), code_budget(max_bytes), survey)
+        return cls(survey.rows(), survey.n_rows, float_dtype(survey.dtype), code_budget(max_bytes), survey)
 
     @property
     def y(self):

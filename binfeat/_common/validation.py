@@ -5,6 +5,7 @@ import sys
 from contextlib import suppress
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -33,6 +34,19 @@ def checked_rows(estimator, X, **checks):
             return validate_data(estimator, X, **checks)
     except LookupError as error:
         raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error
+
+
+def canonical(X):
+    """CSR with sorted indices and no duplicates, the caller's left as it was."""
+    if sparse.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def float_dtype(dtype):
+    """The type to compute in, and of features: float32 for float32, else float64."""
+    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
 
 def check_moderate(values, name):

@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from binfeat._common.validation import float_dtype
 from binfeat._engine.vectors import centre
 from binfeat._linear.path import solve_path
-from binfeat._rows.products import float_dtype, gram_diagonal, product, transposed_product
+from binfeat._rows.products import gram_diagonal, product, transposed_product
 from binfeat._rows.vectors import column_dots
 
 _TINY = np.finfo(float).tiny
+_FAR = 100.0  # standard deviations from zero to a column's mean, beyond which rounding shows
 
 
 class NormalEquations:
@@ -19,8 +21,8 @@ class NormalEquations:
     its own.
 
     A product takes one pass over the rows: with m known, the mean of ``Z w`` follows from w. What rounding leaves of
-    the centred values' sum e is taken out at the end, by ``Z'v - m e``; so columns may lie far from zero. Where all
-    rows are at hand as one part, the mean is taken of the values themselves.
+    the centred values' sum e is taken out at the end, by ``Z'v - m e``. Where all rows are at hand as one part, the
+    mean is taken of the values themselves, and e is taken out if columns lie far from zero.
 
     Parameters
     ----------
@@ -40,26 +42,29 @@ class NormalEquations:
         weight, targets = rows.totals()
         total = np.maximum(weight, _TINY)
         self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
-        right, rest, columns, *diagonal = rows.sum(_moments, self._target_means)
-        self.right, self._means = right, None
-        if fit_intercept:
-            self._means = np.asfortranarray(columns / total)
-            self._typed_means = self._means.astype(self.dtype, order="F", copy=False)
-            if not rows.whole:
-                self._recentre(self.right, rest, slice(None))
+        self.right, rest, columns, *squares = rows.sum(_moments, self._target_means)
+        self._means = np.asfortranarray(columns / total) if fit_intercept else None
         self.diagonal = np.ones((rows.shape[1], 1))
-        if diagonal:
-            spread = columns**2 / total if fit_intercept else 0.0
-            self.diagonal = np.maximum(diagonal[0] - spread, 0.0)
+        if squares:
+            self.diagonal = np.maximum(squares[0] - (columns**2 / total if fit_intercept else 0.0), 0.0)
+        self._recentres = fit_intercept and not (rows.whole and squares and self._near_zero(total))
+        if fit_intercept:
+            self._typed_means = self._means.astype(self.dtype, copy=False)
+        if self._recentres:
+            self._recentre(self.right, rest, slice(None))
+
+    def _near_zero(self, total):
+        return bool((self._means**2 * total <= _FAR**2 * self.diagonal).all())
 
     def apply(self, W, targets):
         """``A @ W``, where column k of W, in Fortran order, belongs to ``targets[k]``; the next call overwrites it."""
-        if self._means is None or self._rows.whole:
-            pivot = None if self._means is not None else np.zeros(W.shape[1])
-            return self._rows.sum(_product, W, pivot, targets)[0]
-        pivot = column_dots(W, self._own(self._typed_means, targets))
+        if self._means is None:
+            pivot = np.zeros(W.shape[1])
+        else:
+            pivot = None if self._rows.whole else column_dots(W, self._of(self._typed_means, targets))
         image, rest = self._rows.sum(_product, W, pivot, targets)
-        self._recentre(image, rest, targets)
+        if self._recentres:
+            self._recentre(image, rest, targets)
         return image
 
     def intercept(self, W):
@@ -71,10 +76,10 @@ class NormalEquations:
         return solve_path(self, alphas, options)
 
     def _recentre(self, image, rest, targets):
-        image -= self._own(self._typed_means, targets) * rest.astype(self.dtype)
+        image -= self._of(self._typed_means, targets) * rest.astype(self.dtype)
 
     @staticmethod
-    def _own(means, targets):
+    def _of(means, targets):
         return means if means.shape[1] == 1 else np.asfortranarray(means[:, targets])
 
 

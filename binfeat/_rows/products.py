@@ -44,11 +44,6 @@ def gram_diagonal(Z, weights):
     return np.einsum("ij,ij,ik->jk", Z, Z, weights, dtype=np.float64)
 
 
-def float_dtype(dtype):
-    """The type to compute in: float32 for float32, else float64."""
-    return np.dtype(np.float32 if dtype == np.float32 else np.float64)
-
-
 def is_dense(Z):
     """Whether Z is an array, or features that are, or become, dense arrays."""
     return isinstance(Z, np.ndarray) or getattr(Z, "dense", False)

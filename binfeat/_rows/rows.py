@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._rows.products import float_dtype, is_computed, is_dense
+from binfeat._common.validation import float_dtype
+from binfeat._rows.products import is_computed, is_dense
 from binfeat._rows.vectors import column_dots
 
 _COMPUTED_VISIT = 9  # what making features again costs beside a product with them

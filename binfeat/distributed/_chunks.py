@@ -13,8 +13,8 @@ from distributed import client, futures_of
 from distributed.comm import CommClosedError
 from sklearn.utils.validation import validate_data
 
-from binfeat._binning.input_checks import canonical
 from binfeat._common.gamma_scale import Moments
+from binfeat._common.validation import canonical
 
 _FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
