@@ -371,7 +371,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     def _require_memory(self, X):
         """Refuse rows whose features memory is too small for."""
         beside_a_code = 0 if self.output == "codes" else float_dtype(X.dtype).itemsize + 4
-        require_binning_memory(*X.shape, int(self.n_grids), beside_a_code)
+        require_binning_memory(X.shape, int(self.n_grids), beside_a_code)
 
     @property
     def _grids(self):

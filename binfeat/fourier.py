@@ -287,8 +287,8 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
             drawn["random_offset_"] = phases.astype(dtype)
         for name in {"random_weights_", "random_offset_", *_FASTFOOD}.difference(drawn):
-            vars(self).pop(name, None)  # of an earlier fit
-        vars(self).update(drawn)
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.__dict__ |= drawn
         self.sampler_ = sampler
         self._n_features_out = int(self.n_components)
 

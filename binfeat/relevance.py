@@ -128,7 +128,7 @@ def learn_gamma(
     out = order[:n_out][:_OUT_ROWS]
     train = order[n_out:][: check_integer(max_rows, "max_rows", 1)]
     n_grids = check_integer(n_grids, "n_grids", 1)
-    require_binning_memory(train.size, X.shape[1], n_grids, 0)
+    require_binning_memory((train.size, X.shape[1]), n_grids, 0)
     sample = Sample(
         _dense(X, train),
         Y[train],

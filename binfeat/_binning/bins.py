@@ -115,7 +115,8 @@ def rank_bins(bins, min_count=1, n_coded=0, n_jobs=None):
     order, spare, new_codes = (np.empty(bins.keys.size, np.uint32) for _ in range(3))
     rank(bins.keys, bins.counts, bins.starts, n_coded, order, spare, new_codes, n_jobs=n_jobs)
     sizes = np.maximum(n_coded, np.add.reduceat(bins.counts >= min_count, bins.starts[:-1], dtype=np.int64))
-    learned = LearnedBins(*bins.first(sizes), new_codes, bins.starts)
+    coded, rare = bins.first(sizes)
+    learned = LearnedBins(coded, rare, new_codes, bins.starts)
     if learned.rare.keys.size:
         new_codes[new_codes >= np.repeat(sizes, bins.sizes)] = no_bin(learned.code_dtype)
     return learned

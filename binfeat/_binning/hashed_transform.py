@@ -77,7 +77,7 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     X = canonical(checked_array(X, input_name="X", **ARRAY_CHECKS))
     dtype = check_float_type(float_dtype(X.dtype) if dtype is None else dtype)
     gamma = check_gamma(gamma, X.shape[1])
-    require_binning_memory(*X.shape, n_grids, dtype.itemsize + 4)
+    require_binning_memory(X.shape, n_grids, dtype.itemsize + 4)
     offsets = hashed_offsets(n_features, n_grids)
     store = fold_codes(Grids.draw(law, gamma, n_grids, seed), [X], X.shape[0], offsets)
     return BinMatrix._trusted(store.array, offsets, dtype, None).tocsr()

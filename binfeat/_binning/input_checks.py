@@ -17,8 +17,9 @@ def require_grids_memory(n_grids, n_inputs):
     require_memory(64 * n_grids * n_inputs, f"drawing {n_grids} grids of {n_inputs} inputs", "Use fewer grids.")
 
 
-def require_binning_memory(n_rows, n_inputs, n_grids, entry_bytes):
-    """Refuse the codes of these rows, and so many bytes beside each, where memory is too small for them."""
+def require_binning_memory(shape, n_grids, entry_bytes):
+    """Refuse the codes of rows of this shape, and so many bytes beside each, where memory is too small for them."""
+    n_rows, n_inputs = shape
     require_memory(
         n_rows * n_grids * (4 + entry_bytes) + 64 * n_grids * n_inputs,
         f"binning {n_rows} rows in {n_grids} grids",

@@ -31,7 +31,7 @@ class _GrowingTables:
         for p, size in enumerate(self.n_bins.astype(int)):
             old, new = slice(self._starts[p], self._starts[p] + size), slice(starts[p], starts[p] + size)
             keys[new], counts[new] = self._keys[old], self._counts[old]
-        self._slots = None  # freed before its successor is made
+        self._slots = np.empty(0, np.uint32)  # the last one is freed before its successor is made
         self._slots, self._slot_starts = np.empty(slot_starts[-1], np.uint32), slot_starts
         self._keys, self._counts, self._starts = keys, counts, starts
         index(keys, starts, self.n_bins, slot_starts, self._slots, n_jobs=n_jobs)
@@ -39,7 +39,7 @@ class _GrowingTables:
     def add(self, hashes, store, grids, first_row, n_all_rows, n_jobs=None):
         """Number and count the bins of a block of rows; `store[grids]`, if any, is written from column `first_row`."""
         done = np.zeros(hashes.shape[0], np.int64)
-        spare = np.empty(hashes.shape, np.uint32) if store is None else None
+        spare = np.empty(hashes.shape if store is None else (0, 0), np.uint32)
         while True:
             codes, place = (spare, 0) if store is None else (store[grids], first_row)
             most = no_bin(codes.dtype)

@@ -36,8 +36,9 @@ class FourierMap:
 
     @property
     def n_frequencies(self):
-        fast = isinstance(self.frequencies, Fastfood)
-        return self.frequencies.norms.size if fast else self.frequencies.shape[1]
+        if isinstance(self.frequencies, Fastfood):
+            return self.frequencies.norms.size
+        return self.frequencies.shape[1]
 
     @property
     def n_components(self):

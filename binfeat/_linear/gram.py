@@ -91,7 +91,8 @@ class GramSystem:
             factors = linalg.eigh(self.matrix, check_finite=False, driver="evd")
         for alpha in alphas:
             alpha = np.broadcast_to(alpha, self.right.shape[1:])
-            yield self._result(self._by_cholesky(alpha) if factors is None else self._by_eigen(*factors, alpha), alpha)
+            W = self._by_cholesky(alpha) if factors is None else self._by_eigen(factors[0], factors[1], alpha)
+            yield self._result(W, alpha)
 
     def _by_eigen(self, values, vectors, alpha):
         sums = np.maximum(values, 0.0)[:, None] + alpha
@@ -142,9 +143,9 @@ def _system_of(part, fit_intercept):
     n_columns, weights, total = part.Z.shape[1], part.known_weights, float(part.total_weight[0])
     target_means = (weights * part.Y).sum(axis=0) / total if fit_intercept else np.zeros(part.Y.shape[1])
     matrix, right = np.zeros((n_columns, n_columns)), np.zeros((n_columns, part.Y.shape[1]))
-    sums, pivot = np.zeros(n_columns), None
+    sums, pivot = np.zeros(n_columns), np.empty(0)
     for rows, block in _row_blocks(part.Z):
-        if pivot is None:  # a row near the mean, against cancellation when that is subtracted
+        if not pivot.size:  # a row near the mean, against cancellation when that is subtracted
             pivot = block.mean(axis=0) if fit_intercept else np.zeros(n_columns, block.dtype)
         block = block - pivot
         roots = np.sqrt(weights[rows]).astype(block.dtype)

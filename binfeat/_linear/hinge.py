@@ -62,7 +62,7 @@ def solve_hinge(rows, alpha, options, start=None):
     """
     Y, weights = rows.Y, np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
     now = _first(rows, start)
-    residuals, n_iter, status = [], 0, "max_iter"
+    residuals, n_iter, status = list[np.ndarray](), 0, "max_iter"
     for _ in range(_NEWTON_STEPS):
         system = NormalEquations(rows.weighted(weights * (now.scores * Y < 1)), options.fit_intercept)
         inner = replace(options, max_iter=options.max_iter - n_iter)

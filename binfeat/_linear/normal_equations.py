@@ -43,25 +43,29 @@ class NormalEquations:
         total = np.maximum(weight, _TINY)
         self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
         self.right, rest, columns, *squares = rows.sum(_moments, self._target_means)
-        self._means = np.asfortranarray(columns / total) if fit_intercept else None
+        self._means = self._typed_means = None  # without intercept
+        if fit_intercept:
+            self._means = np.asfortranarray(columns / total)
+            self._typed_means = self._means.astype(self.dtype, copy=False)
         self.diagonal = np.ones((rows.shape[1], 1))
         if squares:
             self.diagonal = np.maximum(squares[0] - (columns**2 / total if fit_intercept else 0.0), 0.0)
-        self._recentres = fit_intercept and not (rows.whole and squares and self._near_zero(total))
-        if fit_intercept:
-            self._typed_means = self._means.astype(self.dtype, copy=False)
+        self._recentres = fit_intercept and not (rows.whole and squares and self._near_zero(columns / total, total))
         if self._recentres:
             self._recentre(self.right, rest, slice(None))
 
-    def _near_zero(self, total):
-        return bool((self._means**2 * total <= _FAR**2 * self.diagonal).all())
+    def _near_zero(self, means, total):
+        """Whether all columns lie within some standard deviations of zero."""
+        return bool((means**2 * total <= _FAR**2 * self.diagonal).all())
 
     def apply(self, W, targets):
         """``A @ W``, where column k of W, in Fortran order, belongs to ``targets[k]``; the next call overwrites it."""
         if self._means is None:
             pivot = np.zeros(W.shape[1])
+        elif self._rows.whole:
+            pivot = None
         else:
-            pivot = None if self._rows.whole else column_dots(W, self._of(self._typed_means, targets))
+            pivot = column_dots(W, self._of(self._typed_means, targets))
         image, rest = self._rows.sum(_product, W, pivot, targets)
         if self._recentres:
             self._recentre(image, rest, targets)

@@ -56,6 +56,6 @@ def _best_combination(right, solutions, images, alpha):
         for j in range(i + 1):
             both = column_dots(solutions[i], images[j]) + alpha * column_dots(solutions[i], solutions[j])
             gram[:, i, j] = gram[:, j, i] = both
-    weights = [np.linalg.lstsq(gram[k], sides[k], rcond=1e-12)[0] for k in range(n_targets)]
-    weights = np.array(weights, dtype=right.dtype).T
+    shares = [np.linalg.lstsq(gram[k], sides[k], rcond=1e-12)[0] for k in range(n_targets)]
+    weights = np.array(shares, dtype=right.dtype).T
     return tuple(sum(w * part for w, part in zip(weights, parts, strict=True)) for parts in (solutions, images))

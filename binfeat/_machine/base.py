@@ -92,7 +92,7 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         if len(table) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
         if not isinstance(self.n_grids, str):
-            require_binning_memory(*table.shape, int(self.n_grids), 0)
+            require_binning_memory(table.shape, int(self.n_grids), 0)
         weights = check_weights(sample_weight, len(table))
         train, held_out = self._split(table, y, groups)
         if weights is not None and not (weights[train].any() and weights[held_out].any()):
@@ -116,7 +116,7 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         def keep(status):
             if labels is not None:
                 own["sharpness_"] = calibrate(fit.held_out_predictions, labels[held_out], problem.weights_of(held_out))
-            vars(self).update(own)
+            self.__dict__ |= own
             self._keep(problem, fit, status)
 
         try:

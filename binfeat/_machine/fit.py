@@ -1,5 +1,7 @@
 """How a kernel machine sets itself up: each choice in turn, on held-out rows."""
 
+from typing import Any
+
 from binfeat._machine.feature_choice import FeatureChoice
 from binfeat._machine.kernel_choice import KernelChoice
 from binfeat._machine.sizing import Sizing
@@ -29,7 +31,8 @@ class MachineFit:
 
     def __init__(self, problem, rows):
         self._problem, self._rows = problem, rows
-        self.kernels, self.sizing, self.held_out_predictions = KernelChoice(problem), None, None
+        self.kernels, self.held_out_predictions = KernelChoice(problem), None
+        self.sizing: Any = None
 
     def run(self):
         """All choices in turn."""
@@ -57,7 +60,7 @@ class MachineFit:
 
     def _overall_factor(self):
         """What gamma is multiplied by for more rows than the sample's, which take finer grids."""
-        best = None
+        best: Any = None
         for factor in self._rows.factors(self.kernels, self.gamma):
             growth = self._new_growth(self.gamma * factor)
             growth.grow(self._problem.limits.few_grids)

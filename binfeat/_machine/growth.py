@@ -142,7 +142,8 @@ class Growth:
         if self._dense is not None:
             self._dense = np.concatenate([self._dense, self._dense_out])
         self._rows.append(Y, weights, codes)
-        self._X_out = self._codes_out = self._dense_out = None
+        self._X_out = self._dense_out = None
+        self._codes_out = np.empty((0, 0), np.uint32)
 
     def _add_bins_of_held_out_rows(self):
         """Find the bins of the held-out rows; their codes."""

@@ -1,6 +1,7 @@
 """Columns scaled by the ranks of their values, or with their long tails drawn in."""
 
 from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -20,8 +21,17 @@ def _two_values(X):
     return ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
 
 
-class _Arrays:
-    """A dataclass of arrays that can be kept by their names."""
+class InputScaler(Protocol):
+    """A dataclass of arrays, which can be kept by their names, that maps a table."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def fit(cls, X, categorical):
+        """Learn from X (n_rows, n_inputs), float64 without NaN, and a mask of its categorical inputs."""
+
+    def transform(self, X, n_jobs=None):
+        """Scaled columns; a float64 array like X (n_rows, n_inputs)."""
 
     def arrays(self):
         """All that was learned, as arrays by name."""
@@ -34,7 +44,7 @@ class _Arrays:
 
 
 @dataclass(frozen=True, eq=False)
-class Arcsinh(_Arrays):
+class Arcsinh(InputScaler):
     """Maps each column with long tails to ``arcsinh((x - median) / interquartile range)``.
 
     That is linear about the median and logarithmic far from it. Tails are long that reach further than ten
@@ -69,7 +79,7 @@ class Arcsinh(_Arrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Quantiles(_Arrays):
+class Quantiles(InputScaler):
     """Maps each column of numbers to the rank of its values in `fit`, from 0 to 1.
 
     The rank of a value is the share of rows below it plus half the share of those equal to it. It holds at up to
@@ -141,4 +151,4 @@ class Quantiles(_Arrays):
         return out
 
 
-SCALERS = {"arcsinh": Arcsinh, "quantile": Quantiles}
+SCALERS: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles}

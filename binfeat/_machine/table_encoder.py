@@ -259,7 +259,7 @@ class _Column:
             are_numbers = [isinstance(value, Real | np.bool_) for value in known]
             strings = [value is not None and not number for value, number in zip(known, are_numbers)]
             keys = (
-                np.array([float(value) if number else np.nan for value, number in zip(known, are_numbers)]),
+                np.array([float(value) if isinstance(value, Real | np.bool_) else np.nan for value in known]),
                 np.array(strings, dtype=bool),
                 np.array([str(value) for value, string in zip(known, strings) if string], dtype=np.str_),
             )

@@ -35,12 +35,13 @@ class SampledSource:
 
     def __init__(self, estimator, source, seed):
         self._estimator, self._rng = estimator, np.random.default_rng(seed)
-        self._parts, self._n_rows, self._bound = [], 0, 1.0
+        self._parts: list[tuple] = []
+        self._n_rows, self._bound = 0, 1.0
         self.survey = Survey(source, self._look)
         self._thin()
-        _, self.rows, tables = (list(own) for own in zip(*self._parts))
-        self.rows, self.sample = np.concatenate(self.rows), _joined(tables)
-        self._parts = None
+        _, rows, tables = zip(*self._parts)
+        self.rows, self.sample = np.concatenate(rows), _joined(tables)
+        self._parts = []
 
     @property
     def is_whole(self):

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -66,7 +67,8 @@ def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_row
     check_integer(block_rows, "block_rows", 1)
     if _is_dataset(X):
         _refuse("a pyarrow dataset", y=y, sample_weight=sample_weight)
-        return _DatasetBlocks(X, *_dataset_columns(X, target, weight), block_rows)
+        inputs, targets, weights = _dataset_columns(X, target, weight)
+        return _DatasetBlocks(X, inputs, targets, weights, block_rows)
     if isinstance(X, Sequence) and not isinstance(X, str | bytes):
         _refuse("a sequence of blocks", y=y, sample_weight=sample_weight, target=target, weight=weight)
         return _ListedBlocks(X)
@@ -93,9 +95,9 @@ def _refuse(kind, **arguments):
 
 @dataclass(frozen=True, eq=False)
 class _ArrayBlocks:
-    X: object
-    y: object
-    sample_weight: object
+    X: Any
+    y: Any
+    sample_weight: Any
     block_rows: int
 
     def __iter__(self):
@@ -114,7 +116,7 @@ class _ListedBlocks:
 
 @dataclass(frozen=True, eq=False)
 class _DatasetBlocks:
-    dataset: object
+    dataset: Any
     inputs: list
     targets: list
     weights: list
@@ -265,7 +267,8 @@ class Survey:
 
     def __init__(self, source, check, look=None):
         check_source(source)
-        self._source, self._check, self.n_rows, self.sum, dtypes, kept = source, check, 0, None, set(), []
+        self._source, self._check, self.n_rows, self.sum = source, check, 0, None
+        dtypes, kept = set(), list[list[np.ndarray]]()
         for number, X, others in _read(source):
             with naming(number):
                 if kept:

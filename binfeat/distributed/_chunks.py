@@ -130,7 +130,7 @@ def chunks_of(X, name):
         known = not np.isnan(X.chunks[0]).any()
         if known and X.shape[0] == 0:
             raise ValueError(f"{name} has no rows in any chunk; at least one is needed.")
-        kind = _ArrayKind(X.shape[1:], X.dtype)
+        kind: _ArrayKind | _FrameKind = _ArrayKind(X.shape[1:], X.dtype)
         blocks, lengths = list(X.to_delayed().ravel()), X.chunks[0] if known else None
         return Chunks(blocks, lengths, (*X.shape, 1)[1], _float_type([X.dtype]), kind, name)
     if not hasattr(X, "to_delayed") or not hasattr(X, "dtypes"):

@@ -57,7 +57,8 @@ class DaskRows(Rows):
         of_parts = [part - (end - length) for part, end, length in zip(of_parts, ends, self._lengths, strict=True)]
         taken = persist(self._each(Part.take, own=[of_parts]))
         kept = [(part, len(rows)) for part, rows in zip(taken, of_parts, strict=True) if len(rows)]
-        some = DaskRows(*map(list, zip(*kept, strict=True)), self.shape[1], self.n_targets, self.dtype, self.dense)
+        parts, lengths = (list(column) for column in zip(*kept, strict=True))
+        some = DaskRows(parts, lengths, self.shape[1], self.n_targets, self.dtype, self.dense)
         some.traffic = self.traffic  # one record of a fit
         return some
 
