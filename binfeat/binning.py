@@ -24,6 +24,7 @@ from binfeat._binning.input_checks import (
     require_grids_memory,
 )
 from binfeat._binning.streamed import fit_blocks, fit_transform_blocks
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import gamma_by_scale, over_blocks
 from binfeat._common.persistence import Persistent, check_binning
@@ -53,6 +54,7 @@ def _has_gamma(binning):
     return True
 
 
+@filled()
 class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     """Random binning features, whose inner products approximate a kernel.
 
@@ -85,8 +87,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         Memory that the codes of a source of blocks may take, see `binfeat.blocks`; None is half of the machine's.
         Beyond it they are in a scratch file without a name, in the folder of `tempfile.gettempdir`, or with hashed
         columns, where that has no room, computed again for every product.
-    n_jobs : int, default=None
-        Threads; None is Numba's current setting, which starts as all of them.
+    $n_jobs
     random_state : int, RandomState instance or None, default=None
         Seed of the grids. Grid p of an int seed is the same whatever `n_grids`.
 
@@ -102,10 +103,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         Training rows in each bin: falling within a grid, ties by ascending hash. Only for ``n_features=None``.
     kappa_ : float
         Mean number of occupied bins per grid. Only for ``n_features=None``.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $inputs
 
     Warns
     -----
@@ -175,9 +173,8 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-        y : None
-            Ignored.
+        $X
+        $y
 
         Returns
         -------
@@ -197,14 +194,14 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-        y : None
-            Ignored.
+        $X
+        $y
 
         Returns
         -------
         Z : CSR or BinMatrix of shape (n_rows, n_columns)
             Of a source always codes, whose `y` and `sample_weight` are the source's; the ridge machines take them.
+            $on_dask
 
         Raises
         ------
@@ -285,7 +282,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        $X
 
         Returns
         -------

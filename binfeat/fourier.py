@@ -5,6 +5,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.input_checks import canonical, output_dtype
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import gamma_by_scale, over_blocks
 from binfeat._common.memory import require_memory
@@ -33,6 +34,7 @@ _OVERFLOW = (
 _FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfood_norms_")
 
 
+@filled()
 class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random Fourier features, whose inner products approximate a kernel.
 
@@ -61,8 +63,7 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         How frequencies are drawn; see Notes.
     phase : {"pair", "offset"}, default="pair"
         The map.
-    n_jobs : int, default=None
-        Threads; None is Numba's current setting, which starts as all of them.
+    $n_jobs
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
@@ -79,10 +80,7 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
     fastfood_signs_, fastfood_order_, fastfood_normals_, fastfood_norms_ : ndarrays
         Random signs times the factor of each input (n_blocks, n_inputs), permutations and normals
         (n_blocks, length), and norms (n_frequencies,). Only with fastfood.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $inputs
 
     See Also
     --------
@@ -167,10 +165,9 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        $X
             Its values matter for ``gamma="scale"`` only.
-        y : None
-            Ignored.
+        $y
 
         Returns
         -------
@@ -210,12 +207,13 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        $X
 
         Returns
         -------
         Z : ndarray of shape (n_rows, n_components)
             float32 for float32 `X`, else float64. Of a source a `LinearOperator` that reads it again for every product.
+            $on_dask
 
         Raises
         ------

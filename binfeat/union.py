@@ -7,6 +7,7 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_flag, checked_rows
 from binfeat._rows.features import FeatureBlocks
@@ -14,6 +15,7 @@ from binfeat._rows.features import FeatureBlocks
 __all__ = ["RandomFeatureUnion"]
 
 
+@filled()
 class RandomFeatureUnion(TransformerMixin, _BaseComposition):
     """Random features of several maps side by side, whose inner products approximate a sum of kernels.
 
@@ -35,10 +37,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
     ----------
     transformers_ : list of (str, transformer)
         The fitted maps.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $inputs
 
     See Also
     --------

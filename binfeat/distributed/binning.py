@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import Bins, codes_among, count_bins, unite_bins
 from binfeat._binning.code_store import CodeStore
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_categorical
 from binfeat._engine.bin_tables import recode
@@ -27,10 +28,13 @@ from binfeat.distributed._chunks import (
     persist,
     reduce_in_tree,
 )
+from binfeat.distributed._docs import MAP_TEXTS
 
 # Dask places and moves tasks by these; the default says a few bytes for both.
 sizeof.register(BinMatrix, lambda Z: Z.nbytes)
 sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
+
+_TEXTS = MAP_TEXTS | {"on_dask": "Of a Dask collection a Dask array of CSR chunks or `BinBlocks`, kept on the workers."}
 
 
 class BinBlocks:
@@ -100,12 +104,21 @@ class BinBlocks:
         return array_of(blocks, self._lengths, self.shape[1:], container((0, 0), dtype=self.dtype))
 
 
+@filled(_TEXTS, like=InMemory)
 class RandomBinning(InMemory):
     """`binfeat.RandomBinning` for the rows of a Dask array or dataframe.
 
-    Parameters, attributes and the map are those of `binfeat.RandomBinning`: for the same rows, grids, bins and the
-    order of columns are exactly the same, whatever the chunks. A fitted map takes Dask collections and rows in memory
-    alike. On Dask collections `transform` gives a Dask array of CSR chunks, or `BinBlocks` with ``output="codes"``.
+    The map is that of `binfeat.RandomBinning`: for the same rows, grids, bins and the order of columns are exactly the
+    same, whatever the chunks. A fitted map takes Dask collections and rows in memory alike. On Dask collections
+    `transform` gives a Dask array of CSR chunks, or `BinBlocks` with ``output="codes"``.
+
+    Parameters
+    ----------
+    $parameters
+
+    Attributes
+    ----------
+    $attributes
 
     Notes
     -----
@@ -127,18 +140,6 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def fit(self, X, y=None):
-        """Draw the grids and find the occupied bins.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : RandomBinning
-        """
         if not is_chunked(X):
             return super().fit(X)
         chunks = self._begin_chunks(X)
@@ -148,18 +149,6 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def fit_transform(self, X, y=None):
-        """Fit and transform the same rows, which are hashed once; their codes stay on the workers.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        Z : Dask array of CSR chunks or BinBlocks, or as in `binfeat.RandomBinning`, of shape (n_rows, n_columns)
-        """
         if not is_chunked(X):
             return super().fit_transform(X)
         chunks = self._begin_chunks(X)
@@ -173,6 +162,16 @@ class RandomBinning(InMemory):
     @all_or_nothing
     def partial_fit(self, X, y=None):
         """As `binfeat.RandomBinning.partial_fit`, for rows in memory only.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RandomBinning
 
         Raises
         ------
@@ -188,7 +187,7 @@ class RandomBinning(InMemory):
 
         Parameters
         ----------
-        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
+        $X
 
         Returns
         -------

@@ -12,6 +12,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, class_weights, one_against_rest, require_two
 from binfeat._common.validation import check_choice, check_flag, check_weights
@@ -25,6 +26,7 @@ from binfeat.distributed._chunks import (
     persist,
     shared,
 )
+from binfeat.distributed._docs import RIDGE_TEXTS
 from binfeat.distributed._system import Part, Rows, System, Targets
 
 
@@ -108,15 +110,21 @@ class _OnDask:
         return array_of(blocks, chunks.lengths, tail, meta)
 
 
+@filled(RIDGE_TEXTS, like=ridge.CGRidge)
 class CGRidge(_OnDask, ridge.CGRidge):
     """`binfeat.CGRidge` on the features of the rows of a Dask array or dataframe.
 
-    Parameters, attributes and the machine are those of `binfeat.CGRidge`: for the same features and targets,
-    coefficients are equal to the solver's tolerance, whatever the chunks. A fitted machine takes Dask collections and
-    rows in memory alike; on Dask collections it predicts Dask arrays.
+    The machine is that of `binfeat.CGRidge`: for the same features and targets, coefficients are equal to the solver's
+    tolerance, whatever the chunks. A fitted machine takes Dask collections and rows in memory alike; on Dask
+    collections it predicts Dask arrays.
+
+    Parameters
+    ----------
+    $parameters
 
     Attributes
     ----------
+    $attributes
     traffic_ : ndarray of shape (n_products, 2), int64
         Bytes of coefficients sent out and of sums that came back, for each product with the normal equations; an
         iteration makes one. For the Gram matrix one row says what it took.
@@ -162,13 +170,12 @@ class CGRidge(_OnDask, ridge.CGRidge):
 
         Parameters
         ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidge`, of shape (n_rows, n_features)
+        $X
             Chunks of arrays may be dense or CSR.
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
             Where the lengths of the chunks of X are not known, a collection in the same chunks.
-        sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
-        groups : array-like of shape (n_rows,), default=None
-            Groups of rows that are held out together.
+        $sample_weight
+        $groups
 
         Returns
         -------
@@ -190,30 +197,26 @@ class CGRidge(_OnDask, ridge.CGRidge):
         return _numbers, facts[0].n_targets
 
     def predict(self, X):
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidge`, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        y : Dask array, to be computed, or ndarray of shape (n_rows,) or (n_rows, n_targets)
-        """
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self)
         return self._by_chunk("predict", X, self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
 
 
+@filled(RIDGE_TEXTS, like=ridge.CGRidgeClassifier)
 class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     """`binfeat.CGRidgeClassifier` on the features of the rows of a Dask array or dataframe.
 
-    Parameters, attributes and the machine are those of `binfeat.CGRidgeClassifier`; what else is said of `CGRidge` of
-    this module holds for it too. ``loss="squared_hinge"`` takes rows in memory.
+    The machine is that of `binfeat.CGRidgeClassifier`; what else is said of `CGRidge` of this module holds for it too.
+    ``loss="squared_hinge"`` takes rows in memory.
+
+    Parameters
+    ----------
+    $parameters
 
     Attributes
     ----------
+    $attributes
     traffic_ : ndarray of shape (n_products, 2), int64
         As of `CGRidge`.
     """
@@ -227,10 +230,10 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
 
         Parameters
         ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidgeClassifier`, of shape (n_rows, n_features)
+        $X
         y : Dask array or series, or array-like, of shape (n_rows,)
-        sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
-        groups : array-like of shape (n_rows,), default=None
+        $sample_weight
+        $groups
 
         Returns
         -------
@@ -259,17 +262,6 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         return partial(_signs, classes=self.classes_, of_class=of_class), 1 if counts.size == 2 else counts.size
 
     def decision_function(self, X):
-        """Predictions of the targets.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidgeClassifier`, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        scores : Dask array, to be computed, or ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one score, above 0 for ``classes_[1]``.
-        """
         if not is_chunked(X):
             return super().decision_function(X)
         check_is_fitted(self)
@@ -277,16 +269,6 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         return self._by_chunk("decision_function", X, tail, self.coef_.dtype)
 
     def predict(self, X):
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidgeClassifier`, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        y : Dask array, to be computed, or ndarray of shape (n_rows,)
-        """
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self)
