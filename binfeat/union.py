@@ -3,8 +3,7 @@
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import TransformerMixin, clone
-from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
@@ -16,7 +15,7 @@ __all__ = ["RandomFeatureUnion"]
 
 
 @filled()
-class RandomFeatureUnion(TransformerMixin, _BaseComposition):
+class RandomFeatureUnion(TransformerMixin, BaseEstimator):
     """Random features of several maps side by side, whose inner products approximate a sum of kernels.
 
     With maps z_i of kernels k_i and weights w_i, the features are ``[sqrt(w_1) z_1(x), sqrt(w_2) z_2(x), ...]``
@@ -74,10 +73,16 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         -------
         params : dict
         """
-        return self._get_params("transformers", deep=deep)
+        params = super().get_params(deep=deep)
+        for name, part in self._named() if deep else []:
+            params[name] = part
+            params |= {f"{name}__{key}": value for key, value in _params_of(part).items()}
+        return params
 
     def set_params(self, **params):
         """Set parameters of the union, of its maps (``name__parameter``), or a map itself (``name``).
+
+        The list of maps is set first, then maps, then the other parameters.
 
         Parameters
         ----------
@@ -87,8 +92,18 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         -------
         self : RandomFeatureUnion
         """
-        self._set_params("transformers", **params)
-        return self
+        if "transformers" in params:
+            self.transformers = params.pop("transformers")
+        replaced = {name: params.pop(name) for name, _ in self._named() if name in params and "__" not in name}
+        if replaced:
+            self.transformers = [(name, replaced.get(name, part)) for name, part in self._named()]
+        return super().set_params(**params)
+
+    def _named(self):
+        """Names and maps; none where `transformers` is not a list of such pairs, which `fit` refuses."""
+        pairs = self.transformers if isinstance(self.transformers, list | tuple) else [None]
+        well_formed = all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in pairs)
+        return list(pairs) if well_formed else []
 
     @all_or_nothing
     def fit(self, X, y=None):
@@ -190,7 +205,11 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         names = [name for name, _ in self.transformers]
         if not all(isinstance(name, str) for name in names):
             raise TypeError(f"transformers must have names that are strings, got {names}.")
-        self._validate_names(names)
+        if len(set(names)) < len(names):
+            raise ValueError(f"transformers must have unique names, got {names}.")
+        taken = [name for name in names if "__" in name or name in self.get_params(deep=False)]
+        if taken:
+            raise ValueError(f"transformers must have names without '__' that are no parameters, got {taken}.")
         check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
         checked_rows(self, X, skip_check_array=True)
@@ -218,3 +237,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for _, part in self.transformers)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _params_of(part):
+    return part.get_params() if hasattr(part, "get_params") else {}
