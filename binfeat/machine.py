@@ -1,4 +1,4 @@
-"""Kernel machines that set themselves up: `KernelMachineRegressor` and `KernelMachineClassifier`."""
+"""Kernel machines that choose their settings: `KernelMachineRegressor` and `KernelMachineClassifier`."""
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
@@ -17,11 +17,12 @@ __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
 @filled(TEXTS)
 class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase):
-    """Kernel ridge regression on random features that sets itself up: a raw table in, predictions out.
+    """Kernel ridge regression on random features that chooses its settings: a raw table in, predictions out.
 
-    Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` with ``f(x) = w @ z(x) + b``, targets standardised, over the
-    random features z of a kernel ``prod_j k(gamma_j |x_j - y_j|)``. It learns one gamma per input, and
-    chooses scaling, pitch law, kind of features, alpha and the number of grids, each on held-out rows.
+    Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
+    targets y, sample weights v, and random features z of a kernel ``prod_j k(gamma_j |x_j - y_j|)``. It learns one
+    length scale per input, ``1 / gamma_j`` (ARD), and chooses scaling, pitch law, kind of features, alpha and the
+    number of grids, each on held-out rows.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
 
     See Also
     --------
-    learn_gamma : The widths alone.
-    RandomBinning, RandomFourier, CGRidge : The parts.
+    learn_gamma : Learns the length scales only.
+    RandomBinning, RandomFourier, CGRidge : The parts of the machine.
 
     Notes
     -----
@@ -67,7 +68,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         $X
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            None for a source, which brings targets and weights.
+            None for a source, which has targets and weights.
         $sample_weight
         $groups
 
@@ -115,11 +116,11 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
 
 @filled(TEXTS)
 class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
-    """Kernel ridge classification on random features that sets itself up: a raw table in, labels out.
+    """Kernel ridge classification on random features that chooses its settings: a raw table in, labels out.
 
-    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the largest
-    prediction wins; two classes have one target between them. Probabilities are the softmax of the predictions,
-    sharpened on held-out rows.
+    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the
+    largest prediction is the answer; two classes share one target. Probabilities are the softmax of the predictions
+    times a factor that is fitted on held-out rows.
 
     Parameters
     ----------
@@ -133,13 +134,13 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     $attributes
     classes_ : ndarray of shape (n_classes,)
     sharpness_ : float
-        Multiple of the predictions whose softmax are the probabilities.
+        Factor of the predictions before the softmax that gives probabilities.
     $inputs
 
     See Also
     --------
-    learn_gamma : The widths alone.
-    RandomBinning, RandomFourier, CGRidgeClassifier : The parts.
+    learn_gamma : Learns the length scales only.
+    RandomBinning, RandomFourier, CGRidgeClassifier : The parts of the machine.
 
     Notes
     -----
@@ -210,7 +211,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         $X
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,), default=None
-            Labels, numbers or strings, of at least two classes. None for a source, which brings targets and weights.
+            Labels, numbers or strings, of at least two classes. None for a source, which has targets and weights.
         $sample_weight
         $groups
 
@@ -268,7 +269,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         return labels_of(self.classes_, scores)
 
     def predict_proba(self, X):
-        """Class probabilities, calibrated on the held-out rows by one temperature (Guo et al. 2017).
+        """Class probabilities, calibrated on held-out rows by temperature scaling (Guo et al. 2017).
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Learns one width per input from how a fitted machine answers to each of them."""
+"""Learns one length scale per input from the slopes of fitted machines."""
 
 import logging
 from dataclasses import dataclass
@@ -34,28 +34,28 @@ from binfeat.kernels import binning_kernel
 
 _log = logging.getLogger("binfeat")
 
-_OUT_ROWS = 10_000  # held out at most
-_ROWS = 2000  # at which the machine's answers are looked at: 5,000 found no better widths on Forest Cover
-_FACTOR = 1.6  # between two overall widths that are tried
+_OUT_ROWS = 10_000  # maximum number of held-out rows
+_ROWS = 2000  # at which slopes are measured: 5,000 found no better length scales on Forest Cover
+_FACTOR = 1.6  # between two common factors of all gammas that are tried
 _PATIENCE = 2  # rounds that gain less than a standard error before the search ends
 _TOL = 1e-2
 _MAX_ITER = 100
 ALPHAS = np.geomspace(10.0, 1e-3, 9)
-NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # factors of a penalty that is looked at again
+NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # factors of a penalty when it is chosen again
 _LEAST_ALPHA = 1e-3
-_ALPHA_ROUNDS = 3  # in each of which the penalty is looked at once
-_START = 10.0  # sum over inputs of gamma times their mean distance, before anything is known
+_ALPHA_ROUNDS = 3  # after so many rounds the penalty is chosen again
+_START = 10.0  # sum over inputs of gamma times mean distance, at the start
 
 
 def surely_less(errors, others):
-    """Whether the mean of errors is below that of others of the same rows by a paired standard error."""
+    """Whether the mean of `errors` is below that of `others`, for the same rows, by a paired standard error."""
     gain = others - errors
     return gain.mean() > gain.std() / np.sqrt(gain.size)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A ridge machine on binning features, and how it does on held-out rows."""
+    """A ridge machine on binning features, and its errors on held-out rows."""
 
     gamma: np.ndarray
     alpha: float
@@ -83,7 +83,7 @@ class Sample:
     weights : ndarray of shape (n_rows, 1) or None
     X_out : ndarray of shape (n_out, n_inputs)
     judge : callable
-        From predictions (n_out, n_targets) to errors, one for each held-out row or one for all.
+        Held-out loss: from predictions (n_out, n_targets) to errors, one for each held-out row or one for all.
     categorical : ndarray of bool of shape (n_inputs,)
     kernel : kernel with a pitch law
     n_grids : int
@@ -97,7 +97,7 @@ class Sample:
         self.n_grids, self.seed, self.n_jobs = n_grids, seed, n_jobs
 
     def fit(self, gamma, alphas):
-        """The machine of these widths with the best of some penalties on the held-out rows."""
+        """The machine with these gammas and the penalty, among `alphas`, that is best on the held-out rows."""
         grids = Grids.draw(self.kernel, gamma, self.n_grids, self.seed, self.categorical)
         codes = np.empty((self.n_grids, len(self.X)), np.uint32)
         bins = count_bins(grids, self.X, Bins.none(self.n_grids), codes, self.n_jobs)
@@ -130,9 +130,9 @@ class Sample:
     def relevances(self, fit, rows):
         """Mean squared slope of the machine along each input, at some of the rows.
 
-        The slope is a difference over twice the input's own width, at most its range. A categorical input is
-        replaced by another row's value instead, and an input of two values by each of them; the square then
-        counts as often as two rows differ.
+        The slope is a central difference over two length scales of the input, or over its range if that is less. A
+        categorical input is replaced by the value of another row instead, and an input of two values by each of them;
+        their squares are multiplied by the probability that two rows differ.
         """
         X = self.X[rows]
         low, high, span, share = self._replacements(X, fit.gamma)
@@ -147,7 +147,7 @@ class Sample:
         return share * squares.mean(axis=0) / span**2
 
     def _replacements(self, X, gamma):
-        """Values below and above each row's, their distance, and what the squared difference counts."""
+        """Values below and above those of each row, their distance, and the weight of the squared difference."""
         least, most = np.fmin.reduce(self.X, axis=0), np.fmax.reduce(self.X, axis=0)
         reach = np.nan_to_num(most - least)  # 0 where all is missing
         step = np.minimum(np.divide(1.0, gamma, out=np.zeros_like(gamma), where=gamma > 0), reach / 2)
@@ -164,7 +164,7 @@ class Sample:
 
 
 def mean_distances(X, categorical, rng):
-    """Mean distance of two rows along each input; for a categorical one how often they differ."""
+    """Mean distance of two rows along each input; for a categorical input the share of pairs that differ."""
     difference = np.abs(X - X[rng.permutation(len(X))])
     difference[:, categorical] = difference[:, categorical] > 0
     missing = np.isnan(difference)
@@ -179,25 +179,27 @@ def exponent_shares(gamma, distance):
 
 
 def _per_distance(distance, total):
-    """Widths to which every input that varies contributes alike."""
+    """Gammas with which all inputs that vary have equal parts in the kernel's exponent."""
     live = distance > 0
     return np.divide(total / max(1, live.sum()), distance, out=np.zeros_like(distance), where=live)
 
 
 @dataclass(frozen=True)
 class LearnedGamma:
-    """What a search for widths found.
+    """Result of a search for length scales.
 
     Attributes
     ----------
     gamma : ndarray of shape (n_inputs,)
+        Inverse length scale of each input.
     relevances : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     alpha : float
-        Penalty that went best with them on the rows of the search.
+        Best penalty with these gammas on the rows of the search.
     errors : ndarray of shape (n_rounds + 1,)
         Held-out mean squared error before the first and after each round.
     gammas : ndarray of shape (n_rounds + 1, n_inputs)
+        Inverse length scales before the first and after each round.
     """
 
     gamma: np.ndarray
@@ -208,11 +210,11 @@ class LearnedGamma:
 
 
 class WidthSearch:
-    """Rounds of a fit, a look at its slopes, and new widths from them.
+    """Rounds of a fit, the measurement of its slopes, and new gammas from these.
 
-    `penalties` gives those of some penalties that may be tried. New widths go with the root of the relevances
-    (Radhakrishnan et al., recursive feature machines, whose average gradient outer product has them on its
-    diagonal), keep the kernel's mean exponent, and are then scaled together as held-out rows say.
+    `penalties` maps an array of penalties to those that may be tried. New gammas are proportional to the square
+    roots of the relevances (the diagonal of the average gradient outer product of Radhakrishnan et al., recursive
+    feature machines), keep the kernel's mean exponent, and get one common factor that is chosen on held-out rows.
     """
 
     def __init__(self, sample, seed, start=None, scaled=True, penalties=lambda alphas: alphas):
@@ -223,7 +225,7 @@ class WidthSearch:
         self.fits = []
 
     def _first(self):
-        """Every input alike, or what an earlier search found, as fine as held-out rows say."""
+        """All inputs alike, or the result of an earlier search with the common factor that is best on held-out rows."""
         if self._start is None:
             gamma = _per_distance(self._distance, _START)
             if not self._scaled:
@@ -255,18 +257,18 @@ class WidthSearch:
         return min(self.fits, key=lambda fit: fit.error)
 
     def run(self, max_rounds, going=lambda: True):
-        """Search until two rounds gain less than a paired standard error, or `going` says no."""
+        """Search until two rounds gain less than a paired standard error, or `going` returns False."""
         self.fits = [self._first()]
         stalled = 0
         while len(self.fits) <= max_rounds and stalled < _PATIENCE and going():
             now, best = self._round(self.fits[-1]), self.best
             stalled = 0 if now.gains_on(best) else stalled + 1
             self.fits.append(now)
-            _log.info("widths, round %d: held-out error %.4g", len(self.fits) - 1, now.error)
+            _log.info("length scales, round %d: held-out error %.4g", len(self.fits) - 1, now.error)
         return self
 
     def learned(self):
-        """What was found, as arrays."""
+        """The result, as arrays."""
         best = self.best
         return LearnedGamma(
             best.gamma,
@@ -291,39 +293,40 @@ def learn_gamma(
     n_jobs=None,
     random_state=None,
 ):
-    """Learn one gamma per input from how a ridge machine on binning features answers to each of them.
+    """Learn one length scale per input (ARD), ``1 / gamma_j``, from the slopes of ridge machines on binning features.
 
-    In each round a machine is fitted to a sample of the rows; an input's relevance is its mean squared slope,
-    by central differences over the input's own width (the diagonal of the average gradient outer product:
-    Radhakrishnan et al., recursive feature machines, Science 383, 2024). The new gammas go with the roots of the
-    relevances, keep the kernel's mean exponent, and are then scaled together as held-out rows say.
+    In each round a machine is fitted to a sample of the rows. The relevance of an input is the mean squared slope
+    along it, by central differences over its length scale (the diagonal of the average gradient outer product:
+    Radhakrishnan et al., recursive feature machines, Science 383, 2024). The new gammas are proportional to the square
+    roots of the relevances, keep the kernel's mean exponent, and get one common factor chosen on held-out rows.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        NaN is a value of its own.
+        NaN matches NaN and nothing else.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         Numbers, or labels of classes.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        One that has a pitch law.
+        A kernel that has a pitch law.
     categorical_features : array-like of bool, int or str, default=None
         Inputs whose values are category numbers, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
     n_grids : int, default=50
-        Grids of the machine; fewer rows need more.
+        Number of grids of the machine; fewer rows need more grids.
     max_rounds : int, default=12
-        Most rounds; the search ends earlier once two in a row gain less than a paired standard error.
+        Maximum number of rounds; the search ends earlier once two rounds in a row gain less than a paired standard
+        error.
     max_rows : int, default=40_000
-        Rows of the sample that is trained on.
+        Maximum number of training rows.
     validation_fraction : float, default=0.2
-        Share of the rows that is held out; at most 10,000 of them are used.
+        Share of the rows that is held out; at most 10,000 of these are used.
     n_jobs : int, default=None
     random_state : int, RandomState instance or None, default=None
 
     Returns
     -------
     learned : LearnedGamma
-        With `gamma` for `RandomBinning`, `relevances`, `alpha`, and the history of the search.
+        With `gamma` for `RandomBinning`, `relevances`, `alpha`, and the errors and gammas of all rounds.
 
     Raises
     ------
@@ -372,7 +375,7 @@ def learn_gamma(
 
 
 class _Checked(BaseEstimator):
-    """Holds what the checks of a table note."""
+    """Keeps the number and names of inputs that the checks of a table find."""
 
 
 def _targets(y):

@@ -20,9 +20,9 @@ __all__ = ["CGRidge", "CGRidgeClassifier"]
 class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """Ridge regression by preconditioned conjugate gradients, for sparse random features.
 
-    Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over w and, with an intercept, b, where v are
-    the sample weights. The centred normal equations are solved in the primal, preconditioned by their diagonal,
-    with all targets in every product.
+    Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over w and the intercept b, with sample weights v. The
+    centred normal equations are solved in the primal, preconditioned by their diagonal. Each product with the
+    features serves all targets at once.
 
     Parameters
     ----------
@@ -33,10 +33,10 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         w, in the type of the features.
     intercept_ : float or ndarray of shape (n_targets,)
-        b; 0 without intercept.
+        b; 0 with ``fit_intercept=False``.
     solver_ : {"cg", "gram"}
-        What solved the system: conjugate gradients, or the Gram matrix of dense features where their number is
-        modest and that is expected to cost less. It gives the exact solution in one iteration.
+        The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
+        expected to be faster. The Gram matrix gives the exact solution in one iteration.
     $attributes
 
     Warns
@@ -46,7 +46,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     See Also
     --------
     RandomBinning : Features to train on; ``output="codes"`` makes the solve faster than CSR.
-    CGRidgeClassifier : The same for classes.
+    CGRidgeClassifier : The same machine for classes.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         $X
             Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            None takes the targets and weights of the source that X is, or is the features of.
+            None uses the targets and weights stored with X: a source of blocks, or its features.
         $sample_weight
         $groups
 
@@ -115,8 +115,8 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
 class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
     """Ridge classification by preconditioned conjugate gradients, for sparse random features.
 
-    Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the largest prediction
-    wins; two classes have one target between them. With ``loss="squared_hinge"`` it is the L2 support vector
+    Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest
+    prediction is the answer; two classes share one target. With ``loss="squared_hinge"`` it is the L2 support vector
     machine in the primal.
 
     Parameters
@@ -126,20 +126,20 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         "squared_hinge" is the L2 support vector machine, ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2``, solved
         by Newton's method on the same systems.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply those of the rows; "balanced" gives every class the same in all.
+        Weights of the classes, which multiply the sample weights; "balanced" gives all classes the same total.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, in the type of the features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts; 0 without.
+        Intercepts; 0 with ``fit_intercept=False``.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     solver_ : {"cg", "gram", "newton-cg"}
-        What solved the system: conjugate gradients, or the Gram matrix of dense features where their number is
-        modest and that is expected to cost less, which gives the exact solution in one iteration; Newton's method
-        with conjugate gradients for the squared hinge.
+        The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
+        expected to be faster; Newton's method with conjugate gradients for the squared hinge. The Gram matrix gives
+        the exact solution in one iteration.
     $attributes
 
     Warns
@@ -148,7 +148,7 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
 
     See Also
     --------
-    CGRidge : The same for numbers.
+    CGRidge : The same machine for numbers.
 
     Examples
     --------
@@ -205,8 +205,8 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         $X
             Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,), default=None
-            Labels, numbers or strings, of at least two classes. None takes the targets and weights of the source
-            that X is, or is the features of.
+            Labels, numbers or strings, of at least two classes. None uses the targets and weights stored with
+            X: a source of blocks, or its features.
         $sample_weight
         $groups
 

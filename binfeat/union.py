@@ -1,4 +1,4 @@
-"""Hybrids: the features of several maps side by side, for sums of kernels."""
+"""Hybrid maps: the features of several maps side by side, for sums of kernels."""
 
 import numpy as np
 from scipy import sparse
@@ -25,12 +25,12 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     transformers : list of (str, transformer)
-        Names and maps, such as `RandomBinning` and `RandomFourier`.
+        Maps, such as `RandomBinning` and `RandomFourier`, and a name for each.
     weights : array-like of shape (n_transformers,), default=None
-        Weight of each kernel, at least 0; None is 1 for each.
+        Weight of each kernel, at least 0; None gives each the weight 1.
     sparse_output : bool, default=True
-        Whether `transform` returns CSR or a dense array. Where a map returns a `BinMatrix`
-        (``RandomBinning(output="codes")``), it returns blocks, as `encode` does.
+        Whether `transform` returns CSR or a dense array. It is ignored where a map returns a `BinMatrix`
+        (``RandomBinning(output="codes")``): `transform` then returns blocks, as `encode` does.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    CGRidge, CGRidgeClassifier : Take the blocks as they are: codes beside dense arrays.
+    CGRidge, CGRidgeClassifier : Accept the blocks as they are: codes beside dense arrays.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
     >>> y = np.sin(X[:, 0]) + (X[:, 0] > 1)
     >>> union = RandomFeatureUnion([
     ...     ("steps", RandomBinning(gamma=1.0, n_grids=100, output="codes", random_state=0)),
-    ...     ("waves", RandomFourier(gamma=1.0, n_components=100, random_state=0)),
+    ...     ("cosines", RandomFourier(gamma=1.0, n_components=100, random_state=0)),
     ... ])
     >>> bool(make_pipeline(union, CGRidge(alpha=0.1)).fit(X, y).score(X, y) > 0.99)
     True
@@ -122,7 +122,8 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If `transformers` is no list of pairs of unique names and maps, or `weights` does not fit it.
+            If `transformers` is not a list of pairs of a unique name and a map, or `weights` does not have one number
+            for each.
         """
         self._begin(X)
         self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
@@ -157,14 +158,14 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         Returns
         -------
         Z : CSR, ndarray or blocks of shape (n_rows, n_features)
-            As `sparse_output` says; blocks where a map returns a `BinMatrix`.
+            Its type is set by `sparse_output`; blocks where a map returns a `BinMatrix`.
         """
         check_is_fitted(self)
         checked_rows(self, X, reset=False, skip_check_array=True)
         return self._side_by_side([part.transform(X) for _, part in self.transformers_])
 
     def encode(self, X):
-        """The features of X as blocks: binning features as codes, Fourier features computed when they are needed.
+        """The features of X as blocks: binning features as codes, Fourier features computed for each product.
 
         Parameters
         ----------
@@ -181,7 +182,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         return FeatureBlocks(parts, self._scales)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the columns: those of the maps after the map's name and two underscores.
+        """Names of the columns: the name of the map, two underscores, and the column's name in that map.
 
         Parameters
         ----------
@@ -193,10 +194,10 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         parts = ((name, part.get_feature_names_out(input_features)) for name, part in self.transformers_)
-        return np.array([f"{name}__{own}" for name, names in parts for own in names], dtype=object)
+        return np.array([f"{name}__{column}" for name, columns in parts for column in columns], dtype=object)
 
     def _begin(self, X):
-        """Check parameters and note the inputs."""
+        """Check parameters, and remember number and names of the inputs."""
         if not (isinstance(self.transformers, list | tuple) and self.transformers):
             raise ValueError(f"transformers must be a list of (name, transformer) pairs, got {self.transformers!r}.")
         for pair in self.transformers:

@@ -1,4 +1,4 @@
-"""Docstrings that have text in common, which is kept once."""
+"""Docstrings whose common text is written once."""
 
 import inspect
 import re
@@ -6,7 +6,7 @@ from textwrap import indent
 
 _PLACEHOLDER = re.compile(r"^([ \t]*)\$(\w+)$\n?", re.MULTILINE)
 
-# What several estimators say alike.
+# Texts of several estimators.
 TEXTS = {
     "X": """\
 X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows""",
@@ -15,7 +15,7 @@ y : None
     Ignored.""",
     "n_jobs": """\
 n_jobs : int, default=None
-    Threads; None is Numba's current setting, which starts as all of them.""",
+    Number of threads; None is Numba's current setting, which is all threads at first.""",
     "inputs": """\
 n_features_in_ : int
     Number of inputs.
@@ -23,21 +23,22 @@ feature_names_in_ : ndarray of shape (n_inputs,)
     Names of the inputs, when X has string column names.""",
     "groups": """\
 groups : array-like of shape (n_rows,), default=None
-    Groups of rows that are held out together.""",
+    Group of each row; a group is held out as a whole.""",
     "on_dask": "",
 }
 
 
 def filled(texts=None, like=None):
-    """Decorate a class whose docstring, or those of its methods, have placeholders: lines such as ``$alpha``.
+    """Decorate a class whose docstring, or a method's, has placeholders: lines such as ``$alpha``.
 
     Parameters
     ----------
     texts : dict of str to str, default=None
-        What takes the place of each placeholder, indented as that is, beside `TEXTS`. An empty text leaves no line.
+        Text for each placeholder, in addition to `TEXTS`. It is indented as the placeholder is; an empty text
+        removes the line.
     like : class, default=None
-        A decorated class with the same parameters, attributes and methods: ``$parameters`` and ``$attributes`` are
-        those of its docstring, and methods without a docstring take the one of its method, filled with `texts`.
+        A decorated class with the same parameters, attributes and methods. ``$parameters`` and ``$attributes`` are
+        the sections of its docstring; a method without a docstring takes that of the same method, filled with `texts`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The spread of a table's values, for ``gamma="scale"``."""
+"""The standard deviation of a table's values, for ``gamma="scale"``."""
 
 import numpy as np
 from scipy import sparse
@@ -7,11 +7,11 @@ from binfeat._binning.grids import round_significant
 
 _CHUNK_BYTES = 2**22
 _NUMBERS = np.finfo(np.float64)
-_SIGNIFICANT = 24  # bits kept, so that the order of summation cannot show in the bins
+_SIGNIFICANT = 24  # bits kept, so that bins do not depend on the order of summation
 
 
 def _chunks(X):
-    """The values but for NaN, a few megabytes at a time, as float64 in one order whatever X's layout."""
+    """The values without NaN, a few megabytes at a time, as float64 in an order that X's layout does not change."""
     if sparse.issparse(X):
         values = X.data.astype(np.float64)
         yield values[~np.isnan(values)]
@@ -33,7 +33,7 @@ def _n_zeros(X):
 
 
 def _sum(X, unit):
-    """Sum of the values in this unit, and their number."""
+    """Sum of the values in multiples of `unit`, and their number."""
     total, n_values = 0.0, _n_zeros(X)
     for values in _chunks(X):
         total += np.sum(values / unit)
@@ -42,18 +42,18 @@ def _sum(X, unit):
 
 
 def _squares(X, unit, mean):
-    """Sum of the values' squared deviations from a mean, all in this unit."""
+    """Sum of squared deviations from a mean, values and mean in multiples of `unit`."""
     return _n_zeros(X) * mean**2 + sum(np.sum((values / unit - mean) ** 2) for values in _chunks(X))
 
 
 def spread(over):
-    """Standard deviation over all values of X, NaN left out and the zeros of CSR counted.
+    """Standard deviation of all values of X, without NaN and with the zeros of CSR.
 
     Parameters
     ----------
     over : callable
-        ``over(function, *arguments)`` lists what the function makes of each part of the rows of X and the arguments. A
-        part is an ndarray or CSR of shape (n_rows, n_inputs).
+        ``over(function, *arguments)`` calls ``function(part, *arguments)`` for each part of the rows of X, an ndarray
+        or CSR of shape (n_rows, n_inputs), and returns the list of results.
 
     Returns
     -------
@@ -69,16 +69,16 @@ def spread(over):
 
 
 def gamma_by_scale(over, categorical, power):
-    """Gamma of each input for ``gamma="scale"``: one over inputs times the spread to a power.
+    """Gamma of each input for ``gamma="scale"``: ``1 / (n_inputs * std**power)``.
 
     Parameters
     ----------
     over : callable
         As in `spread`.
     categorical : ndarray of bool of shape (n_inputs,)
-        A mismatch on such an input counts as one standard deviation.
+        Two different values of such an input are one standard deviation apart.
     power : {1, 2}
-        1 for profiles of ``|x - y|``, 2 for those of its square.
+        1 for kernels of ``|x - y|``, 2 for those of its square.
 
     Returns
     -------
@@ -99,5 +99,5 @@ def _on_numbers(X, categorical, function, *arguments):
 
 
 def over_blocks(blocks):
-    """What `spread` takes, over blocks of rows in this process: a list, or what can be iterated again and again."""
+    """The argument `over` of `spread` for blocks of rows in this process, which must allow several iterations."""
     return lambda function, *arguments: [function(X, *arguments) for X in blocks]

@@ -1,10 +1,10 @@
 """Cosines and sines of a projection, written straight into the features.
 
-An argument is reduced by the nearest multiple of pi/2, which is held in parts so short that their products
-with the multiple are exact (Cody & Waite 1980, "Software Manual for the Elementary Functions", chapter 8).
-What is left, at most pi/4, goes into minimax polynomials in its square: Remez's exchange in 60 digits, for the
-absolute error, with the constant term held at 1. No branch depends on an argument, so the loops vectorise;
-arguments beyond reach, of which heavy-tailed frequencies make some in every row, are done again by the C library.
+An argument is reduced by the nearest multiple of pi/2, which is stored in parts with so few bits that their products
+with the number of quarter turns are exact (Cody & Waite 1980, "Software Manual for the Elementary Functions", chapter
+8). The rest, at most pi/4, is put into minimax polynomials in its square, found by the Remez algorithm in 60 digits for
+the absolute error, with the constant term fixed at 1. No branch depends on an argument, so the loops vectorise.
+Arguments too large for this, which heavy-tailed frequencies give in every row, are computed again by the C library.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ _T9, _T11, _T13 = 2.75573125056425089e-6, -2.50505943587336916e-8, 1.58882545317
 
 @jit
 def _cos_sin32(x, scale):
-    """`scale` times cosine and sine of a float32 within reach."""
+    """`scale` times cosine and sine of a float32 that is not too large."""
     rounded = x * _TURNS32 + _ROUND32
     turns = rounded - _ROUND32
     r = ((x - turns * _HIGH32) - turns * _MIDDLE32) - turns * _LOW32
@@ -53,7 +53,7 @@ def _cos_sin32(x, scale):
 
 @jit
 def _cos_sin64(x, scale):
-    """`scale` times cosine and sine of a float64 within reach."""
+    """`scale` times cosine and sine of a float64 that is not too large."""
     rounded = x * _TURNS64 + _ROUND64
     turns = rounded - _ROUND64
     r = (x - turns * _HIGH64) - turns * _LOW64
@@ -132,7 +132,7 @@ def _shifted_far(x, shift, scale, cos):
 def write_pairs(projection, scale, out):
     """Cosines of each row, then its sines, times `scale`.
 
-    Given its argument, a cosine or a sine is wrong by at most 1.3e-7 (float32) or 1e-15 (float64).
+    The error of a cosine or a sine of its rounded argument is at most 1.3e-7 (float32) or 1e-15 (float64).
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def write_pairs(projection, scale, out):
     Returns
     -------
     lost : int
-        How many arguments are not finite.
+        Number of arguments that are not finite.
     """
     n = projection.shape[1]
     lost = 0
@@ -168,7 +168,7 @@ def write_shifted(projection, shift, scale, out):
 
     Returns
     -------
-    lost : int, as of `write_pairs`
+    lost : int, as in `write_pairs`
     """
     lost = 0
     for i in range(projection.shape[0]):

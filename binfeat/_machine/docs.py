@@ -3,71 +3,75 @@
 TEXTS = {
     "choices": """\
 features : {"auto", "binning", "fourier", "hybrid"}, default="auto"
-    Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
-    what held-out rows say; Fourier features are tried where they take at most 1 GB.
+    Random binning, random Fourier features of the Gaussian kernel with the same length scales, or both. "auto"
+    takes what has the lowest held-out error; Fourier features are tried where they need at most 1 GB.
 kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-    Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)``, of more than
-    40,000 rows ``GammaPitch(inf)``, or another of `GammaPitch`, `Laplacian` and `Skip` if held-out rows say so.
+    Kernel of the binning features, one with a pitch law. "auto" starts with ``Skip(GammaPitch(8), 0.2)``, or with
+    ``GammaPitch(inf)`` for more than 40,000 rows, and takes another of `GammaPitch`, `Laplacian` and `Skip` if its
+    held-out error is lower.
 gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
-    Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
-    "scale" is one over the inputs' number times their standard deviation. An array may also have the shape of
-    `gamma_`.
+    Inverse length scale of each input. "learn" learns one per input (ARD) from the slopes of fitted machines, as
+    `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
 alpha : "auto" or float, default="auto"
     Ridge penalty; "auto" is chosen on held-out rows.
 n_grids : "auto" or int, default="auto"
-    Number of grids; "auto" adds grids until the held-out error gains less than 1 % by a doubling.
+    Number of grids; "auto" adds grids until doubling them lowers the held-out error by less than 1 %.
 scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
-    What widths start from: "standard" gives every input the same part in the kernel, "arcsinh" draws in the
-    tails of inputs that reach further than ten interquartile ranges, "quantile" replaces values by their ranks in
-    the training rows, None starts with one gamma for all. "auto" compares the first three.
+    How inputs are scaled before length scales are learned: "standard" gives every input the same part in the
+    kernel, "arcsinh" shortens the tails of inputs that reach further than ten interquartile ranges, "quantile"
+    replaces values by their ranks in the training rows, None starts with one gamma for all inputs. "auto" compares
+    the first three on held-out rows.
 categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
-    Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
-    A mismatch multiplies the kernel by ``exp(-gamma_j)``.""",
+    Inputs whose values are categories; "from_dtype" takes the columns of a data frame that hold categories or
+    strings. Where two rows differ in such an input, the kernel is multiplied by ``exp(-gamma_j)``.""",
     "effort": """\
 max_grids : int, default=1600
-    Most grids that "auto" takes; of more than 100,000 rows it takes fewer, down to 400.
+    Largest number of grids for ``n_grids="auto"``. Above 100,000 rows it is lower, down to 400.
 max_seconds : float, default=None
-    Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
-    refit are begun only if they are expected to fit in. None is as many as it takes.
+    Soft time limit of `fit` in seconds; at most a third is spent on length scales. Adding grids and refitting are
+    started only if they are expected to end in time. None is no limit.
 max_bytes : int, default=None
-    Bytes that the codes of the rows may take. With a source of blocks, memory for codes, bins and vectors of rows
-    together; codes beyond half of what vectors leave are in a scratch file. None is then half of the machine's.
+    Memory limit for the codes of the rows. For a source of blocks it is the limit for codes, bins and vectors of
+    rows together, and codes that need more than half of what the vectors leave are kept in a scratch file; None is
+    then half of the machine's memory.
 cv : int, splitter or iterable, default=None
-    How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
-    holds out one random part.
+    How rows are held out for the choices, as in `sklearn.model_selection.check_cv`; only the first split is used.
+    None holds out one random part.
 validation_fraction : float, default=0.1
-    Size of that part.
+    Share of the rows in that random part.
 scoring : str or callable, default=None
-    Score that choices go by, as in `sklearn.metrics.get_scorer`, of all held-out rows alike; None is the mean
-    squared error, weighted by `sample_weight`.
+    Score on the held-out rows that the choices maximise, as in `sklearn.metrics.get_scorer`, without weights; None
+    minimises the mean squared error, weighted by `sample_weight`.
 refit : bool, default=True
-    Whether the held-out rows are taken in at the end.
+    Whether the final coefficients are fitted to all rows, including those held out.
 $n_jobs
 random_state : int, RandomState instance or None, default=None
     Seed of the grids, of the rows held out and of the samples.""",
     "attributes": """\
 gamma_ : ndarray
-    Width of each column inside the machine: the inputs, then a flag for each that had missing values.
+    Inverse length scale of each column inside the machine: the inputs, then a 0/1 column for each input that had
+    missing values.
 feature_relevances_ : ndarray of shape (n_inputs,)
     Share of each input in the kernel's mean exponent; they sum to 1.
 features_, kernel_, scaling_ : str
-    What was chosen; "none" for no scaling.
+    The choices; "none" is no scaling.
 alpha_ : float
 n_grids_ : int
 width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
-    Held-out error and widths after each round of the search under the scaling that was chosen. Later rounds may
-    have another kernel, or more rows.
+    Held-out error and inverse length scales before the first and after each round of the search, with the scaling
+    that was chosen. Later rounds may use another kernel or more rows.
 learning_curve_ : ndarray of shape (n_batches, 2)
-    Number of grids and held-out error after each batch of them.
+    Number of grids and held-out error each time that grids were added.
 decisions_ : ndarray of shape (n_decisions,), structured
-    What was decided, the choice, the held-out error after it, the seconds since the start; see `summary`.
+    For each decision its name, the choice, the held-out error after it, and the seconds since the start; see
+    `summary`.
 status_ : {"converged", "budget", "stopped", "interrupted"}
-    Whether the fit ended by itself, by `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C.
+    Why the fit ended: by itself, at `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C.
 coef_ : ndarray of shape (n_targets, n_features)
 intercept_ : ndarray of shape (n_targets,)""",
     "notes": """\
-Missing numbers become the training median, with a 0/1 column that says where; that of categories is a
-category. A category that `fit` has not seen matches nothing.""",
+A missing number is replaced by the training median, and a 0/1 column marks where numbers were missing. A missing
+category is a category. A category that `fit` has not seen matches no other.""",
     "references": """\
 A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
 

@@ -1,18 +1,18 @@
-"""Texts of the docstrings of classes that are those of `binfeat` for Dask collections."""
+"""Texts that the docstrings of the classes for Dask collections share."""
 
 MAP_TEXTS = {
     "X": """\
-X : Dask array or dataframe, or what the class in `binfeat` takes, of shape (n_rows, n_inputs)""",
+X : Dask array or dataframe, or X of the class in `binfeat`, of shape (n_rows, n_inputs)""",
     "on_dask": """\
-Of a Dask collection a Dask array, to be computed.""",
+For a Dask collection, a Dask array that is not yet computed.""",
 }
 
 RIDGE_TEXTS = {
     "X": """\
-X : Dask array or dataframe, BinBlocks, or what the class in `binfeat` takes, of shape (n_rows, n_features)""",
+X : Dask array or dataframe, BinBlocks, or X of the class in `binfeat`, of shape (n_rows, n_features)""",
     "sample_weight": """\
 sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
     Non-negative, not all zero.""",
     "on_dask": """\
-Of a Dask collection a Dask array, to be computed.""",
+For a Dask collection, a Dask array that is not yet computed.""",
 }

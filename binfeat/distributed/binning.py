@@ -30,25 +30,25 @@ from binfeat.distributed._chunks import (
 )
 from binfeat.distributed._docs import MAP_TEXTS
 
-# Dask places and moves tasks by these; the default says a few bytes for both.
+# Dask schedules tasks by these sizes; its default is a few bytes for both types.
 sizeof.register(BinMatrix, lambda Z: Z.nbytes)
 sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
 
-_TEXTS = MAP_TEXTS | {"on_dask": "Of a Dask collection a Dask array of CSR chunks or `BinBlocks`, kept on the workers."}
+_TEXTS = MAP_TEXTS | {"on_dask": "For a Dask collection, a Dask array of CSR chunks or `BinBlocks`, on the workers."}
 
 
 class BinBlocks:
     """Random binning features of many rows as codes, a `BinMatrix` for each chunk of rows.
 
-    `RandomBinning` makes it with ``output="codes"``, and by `encode`; the ridge machines of `binfeat.distributed` take
-    it. Each block stays where it is computed.
+    `RandomBinning` returns it with ``output="codes"``, and from `encode`. Give it to a ridge machine of
+    `binfeat.distributed`. Each block stays on the worker that computed it.
 
     Parameters
     ----------
     blocks : list of Delayed
-        Each comes to a BinMatrix of the same columns.
+        Each computes to a BinMatrix with the same columns.
     lengths : tuple of int, or None
-        Rows of each, where they are known.
+        Number of rows of each, where known.
     n_columns : int
     dtype : numpy.dtype
 
@@ -69,7 +69,7 @@ class BinBlocks:
         return list(self._blocks)
 
     def _as_chunks(self, name):
-        """The same as the estimators use it."""
+        """The same in the form that the estimators use."""
         return Chunks(self._blocks, self._lengths, self.shape[1], self.dtype, None, name)
 
     def persist(self):
@@ -108,9 +108,9 @@ class BinBlocks:
 class RandomBinning(InMemory):
     """`binfeat.RandomBinning` for the rows of a Dask array or dataframe.
 
-    The map is that of `binfeat.RandomBinning`: for the same rows, grids, bins and the order of columns are exactly the
-    same, whatever the chunks. A fitted map takes Dask collections and rows in memory alike. On Dask collections
-    `transform` gives a Dask array of CSR chunks, or `BinBlocks` with ``output="codes"``.
+    For the same rows, it has exactly the grids, the bins and the order of columns of `binfeat.RandomBinning`, for any
+    chunks. A fitted map takes both Dask collections and rows in memory. For Dask collections `transform` returns a Dask
+    array of CSR chunks, or `BinBlocks` with ``output="codes"``.
 
     Parameters
     ----------
@@ -122,11 +122,11 @@ class RandomBinning(InMemory):
 
     Notes
     -----
-    Each chunk's bins are found and counted where the chunk is, with one thread a task, and united in a tree: in all
-    16 bytes go up for each bin of each chunk, and once down again for each worker. ``gamma="scale"`` looks at the rows
-    three more times; hashed columns (``n_features=int``) need no pass at all. `fit_transform` hashes each row once and
-    leaves the codes on the workers, 2 or 4 bytes for each row and grid, with the recipe by which Dask makes them again
-    if a worker is lost.
+    The bins of each chunk are found and counted on the worker that holds it, with one thread per task, and merged in a
+    tree: 16 bytes are sent for each bin of each chunk, and the merged bins once to each worker. ``gamma="scale"`` reads
+    the rows three more times; hashed columns (``n_features=int``) need no pass over the rows. `fit_transform` hashes
+    each row once and keeps the codes on the workers, 2 or 4 bytes for each row and grid. If a worker is lost, Dask
+    computes its codes again.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class RandomBinning(InMemory):
         Raises
         ------
         TypeError
-            If X is a Dask collection, all of which `fit` takes at once.
+            If X is a Dask collection; give all of it to `fit`.
         """
         if is_chunked(X):
             raise TypeError("partial_fit takes rows in memory; give all of a Dask collection to fit.")
@@ -191,7 +191,8 @@ class RandomBinning(InMemory):
 
         Returns
         -------
-        Z : BinBlocks, to be computed, or BinMatrix of shape (n_rows, n_columns)
+        Z : BinMatrix of shape (n_rows, n_columns)
+            For a Dask collection, `BinBlocks` that are not yet computed.
         """
         if not is_chunked(X):
             return super().encode(X)
@@ -202,7 +203,7 @@ class RandomBinning(InMemory):
         return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
 
     def _begin_chunks(self, X):
-        """Check parameters, draw the grids, and give the chunks of X."""
+        """Check parameters, draw the grids, and return the chunks of X."""
         self._check_parameters()
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=True)
@@ -211,7 +212,7 @@ class RandomBinning(InMemory):
         return chunks
 
     def _unite(self, counted):
-        """Set the bins by those of the chunks."""
+        """Set the bins to all bins of the chunks."""
         united = reduce_in_tree(counted, unite_bins)
         n_rows = united.counts[: united.starts[1]].sum()
         if n_rows == 0:
@@ -227,7 +228,7 @@ def _count(X, twin):
 
 
 def _number(X, twin):
-    """The bins of a chunk, and the number of each row's among them."""
+    """The bins of a chunk, and for each row the number of its bin."""
     n_grids = len(twin._grids)
     twin._require_memory(X)
     store = CodeStore(X.shape[0], n_grids)

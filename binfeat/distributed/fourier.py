@@ -14,8 +14,8 @@ from binfeat.fourier import RandomFourier as InMemory
 class RandomFourier(InMemory):
     """`binfeat.RandomFourier` for the rows of a Dask array or dataframe.
 
-    The map is that of `binfeat.RandomFourier`. A fitted map takes Dask collections and rows in memory alike. `fit`
-    looks at the rows for ``gamma="scale"`` only, three times.
+    It is the map of `binfeat.RandomFourier`. A fitted map takes both Dask collections and rows in memory. `fit` reads
+    the rows for ``gamma="scale"`` only, three times.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ from binfeat.distributed._system import Part, Rows, System, Targets
 
 
 class _OnDask:
-    """What the ridge machines do otherwise where rows are on workers."""
+    """What is different in the ridge machines where rows are on workers."""
 
     def _fit_chunks(self, X, y, sample_weight, groups):
         """Fit to a Dask collection or a BinBlocks."""
@@ -43,7 +43,7 @@ class _OnDask:
         return self
 
     def _rows_of(self, X, y, sample_weight):
-        """The rows on their workers, what stands for their targets, and y: fetched where rows are held out."""
+        """The rows on their workers, a stand-in for their targets, and y, which is fetched where rows are held out."""
         self._require(y)
         held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
         chunks = chunks_of(X, "X")
@@ -63,7 +63,7 @@ class _OnDask:
         return Rows(parts, lengths, chunks.width, chunks.dtype, facts[0].dense), targets, y
 
     def _on_worker(self):
-        """The same machine for rows in memory, with what is fitted of it."""
+        """The same machine for rows in memory, with the fitted attributes."""
         twin = self._in_memory(**self.get_params(deep=False))
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         return shared(twin)
@@ -82,13 +82,13 @@ class _OnDask:
             yield tuple(map(np.sort, both)) if isinstance(Z, Rows) else both
 
     def score(self, X, y, sample_weight=None):
-        """R^2 of the predictions of numbers, or accuracy of those of labels.
+        """R^2 of predicted numbers, or accuracy of predicted labels.
 
         Parameters
         ----------
         X : Dask array or dataframe, BinBlocks, or features in memory, of shape (n_rows, n_features)
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
-            Fetched to this process, and the predictions too.
+            It is fetched to this process, and so are the predictions.
         sample_weight : Dask array or series, or array-like of shape (n_rows,), default=None
 
         Returns
@@ -102,7 +102,7 @@ class _OnDask:
         return float(metric(y, predicted, sample_weight=sample_weight))
 
     def _by_chunk(self, method, X, tail, dtype):
-        """What a method of the machine makes of each chunk, of shape (n_rows, *tail)."""
+        """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=False)
         meta = np.empty((0,) * (1 + len(tail)), dtype)
@@ -114,9 +114,9 @@ class _OnDask:
 class CGRidge(_OnDask, ridge.CGRidge):
     """`binfeat.CGRidge` on the features of the rows of a Dask array or dataframe.
 
-    The machine is that of `binfeat.CGRidge`: for the same features and targets, coefficients are equal to the solver's
-    tolerance, whatever the chunks. A fitted machine takes Dask collections and rows in memory alike; on Dask
-    collections it predicts Dask arrays.
+    For the same features and targets, its coefficients are those of `binfeat.CGRidge` up to the solver's tolerance, for
+    any chunks. A fitted machine takes both Dask collections and rows in memory; for Dask collections it predicts Dask
+    arrays.
 
     Parameters
     ----------
@@ -126,28 +126,28 @@ class CGRidge(_OnDask, ridge.CGRidge):
     ----------
     $attributes
     traffic_ : ndarray of shape (n_products, 2), int64
-        Bytes of coefficients sent out and of sums that came back, for each product with the normal equations; an
-        iteration makes one. For the Gram matrix one row says what it took.
+        Bytes of coefficients sent out and of sums received, for each product with the normal equations; an iteration
+        makes one. For the Gram matrix, a single row with all that it needed.
 
     Notes
     -----
-    Features, targets and weights stay on the workers. An iteration sends the search direction out, a number for each
-    column and target, and a sum of the same size back: `traffic_` bytes leave and enter this process. Every worker
-    takes the direction in once, and a sum of each chunk goes up a tree of which every task adds 8; sums of chunks of
-    one worker may stay there. A few large chunks on each worker are best.
+    Features, targets and weights stay on the workers. An iteration sends the search direction to them, one number for
+    each column and target, and receives a sum of the same size; `traffic_` counts these bytes. Every worker receives
+    the direction once. The sums of the chunks are added in a tree, 8 in each task; those of one worker need not leave
+    it. A few large chunks on each worker are best.
 
-    A lost worker costs the computation again of what it held, not the fit, provided that the collection can be computed
-    again from its source. `alphas` and `early_stopping` hold out the same rows as in memory; for that they fetch y to
-    this process, and at each look predictions of the held-out rows.
+    If a worker is lost, Dask computes again what it held and the fit goes on, provided that the collection can be
+    computed again from its source. `alphas` and `early_stopping` hold out the same rows as in memory; for this they
+    fetch y to this process, and predictions of the held-out rows each time that they are scored.
 
-    One billion rows on 100 workers, on paper, from what `python -m perf scale_dask` and its kin measured on a 2-core
-    x86-64 machine with two workers of one thread: an iteration takes 2.2 ns for each row and grid with 1,500 bins a
-    grid (below taken as 3, for 50,000), 0.04 s of Dask's own, and 2 ns for each byte that a worker takes in; binning
-    takes 17 ns for each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in
-    11 s. Coefficients are 3.2 million numbers of 8 bytes: an iteration sends 25.6 MB out of this process and takes 25.6
-    MB in, `traffic_`, and moves 5.2 GB in all. It multiplies for 1.9 s with one thread a worker, 0.5 s with four chunks
-    on four; hands the coefficients on from worker to worker for 0.4 s (7 doublings), and adds up in a tree of 3 levels,
-    8 blocks at a time, for 1.1 s: 20 iterations take about a minute.
+    An estimate for one billion rows on 100 workers, from measurements by `python -m perf scale_dask` on a 2-core x86-64
+    machine with two workers of one thread. An iteration takes 2.2 ns for each row and grid with 1,500 bins per grid
+    (3 ns is assumed for 50,000), 0.04 s in Dask, and 2 ns for each byte that a worker receives; binning takes 17 ns for
+    each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in 11 s. There are
+    3.2 million coefficients of 8 bytes: an iteration sends 25.6 MB from this process and receives 25.6 MB, and moves
+    5.2 GB in all. Its products take 1.9 s with one thread per worker, or 0.5 s with four chunks on four threads;
+    passing the coefficients from worker to worker takes 0.4 s (7 doublings), and adding the sums in a tree of 3 levels,
+    8 blocks at a time, 1.1 s: 20 iterations take about a minute.
 
     Examples
     --------
@@ -173,7 +173,7 @@ class CGRidge(_OnDask, ridge.CGRidge):
         $X
             Chunks of arrays may be dense or CSR.
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
-            Where the lengths of the chunks of X are not known, a collection in the same chunks.
+            It must be a collection with the same chunks as X where the lengths of these are not known.
         $sample_weight
         $groups
 
@@ -184,16 +184,16 @@ class CGRidge(_OnDask, ridge.CGRidge):
         Raises
         ------
         TypeError, ValueError
-            If a parameter is out of range, or a chunk, which the error names, does not fit.
+            If a parameter is out of range, or a chunk is not valid; the error names the chunk.
         RuntimeError
-            If X lies on a client that is closed.
+            If X is on a client that is closed.
         """
         if not is_chunked(X):
             return super().fit(X, y, sample_weight, groups)
         return self._fit_chunks(X, y, sample_weight, groups)
 
     def _encoder(self, facts):
-        """The function that makes the targets of a part, and their number."""
+        """A function that makes the targets of a part, and their number."""
         return _numbers, facts[0].n_targets
 
     def predict(self, X):
@@ -207,8 +207,9 @@ class CGRidge(_OnDask, ridge.CGRidge):
 class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     """`binfeat.CGRidgeClassifier` on the features of the rows of a Dask array or dataframe.
 
-    The machine is that of `binfeat.CGRidgeClassifier`; what else is said of `CGRidge` of this module holds for it too.
-    ``loss="squared_hinge"`` takes rows in memory.
+    For the same features and labels, its coefficients are those of `binfeat.CGRidgeClassifier` up to the solver's
+    tolerance; the notes on `binfeat.distributed.CGRidge` hold for it, too. ``loss="squared_hinge"`` takes rows in
+    memory only.
 
     Parameters
     ----------
@@ -218,7 +219,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     ----------
     $attributes
     traffic_ : ndarray of shape (n_products, 2), int64
-        As of `CGRidge`.
+        As in `CGRidge`.
     """
 
     _in_memory = ridge.CGRidgeClassifier
@@ -242,7 +243,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         Raises
         ------
         TypeError, ValueError, RuntimeError
-            As of `CGRidge`.
+            As in `CGRidge`.
         """
         if not is_chunked(X):
             return super().fit(X, y, sample_weight, groups)
@@ -277,7 +278,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is known of a part in the process of the fit."""
+    """What the process of the fit knows of a part."""
 
     n_rows: int
     weight: float
@@ -293,7 +294,7 @@ def _same(values):
 
 
 def _part(Z, y, weights, twin, dtype):
-    """The rows of a chunk, checked, with targets as they are."""
+    """The checked rows of a chunk, with unchanged targets."""
     n_rows = Z.shape[0]
     if len(y) != n_rows:
         raise ValueError(f"it has {n_rows} rows, and the chunk of y beside it {len(y)}.")
@@ -324,13 +325,13 @@ def _numbers(part):
 
 
 def _signs(part, classes, of_class):
-    """The part with a target for each class, or for the second of two."""
+    """The part with one target for each class, or one target for the second of two classes."""
     labels = np.searchsorted(classes, part.Y)
     return Part(part.Z, one_against_rest(labels, classes.size), part.weights * of_class[labels][:, None])
 
 
 def _call_method(X, twin, method, tail, dtype):
-    """What a method makes of a chunk."""
+    """The result of a method for a chunk."""
     if not X.shape[0]:
         return np.empty((0, *tail), dtype)
     return getattr(twin, method)(X).astype(dtype, copy=False)
