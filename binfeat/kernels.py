@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from binfeat._kernels.base import Kernel, ProductKernel, RadialKernel
+from binfeat._kernels.base import Kernel, PitchKernel, ProductKernel, RadialKernel
 from binfeat._kernels.quantiles import (
     cauchy_quantile,
     chi_quantile,
@@ -221,7 +221,7 @@ class Skip(ProductKernel):
         If `kernel` has no pitch law or `share` is out of range.
     """
 
-    kernel: ProductKernel
+    kernel: PitchKernel
     share: float
 
     def __post_init__(self):

@@ -5,6 +5,7 @@ import re
 from textwrap import indent
 
 _PLACEHOLDER = re.compile(r"^([ \t]*)\$(\w+)$\n?", re.MULTILINE)
+_unfilled: dict[object, str | None] = {}  # docstrings of methods as they are written
 
 # Texts of several estimators.
 TEXTS = {
@@ -54,8 +55,8 @@ def filled(texts=None, like=None):
         for name, method in vars(cls).items():
             if inspect.isfunction(method):
                 model = method if method.__doc__ or like is None else getattr(like, name, method)
-                method._docstring = getattr(model, "_docstring", model.__doc__)
-                method.__doc__ = _fill(method._docstring, known, method)
+                _unfilled[method] = _unfilled.get(model, model.__doc__)
+                method.__doc__ = _fill(_unfilled[method], known, method)
         return cls
 
     return decorate

@@ -4,6 +4,7 @@ import functools
 import re
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 _FLOATS = np.float32, np.float64
 
@@ -19,7 +20,7 @@ def _numbers(version):
     return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
-class Persistent:
+class Persistent(BaseEstimator):
     """Base of estimators that refuse files of newer versions, and arrays that kernels cannot read safely."""
 
     _check_state = staticmethod(lambda state: None)

@@ -175,7 +175,7 @@ def check_weights(sample_weight, n_rows, some=True):
 
 def seed_of(random_state):
     """A non-negative integer seed for any `random_state`; an integer is returned as it is."""
-    if isinstance(random_state, numbers.Integral) and random_state >= 0:
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 

@@ -11,11 +11,12 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numba
 from threadpoolctl import ThreadpoolController
 
-_OPTIONS = {
+_OPTIONS: dict[str, Any] = {
     "nogil": True,  # Dask, joblib and Python threads run serial kernels at the same time
     "error_model": "numpy",  # division follows IEEE 754 instead of raising, which also lets loops vectorise
     "boundscheck": None,  # off, unless NUMBA_BOUNDSCHECK=1 is set
@@ -58,7 +59,7 @@ class _Pool:
     """The right to use Numba's threads: one caller at a time, none after a fork."""
 
     def __init__(self):
-        self._lock = threading.RLock()
+        self._lock = threading.Condition()  # of a lock that knows its owner
         self._used = False
         self._forked = False
 
@@ -68,7 +69,7 @@ class _Pool:
         Ctrl-C may come after any call. So the lock knows its owner, it is acquired inside of the ``try``, and the first
         call in ``finally`` is its `release`, which fails for a thread that does not have it.
         """
-        if self._forked or self._lock._is_owned():
+        if self._forked or self._is_callers():
             return serially()
         release = self._lock.release
         try:
@@ -82,9 +83,16 @@ class _Pool:
                 pass
         return serially()
 
+    def _is_callers(self):
+        try:
+            self._lock.notify()  # wakes nobody: nobody waits
+        except RuntimeError:
+            return False
+        return True
+
     def after_fork(self):
         # The threads of the parent do not exist in the child: OpenMP kills a child that uses them.
-        self._lock = threading.RLock()
+        self._lock = threading.Condition()
         self._forked = self._used
 
 
@@ -107,8 +115,8 @@ def thread_count(n_jobs):
         raise TypeError(f"n_jobs must be None or an integer, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs must be None, a positive integer, or negative to count back from all threads; got 0.")
-    available = numba.config.NUMBA_NUM_THREADS
-    return int(max(1, min(n_jobs, available) if n_jobs > 0 else available + 1 + n_jobs))
+    wanted, available = int(n_jobs), vars(numba.config)["NUMBA_NUM_THREADS"]
+    return max(1, min(wanted, available) if wanted > 0 else available + 1 + wanted)
 
 
 def _with_threads(n, function, arguments):

@@ -1,7 +1,7 @@
 """Base classes of the kernels in `binfeat.kernels`."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -97,6 +97,16 @@ class ProductKernel(Kernel):
         for j, gamma_j in enumerate(gamma):
             K *= self.profile(_scaled(gamma_j, np.abs(X[:, j, None] - Y[:, j])))
         return K
+
+
+class PitchKernel(Protocol):
+    """A product kernel with a pitch law."""
+
+    def profile(self, t):
+        """As in `ProductKernel`."""
+
+    def pitch_quantile(self, u):
+        """Quantiles of the pitch at `u` in (0, 1), for gamma = 1; an array of the shape of `u`."""
 
 
 @dataclass(frozen=True)
