@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __version__: str
 
-# Found on first use, so that `import binfeat` waits for neither Numba nor scikit-learn.
+# Imported on first use, so that `import binfeat` does not wait for Numba and scikit-learn.
 _HOMES = {
     "BinMatrix": "_binning.bin_matrix",
     "CGRidge": "ridge",

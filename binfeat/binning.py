@@ -19,6 +19,7 @@ from binfeat._binning.input_checks import (
 )
 from binfeat._binning.row_table import RowTable
 from binfeat._binning.tables import BinTables, find_codes, learn_bins
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.persistence import Derived, Persistent, check_binning
@@ -44,17 +45,18 @@ __all__ = ["RandomBinning"]
 
 def _has_gamma(binning):
     if isinstance(binning.gamma, str):
-        raise ValueError(f"gamma={binning.gamma!r} needs all rows at once; give partial_fit a number or one per input.")
+        raise ValueError(f"gamma={binning.gamma!r} needs all rows at once; for partial_fit, set a number or an array.")
     return True
 
 
+@filled()
 class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     """Random binning features, whose inner products approximate a kernel.
 
-    Each of `n_grids` random grids cuts input space into cells, and a row has the value
-    ``1 / sqrt(n_grids)`` in the column of its cell. Two rows x and y share a cell of one grid with
-    probability ``prod_j E[max(0, 1 - |x_j - y_j| / pitch_j)] = k(x, y)``, so ``z(x) @ z(y)``
-    is a mean of `n_grids` independent 0/1 variables of mean ``k(x, y)``.
+    Each of `n_grids` random grids divides the input space into cells, and a row has the value ``1 / sqrt(n_grids)``
+    in the column of its cell. Two rows x and y share a cell of one grid with probability
+    ``prod_j E[max(0, 1 - |x_j - y_j| / pitch_j)] = k(x, y)``, so ``z(x) @ z(y)`` is the average of `n_grids`
+    independent 0/1 variables of mean ``k(x, y)``.
 
     Parameters
     ----------
@@ -62,62 +64,59 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
         `GammaPitch`, `Product`, `Skip`.
     gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
-        In units of one over the input's; 0 ignores an input. "scale" is one over the number of inputs
-        times the standard deviation of all values of X. On a categorical input a mismatch multiplies
-        the kernel by ``exp(-gamma_j)``.
+        Inverse length scale of each input; 0 ignores an input. "scale" is ``1 / (n_inputs * std)``, with the standard
+        deviation of all values of X. Where two rows differ in a categorical input, the kernel is multiplied by
+        ``exp(-gamma_j)``.
     n_grids : int, default=64
-        Number of grids, the paper's P: the most non-zeros that a row of Z has.
+        Number of grids, P in the paper. A row of Z has at most one non-zero for each grid.
     n_features : int, default=None
-        None gives one column to each bin that `fit` has seen; a bin unseen there gives no entry. An
-        int gives that many hashed columns, ``n_features // n_grids`` for each grid, at least 2.
+        None makes one column for each bin seen in `fit`; other bins have no entry. An int is a number of hashed
+        columns: ``n_features // n_grids`` for each grid, at least 2.
     min_count : int, default=1
-        Training rows a bin needs to have a column. Only for ``n_features=None``.
+        Minimum number of training rows of a bin that has a column. Only for ``n_features=None``.
     categorical_features : array-like of bool, int or str, default=None
-        Inputs that hold category numbers: a mask, positions, or names of columns.
+        Inputs that hold category numbers: a mask, positions, or column names.
     output : {"csr", "codes"}, default="csr"
         What `transform` returns: CSR, or the compact `BinMatrix`.
     max_bytes : int, default=None
-        Memory that the codes of a source of blocks may take, see `binfeat.blocks`; None is half of the machine's.
-        Beyond it they are in a scratch file without a name, in the folder of `tempfile.gettempdir`, or with hashed
-        columns, where that has no room, computed again for every product.
-    n_jobs : int, default=None
-        Threads; None is Numba's current setting, which starts as all of them.
+        Memory limit for the codes of a source of blocks, see `binfeat.blocks`; None is half of the machine's memory.
+        Larger codes are kept in a scratch file without a name, in the folder `tempfile.gettempdir`. If the disk has
+        no room either, hashed columns are computed again for every product.
+    $n_jobs
     random_state : int, RandomState instance or None, default=None
-        Seed of the grids. Grid p of an int seed is the same whatever `n_grids`.
+        Seed of the grids. With an int, grid p is the same for any `n_grids`.
 
     Attributes
     ----------
     gamma_ : ndarray of shape (n_inputs,)
-        Gamma of each input.
+        Inverse length scale of each input.
     n_bins_ : int
         Number of occupied bins, which is the number of columns. Only for ``n_features=None``.
     bin_offsets_ : ndarray of shape (n_grids + 1,), int64
         First column of each grid, and the number of columns.
     bin_counts_ : ndarray of shape (n_bins_,), int64
-        Training rows in each bin: falling within a grid, ties by ascending hash. Only for ``n_features=None``.
+        Number of training rows in each bin, in descending order within a grid and, where equal, in ascending order of
+        the hash. Only for ``n_features=None``.
     kappa_ : float
         Mean number of occupied bins per grid. Only for ``n_features=None``.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $inputs
 
     Warns
     -----
     UserWarning
-        If bins exceed half of rows times grids: the grids are so fine that most rows are alone.
+        If the number of bins exceeds half of rows times grids: the grids are so fine that most rows are alone in
+        their bins.
 
     See Also
     --------
-    binfeat.transform : Hashed features in one call, without fit.
-    binfeat.CGRidge : The linear machine to train on the features.
+    binfeat.transform : Hashed features in one call, without `fit`.
+    binfeat.CGRidge : A linear machine to train on the features.
 
     Notes
     -----
-    A binning map is bitwise the same whatever the number of threads, the split into batches, the
-    memory order, dense or CSR, and for float32 values and their float64 copies. Cells saturate at
-    ``2^51 - 1`` pitches from the origin: values beyond share the border cell. NaN is a value of its
-    own, which matches NaN and nothing else.
+    Bins are bitwise the same for any number of threads, any split into batches and any memory order, for dense and CSR
+    input, and for float32 values and their float64 copies. All values further than ``2^51 - 1`` pitches from the
+    origin share the border cell. NaN matches NaN and nothing else.
 
     References
     ----------
@@ -170,9 +169,8 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-        y : None
-            Ignored.
+        $X
+        $y
 
         Returns
         -------
@@ -189,21 +187,21 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-        y : None
-            Ignored.
+        $X
+        $y
 
         Returns
         -------
         Z : CSR or BinMatrix of shape (n_rows, n_columns)
-            Of a source always codes, whose `y` and `sample_weight` are the source's; the ridge machines take them.
+            For a source always a `BinMatrix`, which keeps the source's targets and weights for the ridge machines.
+            $on_dask
 
         Raises
         ------
         TypeError, ValueError
-            If a block does not fit to the others, which the message then names.
+            If a block is not like the others; the message names it.
         OSError
-            If codes take more than `max_bytes`, and the disk has no room for them.
+            If the codes need more than `max_bytes` and the disk has no room for them.
         """
         table = self._begin(X, encodes=True)
         try:
@@ -218,10 +216,10 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     @available_if(_has_gamma)
     @all_or_nothing
     def partial_fit(self, X, y=None):
-        """Add the bins of more rows behind those of earlier calls, which keep their codes.
+        """Add the bins of more rows after those of earlier calls, which keep their codes.
 
-        A grid's new bins come in falling order of their count. Columns of later grids move up to make
-        room; set `n_features` for columns that never move.
+        The new bins of a grid are in descending order of their count. Columns of later grids move to make room; set
+        `n_features` for columns that never move.
 
         Parameters
         ----------
@@ -236,7 +234,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         Raises
         ------
         AttributeError
-            If `gamma` is "scale", which one batch cannot tell.
+            If `gamma` is "scale", which needs all rows.
         """
         first = not hasattr(self, "bin_offsets_")
         if first:
@@ -273,13 +271,13 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        $X
 
         Returns
         -------
         Z : CSR or BinMatrix of shape (n_rows, n_columns)
-            As `output` says. CSR indices are int32 while they fit; values are float32 for float32 X. Of a source
-            a `LinearOperator` that reads it again for every product.
+            Its type is set by `output`. CSR indices are int32 where that is enough; values are float32 for float32 X.
+            For a source, a `LinearOperator` that reads the source again for every product.
 
         Raises
         ------
@@ -354,7 +352,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         if self._scales:
             self.gamma_ = gamma_by_scale(moments, categorical, power=1)
         else:
-            self.gamma_ = check_gamma(self.gamma, categorical.size)
+            self.gamma_ = check_gamma(self.gamma, categorical.size, words=("scale",))
         grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
         self._hashed, self._derived = self.n_features is not None, Derived()
@@ -369,7 +367,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         return X
 
     def _require_memory(self, X):
-        """Refuse rows whose features memory is too small for."""
+        """Refuse rows whose features do not fit in memory."""
         beside_a_code = 0 if self.output == "codes" else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(X.shape, int(self.n_grids), beside_a_code)
 
@@ -382,7 +380,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         return code_dtype(np.diff(self.bin_offsets_).max())
 
     def _known_bins(self):
-        """Bins of earlier calls: those with codes first in each grid, then those still below `min_count`."""
+        """Bins of earlier calls: in each grid first those with codes, then those still below `min_count`."""
         coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
         return Bins.join_within_grids([coded, Bins(self._rare_keys, self._rare_counts, self._rare_starts)])
 
@@ -414,8 +412,8 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     def _warn_if_too_fine(self, kappa, n_rows):
         if n_rows > 100 and kappa > n_rows / 2:
             warnings.warn(
-                f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so that most rows "
-                "share a bin with no other. Lower gamma.",
+                f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so most rows are "
+                "alone in their bins. Lower gamma.",
                 UserWarning,
                 stacklevel=callers_level(),
             )

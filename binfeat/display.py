@@ -10,19 +10,19 @@ from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_
 
 __all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
 
-_ROWS = 600  # whose pairs are looked at: 180,000 of them
+_ROWS = 600  # they make 180,000 pairs
 _DECADE = 8.0  # ratio of the largest to the smallest x from which an axis is logarithmic
 
 
 class RelevanceDisplay:
-    """Bars of how much each input counts.
+    """Bars of the relevance of each input.
 
     Parameters
     ----------
     relevances : array-like of shape (n_inputs,)
         Non-negative.
     feature_names : array-like of str of shape (n_inputs,), default=None
-        None numbers them: x0, x1, ...
+        None is x0, x1, ...
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class RelevanceDisplay:
 
     See Also
     --------
-    learn_gamma : Finds relevances for `RandomBinning`.
+    learn_gamma : Finds the relevances of inputs.
 
     Examples
     --------
@@ -55,11 +55,11 @@ class RelevanceDisplay:
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
         feature_names : array-like of str of shape (n_inputs,), default=None
-            None takes the column names seen in `fit`, if there were any.
+            None uses the column names seen in `fit`, if there were any.
         max_features : int, default=20
-            Most bars; the inputs behind them share one more.
+            Maximum number of bars; the other inputs share one more.
         ax : matplotlib Axes, default=None
-            None makes a figure.
+            None makes a new figure.
 
         Returns
         -------
@@ -75,11 +75,11 @@ class RelevanceDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            None makes a figure.
+            None makes a new figure.
         max_features : int, default=20
-            Most bars; the inputs behind them share one more.
+            Maximum number of bars; the other inputs share one more.
         **bar_kwargs : dict
-            For `Axes.barh`.
+            Passed to `Axes.barh`.
 
         Returns
         -------
@@ -126,7 +126,7 @@ class LearningCurveDisplay:
     ----------
     x : array-like of shape (n_points,)
     error : array-like of shape (n_points,) or (n_points, n_folds)
-        Folds are drawn as their mean between one standard error above and below.
+        Of several folds, the mean is drawn, with a band of one standard error above and below.
     x_name : str, default="Grids"
     error_name : str, default="Held-out error"
 
@@ -155,15 +155,15 @@ class LearningCurveDisplay:
 
     @classmethod
     def from_estimator(cls, machine, *, ax=None, **line_kwargs):
-        """Draw the held-out error of a fitted kernel machine as its grids grew in number.
+        """Draw the held-out error of a fitted kernel machine against its number of grids.
 
         Parameters
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
         ax : matplotlib Axes, default=None
-            None makes a figure.
+            None makes a new figure.
         **line_kwargs : dict
-            For `Axes.plot`.
+            Passed to `Axes.plot`.
 
         Returns
         -------
@@ -178,9 +178,9 @@ class LearningCurveDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            None makes a figure.
+            None makes a new figure.
         **line_kwargs : dict
-            For `Axes.plot`.
+            Passed to `Axes.plot`.
 
         Returns
         -------
@@ -211,7 +211,7 @@ class LearningCurveDisplay:
         return self
 
     def _logarithmic(self, x):
-        """Ticks are the points themselves where they are few, else powers of ten."""
+        """Make x logarithmic, with the points as ticks where they are few, else powers of ten."""
         self.ax_.set_xscale("log")
         if len(x) <= 8:
             self.ax_.set_xticks(x, [f"{value:,g}" for value in x])
@@ -219,10 +219,10 @@ class LearningCurveDisplay:
 
 
 class KernelErrorDisplay:
-    """How far inner products of random features are from the kernel, over the kernel's values.
+    """Errors of the inner products of random features, against the exact kernel values.
 
-    A dot is a pair of rows. The shaded band holds 90 % of the pairs near each exact value, the line in it is
-    their mean error. The pairs share one map, so that the mean strays from zero by chance too.
+    Each dot is a pair of rows. The shaded band holds 90 % of the pairs near each exact value, and the line in it is
+    their mean error. All pairs share one map, so the mean differs from zero by chance, too.
 
     Parameters
     ----------
@@ -262,18 +262,18 @@ class KernelErrorDisplay:
         ----------
         estimator : RandomBinning, RandomFourier, RandomFeatureUnion or another transformer
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows to take pairs from, 600 of them at most. For binning they should be among the rows of `fit`: bins
-            unseen there have no column.
+            Rows to take pairs from, of which at most 600 are used. For binning they should be rows of `fit`: other bins
+            have no column.
         kernel : callable, default=None
-            ``kernel(X, gamma=gamma)`` gives exact values, as objects of `binfeat.kernels` do. None takes the
-            map's own, for a union the weighted sum.
+            ``kernel(X, gamma=gamma)`` gives exact values, as objects of `binfeat.kernels` do. None is the kernel of the
+            map, for a union the weighted sum.
         gamma : float or array-like of shape (n_inputs,), default=None
-            Of `kernel`; None takes the map's own.
+            Gamma of `kernel`; None is `gamma_` of the map.
         n_pairs : int, default=2000
-            Most pairs.
+            Maximum number of pairs.
         random_state : int, RandomState instance or None, default=None
         ax : matplotlib Axes, default=None
-            None makes a figure.
+            None makes a new figure.
 
         Returns
         -------
@@ -282,8 +282,8 @@ class KernelErrorDisplay:
         Raises
         ------
         TypeError, ValueError
-            If the kernel of the map is not known and `kernel` is None, `gamma` comes without `kernel` or is
-            missing, `X` has fewer than 2 rows, or holds NaN.
+            If the kernel of the map is not known and `kernel` is None, `gamma` is given without `kernel` or is
+            missing, or `X` has fewer than 2 rows or holds NaN.
         """
         check_is_fitted(estimator)
         check_integer(n_pairs, "n_pairs", 1)
@@ -300,7 +300,7 @@ class KernelErrorDisplay:
         chosen = rng.permutation(checked.shape[0])[:_ROWS]
         dense = checked[chosen].toarray() if sparse.issparse(checked) else checked[chosen]
         if np.isnan(dense).any():
-            raise ValueError("X holds NaN, for which kernels have no exact value; leave those rows out.")
+            raise ValueError("X holds NaN, for which kernels have no exact value; remove those rows.")
         Z = estimator.transform(_safe_indexing(X, chosen))
         first, second = np.triu_indices(len(dense), k=1)
         exact = exact_kernel(estimator, dense, kernel, gamma)[first, second]
@@ -315,9 +315,9 @@ class KernelErrorDisplay:
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            None makes a figure.
+            None makes a new figure.
         **scatter_kwargs : dict
-            For `Axes.scatter`.
+            Passed to `Axes.scatter`.
 
         Returns
         -------

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.memory import require_memory
@@ -33,18 +34,20 @@ _ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfood_norms_")
 
 
+@filled()
 class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Random Fourier features, whose inner products approximate a kernel.
 
-    A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over the frequencies w of its
-    spectral law (Bochner's theorem). With frequencies ``w_1, ..., w_D`` drawn from it, the map is
+    A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w, whose
+    distribution is the spectral law of the kernel (Bochner's theorem). With frequencies ``w_1, ..., w_D`` drawn from
+    it, the map is
 
     - ``phase="pair"``: ``sqrt(1/D) [cos(w_1 @ x), ..., cos(w_D @ x), sin(w_1 @ x), ..., sin(w_D @ x)]`` with
       ``D = n_components / 2`` (Algorithm 1 of the paper, section 3);
     - ``phase="offset"``: ``sqrt(2/D) [cos(w_1 @ x + b_1), ..., cos(w_D @ x + b_D)]`` with
       ``D = n_components`` and b uniform on ``[0, 2 pi)``; the map of scikit-learn's `RBFSampler`.
 
-    With either, ``z(x) @ z(y)`` is an unbiased estimate of ``k(x - y)``.
+    In both cases ``z(x) @ z(y)`` is an unbiased estimate of ``k(x - y)``.
 
     Parameters
     ----------
@@ -52,37 +55,33 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         A kernel that has a spectral law: "rbf", "laplacian", "cauchy", "hat", or one of `kernels.RBF`,
         `Laplacian`, `Cauchy`, `Hat`, `Matern`, `Spectral`.
     gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
-        As the kernel has it: in units of one over the input's, or over their square for `RBF` and `Matern`;
-        0 ignores an input. "scale" is one over the number of inputs times the standard deviation of
-        all values of X, or times their variance.
+        Inverse length scale of each input, as the kernel defines it: for `RBF` and `Matern` one over the square of a
+        length; 0 ignores an input. "scale" is ``1 / (n_inputs * std)``, with the standard deviation of all values of
+        X, and for `RBF` and `Matern` ``1 / (n_inputs * std^2)``.
     n_components : int, default=512
-        Number of features; even for pairs.
+        Number of features; even for ``phase="pair"``.
     sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}, default="auto"
         How frequencies are drawn; see Notes.
     phase : {"pair", "offset"}, default="pair"
-        The map.
-    n_jobs : int, default=None
-        Threads; None is Numba's current setting, which starts as all of them.
+        The form of the map, see above.
+    $n_jobs
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
     Attributes
     ----------
     gamma_ : ndarray of shape (n_inputs,)
-        Gamma of each input.
+        Inverse length scale of each input, as in `gamma`.
     sampler_ : str
-        What `sampler` stands for.
+        The sampler used.
     random_weights_ : ndarray of shape (n_inputs, n_frequencies), of the type of X
-        The frequencies, one a column. Not with fastfood.
+        The frequencies, one in each column. Not with fastfood.
     random_offset_ : ndarray of shape (n_components,), of the type of X
         The phases b. Only for ``phase="offset"``.
     fastfood_signs_, fastfood_order_, fastfood_normals_, fastfood_norms_ : ndarrays
         Random signs times the factor of each input (n_blocks, n_inputs), permutations and normals
         (n_blocks, length), and norms (n_frequencies,). Only with fastfood.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $inputs
 
     See Also
     --------
@@ -91,22 +90,22 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     Notes
     -----
-    Which sampler, by the RMS error of the kernel's estimate as a share of that of "iid", over pairs with values
-    between .15 and .9 and 64 to 1,024 frequencies:
+    The samplers. Errors are RMS errors of the estimated kernel divided by those of "iid", for pairs with kernel values
+    between .15 and .9 and 64 to 1,024 frequencies.
 
-    - "iid", independent frequencies: every kernel. What "auto" is for all but the next two kernels.
+    - "iid", independent frequencies: every kernel. "auto" takes it for all but the next two kernels.
     - "orthogonal", blocks of orthogonal directions (Yu et al. 2016): `RBF` (.55 to .65 from 4 inputs on) and
-      `Matern` (.8 for nu = 1.5); no other law is isotropic. What "auto" is for them.
-    - "qmc", quasi-random points (Avron et al. 2016): every law but that of `Spectral`. The best with few
-      inputs and many frequencies (RBF: .05 to .2 at 2 inputs, .3 to .6 at 10), never worse; for
-      `Laplacian`, `Cauchy` and `Hat` always (Laplacian: .6 to .8 at 10).
+      `Matern` (.8 for nu = 1.5); no other law is isotropic. "auto" takes it for these two.
+    - "qmc", quasi-random points (Avron et al. 2016): every kernel but `Spectral`. Never worse than "iid". The best
+      with few inputs and many frequencies (RBF: .05 to .2 at 2 inputs, .3 to .6 at 10), and always for
+      `Laplacian`, `Cauchy` and `Hat` (Laplacian: .6 to .8 at 10).
     - "fastfood", products of Hadamard and diagonal matrices (Le et al. 2013): `RBF` and `Matern` with hundreds of
-      inputs, in time ``n_components log(n_inputs)`` a row and without a matrix of frequencies; 8 times as
+      inputs, in a time of ``n_components log(n_inputs)`` per row and without a matrix of frequencies; 8 times as
       fast as the others with 1,024 inputs. Its error is 1 to 1.4.
 
-    float32 X gives float32 features, anything else float64. CSR input is not densified, but for a block
-    of rows at a time with fastfood or where more than a quarter of it is stored. A row's features may
-    differ in the last digits with the rows around it, as products of BLAS do.
+    float32 X gives float32 features, anything else float64. CSR input is made dense only block by block, with fastfood
+    or where more than a quarter of the values are stored. The last digits of a row's features may depend on the rows
+    around it, as products of BLAS do.
 
     References
     ----------
@@ -159,10 +158,9 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-            Its values matter for ``gamma="scale"`` only.
-        y : None
-            Ignored.
+        $X
+            Its values are used for ``gamma="scale"`` only.
+        $y
 
         Returns
         -------
@@ -172,7 +170,7 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         ------
         TypeError, ValueError
             If a parameter is out of range, the kernel has no spectral law, the sampler cannot draw from it,
-            or `X` is not a finite numeric table.
+            or `X` is not a table of finite numbers.
         MemoryError
             If the frequencies would need more memory than the machine has.
         """
@@ -199,7 +197,7 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         if self._scales:
             self.gamma_ = gamma_by_scale(moments, np.zeros(n_inputs, dtype=bool), power=kernel.power)
         else:
-            self.gamma_ = check_gamma(self.gamma, n_inputs)
+            self.gamma_ = check_gamma(self.gamma, n_inputs, words=("scale",))
         self._draw_frequencies(kernel, sampler, n_frequencies, dtype)
 
     def transform(self, X):
@@ -207,17 +205,19 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        $X
 
         Returns
         -------
         Z : ndarray of shape (n_rows, n_components)
-            float32 for float32 `X`, else float64. Of a source a `LinearOperator` that reads it again for every product.
+            float32 for float32 `X`, else float64. For a source, a `LinearOperator` that reads the source again for
+            every product.
+            $on_dask
 
         Raises
         ------
         ValueError
-            If `X` is not a finite numeric table, or so large that its projection overflows.
+            If `X` is not a table of finite numbers, or its values are so large that products overflow.
         MemoryError
             If the result would need more memory than the machine has.
         """
@@ -231,14 +231,14 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
         return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
 
     def encode(self, X):
-        """The features of X as an operator that computes them, a block of rows at a time, whenever it needs them.
+        """The features of X as an operator that computes them again for each product, a block of rows at a time.
 
-        The ridge machines take it where the features would not fit in memory.
+        Train a ridge machine on it where the features do not fit in memory.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Kept, not copied.
+            The operator keeps it without a copy.
 
         Returns
         -------
@@ -274,7 +274,7 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 f"got {n_components}. Use {n_components + 1}, or phase='offset'."
             )
 
-    @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused when it meets rows
+    @np.errstate(over="ignore", invalid="ignore")  # overflow is refused in `transform`
     def _draw_frequencies(self, kernel, sampler, n_frequencies, dtype):
         seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
         if sampler == "fastfood":
@@ -298,10 +298,10 @@ def _moments(X):
 
 
 def _require_frequencies_memory(sampler, n_frequencies, n_inputs):
-    # Fastfood's three diagonals, permutation and three spares; else frequencies drawn, scaled, the other way around.
+    # Fastfood: three diagonals, a permutation and three spares. Else frequencies as drawn, scaled, and transposed.
     n_bytes = 52 * (n_frequencies + 2 * n_inputs) if sampler == "fastfood" else 24 * n_frequencies * n_inputs
     require_memory(
         n_bytes,
         f"drawing {n_frequencies} frequencies of {n_inputs} inputs",
-        "Use fewer components, or sampler='fastfood' if the kernel takes it.",
+        "Use fewer components, or sampler='fastfood' if the kernel allows it.",
     )

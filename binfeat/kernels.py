@@ -1,14 +1,14 @@
-"""Kernels, their exact values, and the laws that random features draw from.
+"""Kernels, their exact values, and the distributions (laws) that random features are drawn from.
 
-A kernel here has no width of its own: `gamma` belongs to the map and to each call. Product kernels are
-``prod_j k(gamma_j |x_j - y_j|)`` with a profile ``k`` on ``[0, inf)``. Radial kernels depend on
-``s = sum_j gamma_j (x_j - y_j)^2``, so that their gamma is one over a squared length. A gamma of 0
-ignores the input.
+A kernel object has no length scale: `gamma` is a parameter of the map and of each call. Product kernels are
+``prod_j k(gamma_j |x_j - y_j|)`` with a profile ``k`` on ``[0, inf)``, so gamma is an inverse length scale. Radial
+kernels depend on ``s = sum_j gamma_j (x_j - y_j)^2``, so their gamma is one over a squared length. A gamma of 0 ignores
+the input.
 
-Random binning needs the *pitch law* of a product's profile, whose distribution function is
-``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once so that no
-second derivative is needed). Random Fourier features need the *spectral law*, that of frequencies w
-with ``E[cos(w @ (x - y))] = k(x, y)``. Which kernel works with which map, and with which sampler:
+Random binning needs the *pitch law* of a product's profile: the law of the cell widths, with distribution function
+``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once so that no second derivative
+is needed). Random Fourier features need the *spectral law*: that of frequencies w with
+``E[cos(w @ (x - y))] = k(x, y)``. The maps and samplers that each kernel works with:
 
 ============  ==========================================  =======  ==============================
 kernel        value                                       binning  Fourier
@@ -21,7 +21,7 @@ kernel        value                                       binning  Fourier
 `Cauchy`      ``prod_j 1 / (1 + (gamma_j D_j)^2)``        no       iid, qmc
 `RBF`         ``exp(-s)``                                 no       iid, orthogonal, qmc, fastfood
 `Matern`      from ``exp(-sqrt(2 s))`` to the RBF         no       iid, orthogonal, qmc, fastfood
-`Spectral`    what its caller's frequencies make          no       iid
+`Spectral`    that of the caller's frequencies            no       iid
 ============  ==========================================  =======  ==============================
 """
 
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from binfeat._kernels.base import Kernel, ProductKernel, RadialKernel
+from binfeat._kernels.base import Kernel, PitchKernel, ProductKernel, RadialKernel
 from binfeat._kernels.quantiles import (
     cauchy_quantile,
     chi_quantile,
@@ -89,7 +89,7 @@ class Hat(ProductKernel):
 
 @dataclass(frozen=True)
 class GammaPitch(ProductKernel):
-    """The kernel of Gamma-distributed pitches of mean ``2 / gamma``: smoother widths for a larger shape.
+    """The kernel of Gamma-distributed pitches with mean ``2 / gamma``, which vary less for a larger shape.
 
     With ``t = gamma |x - y| shape / 2`` and Q the regularised upper incomplete gamma function, its
     profile is ``Q(shape, t) - t / (shape - 1) Q(shape - 1, t)``. Shape 2 is the `Laplacian`; an
@@ -130,7 +130,7 @@ class GammaPitch(ProductKernel):
 
 _LOG_STEP = 2.0**-17  # balances the truncation and the rounding of the central difference: 1e-10 in F
 _TOLERANCE = 1e-7
-_LOG_RANGE = 30.0 * np.log(2.0)  # pitches are looked for between 2^-30 and 2^30
+_LOG_RANGE = 30.0 * np.log(2.0)  # pitches are searched between 2^-30 and 2^30
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Product(ProductKernel):
     profile : callable
         Takes an array of distances ``t >= 0`` and returns an array of the same shape.
         ``F(t) = 1 - k(t) + t k'(t)`` must be a distribution function, which holds when k is
-        convex with ``k(0) = 1`` and ``k -> 0``; kinks are welcome.
+        convex with ``k(0) = 1`` and ``k -> 0``; it may have kinks.
 
     Raises
     ------
@@ -175,12 +175,12 @@ class Product(ProductKernel):
         if not np.isfinite(F).all() or falls.size:
             where = np.exp(log_t[falls[0] if falls.size else np.flatnonzero(~np.isfinite(F))[0]])
             raise ValueError(
-                f"profile has no pitch law: F(t) = 1 - k(t) + t k'(t) must not fall, and does near t = {where:.3g}. "
-                "A profile for random binning must be convex; exp(-t^2), for one, is not."
+                f"profile has no pitch law: F(t) = 1 - k(t) + t k'(t) must not decrease, and does near "
+                f"t = {where:.3g}. A profile for random binning must be convex; exp(-t^2), for example, is not."
             )
         if abs(F[0]) > 1e-3 or abs(F[-1] - 1) > 1e-3:
             raise ValueError(
-                f"profile has no pitch law: F(t) = 1 - k(t) + t k'(t) must rise from 0 to 1, got {F[0]:.3g} at "
+                f"profile has no pitch law: F(t) = 1 - k(t) + t k'(t) must increase from 0 to 1, got {F[0]:.3g} at "
                 f"t = {np.exp(log_t[0]):.3g} and {F[-1]:.3g} at t = {np.exp(log_t[-1]):.3g}."
             )
 
@@ -205,15 +205,15 @@ class Product(ProductKernel):
 class Skip(ProductKernel):
     """``prod_j (share + (1 - share) k(gamma_j |x_j - y_j|))``: every grid skips each input with probability `share`.
 
-    Multiplied out, it is a sum of products of fewer inputs each, which fits targets that few inputs at a time
-    make up. Its pitch law is that of k with the rest of the probability at infinity.
+    Multiplied out, it is a sum of products of fewer inputs each, which suits targets that are sums of functions of few
+    inputs. The pitch is infinite with probability `share`, and else has the pitch law of k.
 
     Parameters
     ----------
     kernel : object of this module that has a pitch law
-        What k is the profile of.
+        Kernel with the profile k.
     share : float
-        Between 0 and 1, 1 excluded.
+        At least 0 and below 1.
 
     Raises
     ------
@@ -221,7 +221,7 @@ class Skip(ProductKernel):
         If `kernel` has no pitch law or `share` is out of range.
     """
 
-    kernel: ProductKernel
+    kernel: PitchKernel
     share: float
 
     def __post_init__(self):
@@ -271,11 +271,10 @@ class RBF(RadialKernel):
 class Matern(RadialKernel):
     """``2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` with ``z = sqrt(2 nu) r``, ``r = sqrt(2 sum_j gamma_j (x_j - y_j)^2)``.
 
-    K_nu is the modified Bessel function. ``nu = 1/2`` is ``exp(-r)``, ``nu = inf`` the `RBF` of the same
-    gamma; a function drawn from the Gaussian process of this kernel has derivatives up to, not
-    including, order nu. In terms of `sklearn.gaussian_process.kernels.Matern`,
-    ``gamma = 1 / (2 length_scale^2)``. The spectral law is Student's t with ``2 nu`` degrees of freedom
-    in as many dimensions as there are inputs, of scale ``sqrt(2 gamma)``.
+    K_nu is the modified Bessel function. ``nu = 1/2`` is ``exp(-r)``, ``nu = inf`` the `RBF` of the same gamma. A
+    function drawn from the Gaussian process of this kernel has derivatives of all orders below nu. The `length_scale`
+    of `sklearn.gaussian_process.kernels.Matern` is ``1 / sqrt(2 gamma)``. The spectral law is Student's t with ``2 nu``
+    degrees of freedom in as many dimensions as there are inputs, of scale ``sqrt(2 gamma)``.
 
     Parameters
     ----------
@@ -305,7 +304,7 @@ class Matern(RadialKernel):
 
     @property
     def _is_rbf(self):
-        return self.nu > 1e12  # from there on the two differ by less than 1e-12
+        return self.nu > 1e12  # the two then differ by less than 1e-12
 
     def profile(self, s):
         return np.exp(-s) if self._is_rbf else matern_profile(s, self.nu)
@@ -316,7 +315,7 @@ class Matern(RadialKernel):
     def frequencies(self, u):
         if self._is_rbf:
             return special.ndtri(u)
-        # The scale takes the first uniform, where Sobol points are most even: it matters most.
+        # The scale matters most, so it takes the first uniform, where Sobol points are most even.
         return special.ndtri(u[:, 1:]) * student_scale(u[:, :1], self.nu)
 
     def radius(self, u, n_inputs):
@@ -327,14 +326,14 @@ class Matern(RadialKernel):
 class Spectral(Kernel):
     """The kernel ``E[cos(sum_j gamma_j w_j (x_j - y_j))]`` of frequencies w that the caller draws.
 
-    With frequencies of any law at all, chosen for the task and not for a kernel, these are the random
-    kitchen sinks of Rahimi & Recht (2009).
+    Their law may be anything; if it is chosen for the task and not for a kernel, the features are the random kitchen
+    sinks of Rahimi & Recht (2009).
 
     Parameters
     ----------
     sampler : callable
         ``sampler(n_frequencies, n_inputs, rng)`` with a `numpy.random.Generator` returns an array of
-        shape (n_frequencies, n_inputs), independent rows of finite numbers.
+        shape (n_frequencies, n_inputs): independent rows of finite numbers.
 
     References
     ----------
@@ -359,7 +358,7 @@ class Spectral(Kernel):
             )
 
     def draw(self, n_frequencies, n_inputs, rng):
-        """Frequencies from the caller's law.
+        """Frequencies from the caller's sampler.
 
         Raises
         ------
@@ -376,19 +375,19 @@ class Spectral(Kernel):
 
     def _exact(self, X, Y, gamma):
         raise TypeError(
-            "kernels.Spectral has no exact value: of its law it knows the sampler alone. Estimate it with "
+            "kernels.Spectral has no exact value: only the sampler of its frequencies is known. Estimate it with "
             "Z = RandomFourier(kernel=..., n_components=many).fit_transform(X) as Z @ Z.T, or use another kernel."
         )
 
 
 _BY_NAME: dict[str, Callable] = {"cauchy": Cauchy, "hat": Hat, "laplacian": Laplacian, "rbf": RBF}
 
-_CONCAVE = "its profile {} is concave near 0, so F(t) = 1 - k(t) + t k'(t) falls below 0 and no law of pitches has it"
+_CONCAVE = "its profile {} is concave near 0, so F(t) = 1 - k(t) + t k'(t) is negative and no law of pitches gives it"
 _NO_PITCH_LAW: dict[type, str] = {
     RBF: _CONCAVE.format("exp(-t^2)"),
     Cauchy: _CONCAVE.format("1 / (1 + t^2)"),
-    Matern: "it is no product over inputs of one profile",
-    Spectral: "of its law it has frequencies alone",
+    Matern: "it is not a product over inputs of one profile",
+    Spectral: "only the sampler of its frequencies is known",
 }
 
 
@@ -397,7 +396,7 @@ def _resolve(kernel):
 
 
 def binning_kernel(kernel):
-    """The kernel object that `kernel` names, if random binning can approximate it.
+    """The kernel object for a name or an object, if random binning can approximate it.
 
     Raises
     ------
@@ -419,7 +418,7 @@ def binning_kernel(kernel):
 
 
 def fourier_kernel(kernel):
-    """The kernel object that `kernel` names, if random Fourier features can approximate it.
+    """The kernel object for a name or an object, if random Fourier features can approximate it.
 
     Raises
     ------
@@ -434,7 +433,7 @@ def fourier_kernel(kernel):
         )
     if not found.samplers:
         raise ValueError(
-            f"kernel={kernel!r} has no spectral law here, hence no random Fourier features. Use RandomBinning for it, "
+            f"kernel={kernel!r} has no known spectral law, so no random Fourier features. Use RandomBinning for it, "
             "or kernel='laplacian' or 'hat', which have both laws."
         )
     return found

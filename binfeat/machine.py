@@ -1,113 +1,51 @@
-"""Kernel machines that set themselves up: `KernelMachineRegressor` and `KernelMachineClassifier`."""
+"""Kernel machines that choose their settings: `KernelMachineRegressor` and `KernelMachineClassifier`."""
 
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.held_out import probabilities
 from binfeat._common.labels import check_labels, labels_of, one_against_rest, require_two, weights_by_class
 from binfeat._common.validation import check_moderate, checked_array
 from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.docs import TEXTS
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
 
+@filled(TEXTS)
 class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase):
-    """Kernel ridge regression on random features that sets itself up: a raw table in, predictions out.
+    """Kernel ridge regression on random features that chooses its settings: a raw table in, predictions out.
 
-    Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` with ``f(x) = w @ z(x) + b``, targets standardised, over the
-    random features z of a kernel ``prod_j k(gamma_j |x_j - y_j|)``. It learns one gamma per input, and
-    chooses scaling, pitch law, kind of features, alpha and the number of grids, each on held-out rows.
+    Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
+    targets y, sample weights v, and random features z of a kernel ``prod_j k(gamma_j |x_j - y_j|)``. It learns one
+    length scale per input, ``1 / gamma_j`` (ARD), and chooses scaling, pitch law, kind of features, alpha and the
+    number of grids, each on held-out rows.
 
     Parameters
     ----------
-    features : {"auto", "binning", "fourier", "hybrid"}, default="auto"
-        Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
-        what held-out rows say; Fourier features are tried where they take at most 1 GB.
-    kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)``, of more than
-        40,000 rows ``GammaPitch(inf)``, or another of `GammaPitch`, `Laplacian` and `Skip` if held-out rows say so.
-    gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
-        Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
-        "scale" is one over the inputs' number times their standard deviation. An array may also have the shape of
-        `gamma_`.
-    alpha : "auto" or float, default="auto"
-        Ridge penalty; "auto" is chosen on held-out rows.
-    n_grids : "auto" or int, default="auto"
-        Number of grids; "auto" adds grids until the held-out error gains less than 1 % by a doubling.
-    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
-        What widths start from: "standard" gives every input the same part in the kernel, "arcsinh" draws in the
-        tails of inputs that reach further than ten interquartile ranges, "quantile" replaces values by their ranks in
-        the training rows, None starts with one gamma for all. "auto" compares the first three.
-    categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
-        Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
-        A mismatch multiplies the kernel by ``exp(-gamma_j)``.
-    max_grids : int, default=1600
-        Most grids that "auto" takes; of more than 100,000 rows it takes fewer, down to 400.
-    max_seconds : float, default=None
-        Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
-        refit are begun only if they are expected to fit in. None is as many as it takes.
-    max_bytes : int, default=None
-        Bytes that the codes of the rows may take. With a source of blocks, memory for codes, bins and vectors of rows
-        together; codes beyond half of what vectors leave are in a scratch file. None is then half of the machine's.
-    cv : int, splitter or iterable, default=None
-        How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
-        holds out one random part.
-    validation_fraction : float, default=0.1
-        Size of that part.
-    scoring : str or callable, default=None
-        Score that choices go by, as in `sklearn.metrics.get_scorer`, of all held-out rows alike; None is the mean
-        squared error, weighted by `sample_weight`.
-    refit : bool, default=True
-        Whether the held-out rows are taken in at the end.
-    n_jobs : int, default=None
-        Threads; None is Numba's current setting, which starts as all of them.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the grids, of the rows held out and of the samples.
+    $choices
+    $effort
 
     Attributes
     ----------
-    gamma_ : ndarray
-        Width of each column inside the machine: the inputs, then a flag for each that had missing values.
-    feature_relevances_ : ndarray of shape (n_inputs,)
-        Share of each input in the kernel's mean exponent; they sum to 1.
-    features_, kernel_, scaling_ : str
-        What was chosen; "none" for no scaling.
-    alpha_ : float
-    n_grids_ : int
-    width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
-        Held-out error and widths after each round of the search under the scaling that was chosen. Later rounds may
-        have another kernel, or more rows.
-    learning_curve_ : ndarray of shape (n_batches, 2)
-        Number of grids and held-out error after each batch of them.
-    decisions_ : ndarray of shape (n_decisions,), structured
-        What was decided, the choice, the held-out error after it, the seconds since the start; see `summary`.
-    status_ : {"converged", "budget", "stopped", "interrupted"}
-        Whether the fit ended by itself, by `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C.
-    coef_ : ndarray of shape (n_targets, n_features)
-    intercept_ : ndarray of shape (n_targets,)
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $attributes
+    $inputs
 
     See Also
     --------
-    learn_gamma : The widths alone.
-    RandomBinning, RandomFourier, CGRidge : The parts.
+    learn_gamma : Learns the length scales only.
+    RandomBinning, RandomFourier, CGRidge : The parts of the machine.
 
     Notes
     -----
-    Missing numbers become the training median, with a 0/1 column that says where; that of categories is a
-    category. A category that `fit` has not seen matches nothing.
+    $notes
 
     References
     ----------
-    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
-
-    A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks and
-    backpropagation-free machine learning models", Science 383, 2024 (recursive feature machines).
+    $references
 
     Examples
     --------
@@ -127,14 +65,12 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        $X
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            None for a source, which brings targets and weights.
-        sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero.
-        groups : array-like of shape (n_rows,), default=None
-            Groups of rows that are held out together.
+            None for a source, which has targets and weights.
+        $sample_weight
+        $groups
 
         Returns
         -------
@@ -166,7 +102,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        $X
 
         Returns
         -------
@@ -178,106 +114,41 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         return scores[:, 0] if self._one_target else scores
 
 
+@filled(TEXTS)
 class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
-    """Kernel ridge classification on random features that sets itself up: a raw table in, labels out.
+    """Kernel ridge classification on random features that chooses its settings: a raw table in, labels out.
 
-    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the largest
-    prediction wins; two classes have one target between them. Probabilities are the softmax of the predictions,
-    sharpened on held-out rows.
+    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the
+    largest prediction is the answer; two classes share one target. Probabilities are the softmax of the predictions
+    times a factor that is fitted on held-out rows.
 
     Parameters
     ----------
-    features : {"auto", "binning", "fourier", "hybrid"}, default="auto"
-        Random binning, random Fourier features of the Gaussian kernel with the same widths, or both. "auto" takes
-        what held-out rows say; Fourier features are tried where they take at most 1 GB.
-    kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the binning features, one with a pitch law. "auto" is ``Skip(GammaPitch(8), 0.2)``, of more than
-        40,000 rows ``GammaPitch(inf)``, or another of `GammaPitch`, `Laplacian` and `Skip` if held-out rows say so.
-    gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
-        Widths. "learn" finds one for each input from the slopes of fitted machines, as `learn_gamma` does;
-        "scale" is one over the inputs' number times their standard deviation. An array may also have the shape of
-        `gamma_`.
-    alpha : "auto" or float, default="auto"
-        Ridge penalty; "auto" is chosen on held-out rows.
-    n_grids : "auto" or int, default="auto"
-        Number of grids; "auto" adds grids until the held-out error gains less than 1 % by a doubling.
-    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
-        What widths start from: "standard" gives every input the same part in the kernel, "arcsinh" draws in the
-        tails of inputs that reach further than ten interquartile ranges, "quantile" replaces values by their ranks in
-        the training rows, None starts with one gamma for all. "auto" compares the first three.
-    categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
-        Inputs whose values are categories; "from_dtype" are the columns of a frame that hold categories or strings.
-        A mismatch multiplies the kernel by ``exp(-gamma_j)``.
+    $choices
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
-    max_grids : int, default=1600
-        Most grids that "auto" takes; of more than 100,000 rows it takes fewer, down to 400.
-    max_seconds : float, default=None
-        Seconds that `fit` aims at; a third of them go to the widths at most. The last batch of grids and the
-        refit are begun only if they are expected to fit in. None is as many as it takes.
-    max_bytes : int, default=None
-        Bytes that the codes of the rows may take. With a source of blocks, memory for codes, bins and vectors of rows
-        together; codes beyond half of what vectors leave are in a scratch file. None is then half of the machine's.
-    cv : int, splitter or iterable, default=None
-        How rows are held out to choose by, as in `sklearn.model_selection.check_cv`; the first split counts. None
-        holds out one random part.
-    validation_fraction : float, default=0.1
-        Size of that part.
-    scoring : str or callable, default=None
-        Score that choices go by, as in `sklearn.metrics.get_scorer`, of all held-out rows alike; None is the mean
-        squared error, weighted by `sample_weight`.
-    refit : bool, default=True
-        Whether the held-out rows are taken in at the end.
-    n_jobs : int, default=None
-        Threads; None is Numba's current setting, which starts as all of them.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the grids, of the rows held out and of the samples.
+    $effort
 
     Attributes
     ----------
-    gamma_ : ndarray
-        Width of each column inside the machine: the inputs, then a flag for each that had missing values.
-    feature_relevances_ : ndarray of shape (n_inputs,)
-        Share of each input in the kernel's mean exponent; they sum to 1.
-    features_, kernel_, scaling_ : str
-        What was chosen; "none" for no scaling.
-    alpha_ : float
-    n_grids_ : int
-    width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
-        Held-out error and widths after each round of the search under the scaling that was chosen. Later rounds may
-        have another kernel, or more rows.
-    learning_curve_ : ndarray of shape (n_batches, 2)
-        Number of grids and held-out error after each batch of them.
-    decisions_ : ndarray of shape (n_decisions,), structured
-        What was decided, the choice, the held-out error after it, the seconds since the start; see `summary`.
-    status_ : {"converged", "budget", "stopped", "interrupted"}
-        Whether the fit ended by itself, by `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C.
-    coef_ : ndarray of shape (n_targets, n_features)
-    intercept_ : ndarray of shape (n_targets,)
+    $attributes
     classes_ : ndarray of shape (n_classes,)
     sharpness_ : float
-        Multiple of the predictions whose softmax are the probabilities.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+        Factor of the predictions before the softmax that gives probabilities.
+    $inputs
 
     See Also
     --------
-    learn_gamma : The widths alone.
-    RandomBinning, RandomFourier, CGRidgeClassifier : The parts.
+    learn_gamma : Learns the length scales only.
+    RandomBinning, RandomFourier, CGRidgeClassifier : The parts of the machine.
 
     Notes
     -----
-    Missing numbers become the training median, with a 0/1 column that says where; that of categories is a
-    category. A category that `fit` has not seen matches nothing.
+    $notes
 
     References
     ----------
-    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
-
-    A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks and
-    backpropagation-free machine learning models", Science 383, 2024 (recursive feature machines).
+    $references
 
     Examples
     --------
@@ -337,14 +208,12 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        $X
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,), default=None
-            Labels, numbers or strings, of at least two classes. None for a source, which brings targets and weights.
-        sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero.
-        groups : array-like of shape (n_rows,), default=None
-            Groups of rows that are held out together.
+            Labels, numbers or strings, of at least two classes. None for a source, which has targets and weights.
+        $sample_weight
+        $groups
 
         Returns
         -------
@@ -375,7 +244,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        $X
 
         Returns
         -------
@@ -390,7 +259,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        $X
 
         Returns
         -------
@@ -400,11 +269,11 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         return labels_of(self.classes_, scores)
 
     def predict_proba(self, X):
-        """Class probabilities, calibrated on the held-out rows by one temperature (Guo et al. 2017).
+        """Class probabilities, calibrated on held-out rows by temperature scaling (Guo et al. 2017).
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        $X
 
         Returns
         -------

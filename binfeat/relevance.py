@@ -29,18 +29,20 @@ _OUT_ROWS = 10_000  # held out at most
 
 @dataclass(frozen=True)
 class LearnedGamma:
-    """What a search for widths found.
+    """Result of a search for length scales.
 
     Attributes
     ----------
     gamma : ndarray of shape (n_inputs,)
+        Inverse length scale of each input.
     relevances : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     alpha : float
-        Penalty that went best with them on the rows of the search.
+        Best penalty with these gammas on the rows of the search.
     errors : ndarray of shape (n_rounds + 1,)
         Held-out mean squared error before the first and after each round.
     gammas : ndarray of shape (n_rounds + 1, n_inputs)
+        Inverse length scales before the first and after each round.
     """
 
     gamma: np.ndarray
@@ -64,39 +66,40 @@ def learn_gamma(
     n_jobs=None,
     random_state=None,
 ):
-    """Learn one gamma per input from how a ridge machine on binning features answers to each of them.
+    """Learn one length scale per input (ARD), ``1 / gamma_j``, from the slopes of ridge machines on binning features.
 
-    In each round a machine is fitted to a sample of the rows; an input's relevance is its mean squared slope,
-    by central differences over the input's own width (the diagonal of the average gradient outer product:
-    Radhakrishnan et al., recursive feature machines, Science 383, 2024). The new gammas go with the roots of the
-    relevances, keep the kernel's mean exponent, and are then scaled together as held-out rows say.
+    In each round a machine is fitted to a sample of the rows. The relevance of an input is the mean squared slope
+    along it, by central differences over its length scale (the diagonal of the average gradient outer product:
+    Radhakrishnan et al., recursive feature machines, Science 383, 2024). The new gammas are proportional to the square
+    roots of the relevances, keep the kernel's mean exponent, and get one common factor chosen on held-out rows.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        NaN is a value of its own.
+        NaN matches NaN and nothing else.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         Numbers, or labels of classes.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        One that has a pitch law.
+        A kernel that has a pitch law.
     categorical_features : array-like of bool, int or str, default=None
         Inputs whose values are category numbers, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
     n_grids : int, default=50
-        Grids of the machine; fewer rows need more.
+        Number of grids of the machine; fewer rows need more grids.
     max_rounds : int, default=12
-        Most rounds; the search ends earlier once two in a row gain less than a paired standard error.
+        Maximum number of rounds; the search ends earlier once two rounds in a row gain less than a paired standard
+        error.
     max_rows : int, default=40_000
-        Rows of the sample that is trained on.
+        Maximum number of training rows.
     validation_fraction : float, default=0.2
-        Share of the rows that is held out; at most 10,000 of them are used.
+        Share of the rows that is held out; at most 10,000 of these are used.
     n_jobs : int, default=None
     random_state : int, RandomState instance or None, default=None
 
     Returns
     -------
     learned : LearnedGamma
-        With `gamma` for `RandomBinning`, `relevances`, `alpha`, and the history of the search.
+        With `gamma` for `RandomBinning`, `relevances`, `alpha`, and the errors and gammas of all rounds.
 
     Raises
     ------
@@ -152,7 +155,7 @@ def learn_gamma(
 
 
 class _Checked(BaseEstimator):
-    """Holds what the checks of a table note."""
+    """Keeps the number and names of inputs that the checks of a table find."""
 
 
 def _targets(y):

@@ -5,9 +5,11 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_consistent_length
 
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, labels_of, one_against_rest, require_two, weights_by_class
 from binfeat._common.validation import check_choice, check_flag, check_weights
+from binfeat._linear.docs import TEXTS
 from binfeat._linear.estimator import CGRidgeBase
 from binfeat._linear.hinge import solve_hinge
 from binfeat._rows.rows import LocalRows
@@ -15,76 +17,37 @@ from binfeat._rows.rows import LocalRows
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
 
+@filled(TEXTS)
 class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """Ridge regression by preconditioned conjugate gradients, for sparse random features.
 
-    Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over w and, with an intercept, b, where v are
-    the sample weights. The centred normal equations are solved in the primal, preconditioned by their diagonal,
-    with all targets in every product.
+    Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over w and the intercept b, with sample weights v. The
+    centred normal equations are solved in the primal, preconditioned by their diagonal. Each product with the
+    features serves all targets at once.
 
     Parameters
     ----------
-    alpha : float or array-like of shape (n_targets,), default=1.0
-        Penalty, at least 0; one for each target if an array.
-    alphas : array-like of shape (n_alphas,), default=None
-        Penalties to choose from by the mean score on held-out rows; the machine is then fitted to all rows
-        with the best one, and `alpha` has no say.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised. Features are centred implicitly: sparse ones stay
-        sparse.
-    tol : float, default=1e-2
-        The solver stops when the residual of the normal equations is at most `tol` times their right-hand side,
-        both in the norm of the inverse diagonal.
-    max_iter : int, default=200
-        Most iterations of a solve.
-    cv : int, splitter or iterable, default=None
-        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an
-        iterable gives pairs of training and held-out rows. None holds out one random part.
-    validation_fraction : float, default=0.1
-        Size of that part.
-    scoring : str or callable, default=None
-        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2.
-    early_stopping : bool, default=False
-        Whether to stop the solve once 5 iterations have not raised the score on held-out rows, and to keep the
-        best iterate. It is fitted to the other rows alone.
-    warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the last one.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the random part that is held out.
+    $parameters
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
         w, in the type of the features.
     intercept_ : float or ndarray of shape (n_targets,)
-        b; 0 without intercept.
-    alpha_ : float or ndarray of shape (n_targets,)
-        The penalty used.
-    alphas_ : ndarray of shape (n_alphas,)
-        Penalties tried; only with `alphas`.
-    path_scores_ : ndarray of shape (n_splits, n_alphas)
-        Held-out score of each in each split; only with `alphas`.
-    n_iter_ : int
-        Iterations made by the last solve, at least 1.
+        b; 0 with ``fit_intercept=False``.
     solver_ : {"cg", "gram"}
-        What solved the system: conjugate gradients, or the Gram matrix of dense features where their number is
-        modest and that is expected to cost less. It gives the exact solution in one iteration.
-    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
-        Why the solver stopped; "stopped" is a callback's wish.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has string column names.
+        The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
+        expected to be faster. The Gram matrix gives the exact solution in one iteration.
+    $attributes
 
     Warns
     -----
-    ConvergenceWarning
-        If the solver stopped before `tol`; the coefficients are those of its last iterate.
+    $warns
 
     See Also
     --------
     RandomBinning : Features to train on; ``output="codes"`` makes the solve faster than CSR.
-    CGRidgeClassifier : The same for classes.
+    CGRidgeClassifier : The same machine for classes.
 
     Examples
     --------
@@ -105,14 +68,12 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
         Parameters
         ----------
-        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+        $X
             Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            None takes the targets and weights of the source that X is, or is the features of.
-        sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero. A weight of 2 is a row that stands there twice.
-        groups : array-like of shape (n_rows,), default=None
-            Groups of rows that are held out together.
+            None uses the targets and weights stored with X: a source of blocks, or its features.
+        $sample_weight
+        $groups
 
         Returns
         -------
@@ -137,92 +98,54 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
         Parameters
         ----------
-        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+        $X
 
         Returns
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+            $on_dask
         """
         return self._linear(X)
 
 
+@filled(TEXTS)
 class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
     """Ridge classification by preconditioned conjugate gradients, for sparse random features.
 
-    Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the largest prediction
-    wins; two classes have one target between them. With ``loss="squared_hinge"`` it is the L2 support vector
+    Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest
+    prediction is the answer; two classes share one target. With ``loss="squared_hinge"`` it is the L2 support vector
     machine in the primal.
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        Penalty, at least 0; an array-like of shape (n_classes,) gives each target its own.
-    alphas : array-like of shape (n_alphas,), default=None
-        Penalties to choose from by the mean score on held-out rows; the machine is then fitted to all rows
-        with the best one, and `alpha` has no say.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised. Features are centred implicitly: sparse ones stay
-        sparse.
-    tol : float, default=1e-2
-        The solver stops when the residual of the normal equations is at most `tol` times their right-hand side,
-        both in the norm of the inverse diagonal.
-    max_iter : int, default=200
-        Most iterations of a solve.
-    cv : int, splitter or iterable, default=None
-        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an
-        iterable gives pairs of training and held-out rows. None holds out one random part.
-    validation_fraction : float, default=0.1
-        Size of that part.
-    scoring : str or callable, default=None
-        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is accuracy.
-    early_stopping : bool, default=False
-        Whether to stop the solve once 5 iterations have not raised the score on held-out rows, and to keep the
-        best iterate. It is fitted to the other rows alone.
-    warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the last one.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the random part that is held out.
+    $parameters
     loss : {"squared_error", "squared_hinge"}, default="squared_error"
         "squared_hinge" is the L2 support vector machine, ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2``, solved
         by Newton's method on the same systems.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, which multiply those of the rows; "balanced" gives every class the same in all.
+        Weights of the classes, which multiply the sample weights; "balanced" gives all classes the same total.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Coefficients, in the type of the features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Intercepts; 0 without.
+        Intercepts; 0 with ``fit_intercept=False``.
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
-    alpha_ : float or ndarray of shape (n_targets,)
-        The penalty used.
-    alphas_ : ndarray of shape (n_alphas,)
-        Penalties tried; only with `alphas`.
-    path_scores_ : ndarray of shape (n_splits, n_alphas)
-        Held-out score of each in each split; only with `alphas`.
-    n_iter_ : int
-        Iterations made by the last solve, at least 1.
     solver_ : {"cg", "gram", "newton-cg"}
-        What solved the system: conjugate gradients, or the Gram matrix of dense features where their number is
-        modest and that is expected to cost less, which gives the exact solution in one iteration; Newton's method
-        with conjugate gradients for the squared hinge.
-    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
-        Why the solver stopped; "stopped" is a callback's wish.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has string column names.
+        The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
+        expected to be faster; Newton's method with conjugate gradients for the squared hinge. The Gram matrix gives
+        the exact solution in one iteration.
+    $attributes
 
     Warns
     -----
-    ConvergenceWarning
-        If the solver stopped before `tol`; the coefficients are those of its last iterate.
+    $warns
 
     See Also
     --------
-    CGRidge : The same for numbers.
+    CGRidge : The same machine for numbers.
 
     Examples
     --------
@@ -276,15 +199,13 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
 
         Parameters
         ----------
-        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+        $X
             Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,), default=None
-            Labels, numbers or strings, of at least two classes. None takes the targets and weights of the source
-            that X is, or is the features of.
-        sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero. A weight of 2 is a row that stands there twice.
-        groups : array-like of shape (n_rows,), default=None
-            Groups of rows that are held out together.
+            Labels, numbers or strings, of at least two classes. None uses the targets and weights stored with
+            X: a source of blocks, or its features.
+        $sample_weight
+        $groups
 
         Returns
         -------
@@ -328,12 +249,13 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
 
         Parameters
         ----------
-        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+        $X
 
         Returns
         -------
         scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
             With two classes one score, above 0 for ``classes_[1]``.
+            $on_dask
         """
         scores = self._linear(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
@@ -343,11 +265,12 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
 
         Parameters
         ----------
-        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+        $X
 
         Returns
         -------
         y : ndarray of shape (n_rows,)
+            $on_dask
         """
         scores = self.decision_function(X)
         return labels_of(self.classes_, scores)

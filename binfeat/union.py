@@ -1,12 +1,12 @@
-"""Hybrids: the features of several maps side by side, for sums of kernels."""
+"""Hybrid maps: the features of several maps side by side, for sums of kernels."""
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import TransformerMixin, clone
-from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_flag, checked_rows
 from binfeat._rows.stacked import StackedFeatures
@@ -14,7 +14,8 @@ from binfeat._rows.stacked import StackedFeatures
 __all__ = ["RandomFeatureUnion"]
 
 
-class RandomFeatureUnion(TransformerMixin, _BaseComposition):
+@filled()
+class RandomFeatureUnion(TransformerMixin, BaseEstimator):
     """Random features of several maps side by side, whose inner products approximate a sum of kernels.
 
     With maps z_i of kernels k_i and weights w_i, the features are ``[sqrt(w_1) z_1(x), sqrt(w_2) z_2(x), ...]``
@@ -24,25 +25,22 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
     Parameters
     ----------
     transformers : list of (str, transformer)
-        Names and maps, such as `RandomBinning` and `RandomFourier`.
+        Maps, such as `RandomBinning` and `RandomFourier`, and a name for each.
     weights : array-like of shape (n_transformers,), default=None
-        Weight of each kernel, at least 0; None is 1 for each.
+        Weight of each kernel, at least 0; None gives each the weight 1.
     sparse_output : bool, default=True
-        Whether `transform` returns CSR or a dense array. Where a map returns a `BinMatrix`
-        (``RandomBinning(output="codes")``), it returns blocks, as `encode` does.
+        Whether `transform` returns CSR or a dense array. It is ignored where a map returns a `BinMatrix`
+        (``RandomBinning(output="codes")``): `transform` then returns blocks, as `encode` does.
 
     Attributes
     ----------
     transformers_ : list of (str, transformer)
         The fitted maps.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $inputs
 
     See Also
     --------
-    CGRidge, CGRidgeClassifier : Take the blocks as they are: codes beside dense arrays.
+    CGRidge, CGRidgeClassifier : Accept the blocks as they are: codes beside dense arrays.
 
     Examples
     --------
@@ -53,7 +51,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
     >>> y = np.sin(X[:, 0]) + (X[:, 0] > 1)
     >>> union = RandomFeatureUnion([
     ...     ("steps", RandomBinning(gamma=1.0, n_grids=100, output="codes", random_state=0)),
-    ...     ("waves", RandomFourier(gamma=1.0, n_components=100, random_state=0)),
+    ...     ("cosines", RandomFourier(gamma=1.0, n_components=100, random_state=0)),
     ... ])
     >>> bool(make_pipeline(union, CGRidge(alpha=0.1)).fit(X, y).score(X, y) > 0.99)
     True
@@ -75,10 +73,16 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         -------
         params : dict
         """
-        return self._get_params("transformers", deep=deep)
+        params = super().get_params(deep=deep)
+        for name, part in self._named() if deep else []:
+            params[name] = part
+            params |= {f"{name}__{key}": value for key, value in _params_of(part).items()}
+        return params
 
     def set_params(self, **params):
         """Set parameters of the union, of its maps (``name__parameter``), or a map itself (``name``).
+
+        The list of maps is set first, then maps, then the other parameters.
 
         Parameters
         ----------
@@ -88,8 +92,18 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         -------
         self : RandomFeatureUnion
         """
-        self._set_params("transformers", **params)
-        return self
+        if "transformers" in params:
+            self.transformers = params.pop("transformers")
+        replaced = {name: params.pop(name) for name, _ in self._named() if name in params and "__" not in name}
+        if replaced:
+            self.transformers = [(name, replaced.get(name, part)) for name, part in self._named()]
+        return super().set_params(**params)
+
+    def _named(self):
+        """Names and maps; none where `transformers` is not a list of such pairs, which `fit` refuses."""
+        pairs = self.transformers if isinstance(self.transformers, list | tuple) else [None]
+        well_formed = all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in pairs)
+        return list(pairs) if well_formed else []
 
     @all_or_nothing
     def fit(self, X, y=None):
@@ -108,7 +122,8 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         Raises
         ------
         ValueError
-            If `transformers` is no list of pairs of unique names and maps, or `weights` does not fit it.
+            If `transformers` is not a list of pairs of a unique name and a map, or `weights` does not have one number
+            for each.
         """
         self._begin(X)
         self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
@@ -143,14 +158,14 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         Returns
         -------
         Z : CSR, ndarray or blocks of shape (n_rows, n_features)
-            As `sparse_output` says; blocks where a map returns a `BinMatrix`.
+            Its type is set by `sparse_output`; blocks where a map returns a `BinMatrix`.
         """
         check_is_fitted(self)
         checked_rows(self, X, reset=False, skip_check_array=True)
         return self._side_by_side([part.transform(X) for _, part in self.transformers_])
 
     def encode(self, X):
-        """The features of X as blocks: binning features as codes, Fourier features computed when they are needed.
+        """The features of X as blocks: binning features as codes, Fourier features computed for each product.
 
         Parameters
         ----------
@@ -167,7 +182,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         return StackedFeatures(parts, self._scales)
 
     def get_feature_names_out(self, input_features=None):
-        """Names of the columns: those of the maps after the map's name and two underscores.
+        """Names of the columns: the name of the map, two underscores, and the column's name in that map.
 
         Parameters
         ----------
@@ -179,10 +194,10 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         """
         check_is_fitted(self)
         parts = ((name, part.get_feature_names_out(input_features)) for name, part in self.transformers_)
-        return np.array([f"{name}__{own}" for name, names in parts for own in names], dtype=object)
+        return np.array([f"{name}__{column}" for name, columns in parts for column in columns], dtype=object)
 
     def _begin(self, X):
-        """Check parameters and note the inputs."""
+        """Check parameters, and remember number and names of the inputs."""
         if not (isinstance(self.transformers, list | tuple) and self.transformers):
             raise ValueError(f"transformers must be a list of (name, transformer) pairs, got {self.transformers!r}.")
         for pair in self.transformers:
@@ -191,7 +206,11 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         names = [name for name, _ in self.transformers]
         if not all(isinstance(name, str) for name in names):
             raise TypeError(f"transformers must have names that are strings, got {names}.")
-        self._validate_names(names)
+        if len(set(names)) < len(names):
+            raise ValueError(f"transformers must have unique names, got {names}.")
+        taken = [name for name in names if "__" in name or name in self.get_params(deep=False)]
+        if taken:
+            raise ValueError(f"transformers must have names without '__' that are no parameters, got {taken}.")
         check_flag(self.sparse_output, "sparse_output")
         self._scales = np.sqrt(self._check_weights())
         checked_rows(self, X, skip_check_array=True)
@@ -219,3 +238,7 @@ class RandomFeatureUnion(TransformerMixin, _BaseComposition):
         tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for _, part in self.transformers)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _params_of(part):
+    return part.get_params() if hasattr(part, "get_params") else {}

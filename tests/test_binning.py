@@ -456,8 +456,8 @@ BAD_PARAMETERS = [
     ({"gamma": -1.0}, ValueError, "gamma must be finite and non-negative"),
     ({"gamma": np.nan}, ValueError, "gamma must be finite and non-negative"),
     ({"gamma": np.inf}, ValueError, "gamma must be finite and non-negative"),
-    ({"gamma": 0.0}, ValueError, "gamma is 0 for every input"),
-    ({"gamma": [0.0, 0.0]}, ValueError, "gamma is 0 for every input"),
+    ({"gamma": 0.0}, ValueError, "gamma must be positive for at least one input"),
+    ({"gamma": [0.0, 0.0]}, ValueError, "gamma must be positive for at least one input"),
     ({"gamma": [1.0, 2.0, 3.0]}, ValueError, r"gamma must be a number or have one value per input, 2 of them"),
     ({"gamma": [[1.0, 2.0]]}, ValueError, "gamma must be a number or have one value per input"),
     ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'auto'"),
@@ -477,7 +477,7 @@ BAD_ESTIMATOR_PARAMETERS = [
     ({"categorical_features": [2]}, ValueError, "categorical_features must be a mask of length 2"),
     ({"categorical_features": [0.5]}, ValueError, "categorical_features must be a mask of length 2"),
     ({"categorical_features": [True]}, ValueError, "categorical_features must be a mask of length 2"),
-    ({"categorical_features": ["a"]}, ValueError, "no column names of X"),
+    ({"categorical_features": ["a"]}, ValueError, "not column names of X"),
 ]
 
 

@@ -209,7 +209,7 @@ def test_kernel_and_gamma_of_the_caller(rng, ax):
     for gamma in (None, 0.5):
         display = KernelErrorDisplay.from_estimator(Exact(), X, kernel=kernels.RBF(), gamma=gamma, ax=ax)
         assert display.rms_error_ < 1e-12
-    with pytest.raises(TypeError, match="kernel must be given for Exact, whose own is not known"):
+    with pytest.raises(TypeError, match="kernel must be given for Exact, whose kernel is not known"):
         KernelErrorDisplay.from_estimator(Exact(), X)
     del Exact.gamma_
     with pytest.raises(ValueError, match="gamma must be given with kernel"):
@@ -220,7 +220,7 @@ def test_kernel_and_gamma_of_the_caller(rng, ax):
     ("options", "error", "message"),
     [
         ({"n_pairs": 0}, ValueError, "n_pairs must be at least 1, got 0"),
-        ({"gamma": 1.0}, ValueError, "gamma goes with kernel"),
+        ({"gamma": 1.0}, ValueError, "gamma must be None without kernel"),
         ({"X": np.ones((1, 2))}, ValueError, "Found array with 1 sample.* minimum of 2 is required"),
         ({"X": np.array([[1.0, np.nan], [0.0, 1.0]])}, ValueError, "X holds NaN"),
     ],

@@ -9,16 +9,36 @@ import pytest
 import binfeat
 import binfeat.distributed
 from binfeat import kernels
+from binfeat._common.docstrings import filled
 
 PLACES = (binfeat, binfeat.distributed, kernels)
-CALLS = [own for place in PLACES for name in place.__all__ if callable(own := getattr(place, name))]
+CALLS = [call for place in PLACES for name in place.__all__ if callable(call := getattr(place, name))]
 METHODS = [
     method
-    for own in CALLS
-    if inspect.isclass(own)
-    for name, method in inspect.getmembers(own, callable)
+    for call in CALLS
+    if inspect.isclass(call)
+    for name, method in inspect.getmembers(call, callable)
     if not name.startswith("_") and (method.__module__ or "").startswith("binfeat")
 ]
+DOCUMENTED = CALLS + [method for method in METHODS if re.search(r"^\s*Parameters$", method.__doc__ or "", re.MULTILINE)]
+MACHINES = [
+    (binfeat.KernelMachineRegressor, binfeat.KernelMachineClassifier),
+    (binfeat.CGRidge, binfeat.CGRidgeClassifier),
+]
+PAIRS = [
+    *MACHINES,
+    *((one.fit, other.fit) for one, other in MACHINES),
+    *((one.predict, other.predict) for one, other in MACHINES),
+    (binfeat.RandomBinning, binfeat.distributed.RandomBinning),
+    (binfeat.RandomFourier, binfeat.distributed.RandomFourier),
+    (binfeat.CGRidge, binfeat.distributed.CGRidge),
+    (binfeat.CGRidgeClassifier, binfeat.distributed.CGRidgeClassifier),
+]
+DIFFERENT = {"coef_", "intercept_", "solver_", "y"}  # in a pair of machines, one for numbers and one for labels
+
+
+def name_of(call):
+    return f"{call.__module__}.{call.__qualname__}"
 
 
 def stated(docstring):
@@ -30,10 +50,73 @@ def stated(docstring):
     return found
 
 
-@pytest.mark.parametrize("call", [*CALLS, *METHODS], ids=lambda own: getattr(own, "__qualname__", str(own)))
+def entries(docstring, title):
+    """Text of each entry of a section, by name."""
+    parts = re.split(r"^(\w[\w ]*)\n-+\n", inspect.cleandoc(docstring), flags=re.MULTILINE)
+    section = parts[parts.index(title) + 1] if title in parts else ""
+    found = re.split(r"^([\w*][\w, *]*)(?=$| :)", section.rstrip(), flags=re.MULTILINE)
+    return {
+        name: text.rstrip()
+        for names, text in zip(found[1::2], found[2::2])
+        for name in names.replace("*", "").split(", ")
+    }
+
+
+@pytest.mark.parametrize("call", [*CALLS, *METHODS], ids=name_of)
 def test_defaults_are_those_of_the_docstring(call):
     parameters = inspect.signature(call).parameters
     for name, value in stated(call.__doc__).items():
         assert name in parameters, name
         default = parameters[name].default
         assert default == eval(value, {"numpy": numpy}), name
+
+
+@pytest.mark.parametrize("call", DOCUMENTED, ids=name_of)
+def test_parameters_are_those_of_the_signature_in_its_order(call):
+    assert list(entries(call.__doc__, "Parameters")) == [
+        name for name in inspect.signature(call).parameters if name != "self"
+    ]
+
+
+@pytest.mark.parametrize("call", [*CALLS, *METHODS], ids=name_of)
+def test_placeholders_are_filled(call):
+    assert not re.search(r"^\s*\$", call.__doc__ or "", re.MULTILINE)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{name_of(pair[0])}-{name_of(pair[1])}")
+def test_shared_parameters_and_attributes_have_one_text(pair):
+    for title in ("Parameters", "Attributes"):
+        first, second = (entries(call.__doc__, title) for call in pair)
+        shared = (first.keys() & second.keys()) - (DIFFERENT if pair[0].__qualname__ != pair[1].__qualname__ else set())
+        assert {name: first[name] for name in shared} == {name: second[name] for name in shared}
+
+
+def test_placeholders_take_texts_as_far_in_as_they_stand():
+    @filled({"alpha": "alpha : float\n    {braces} and 5 %."})
+    class Machine:
+        """Cost in $cost.
+
+        $alpha
+            More.
+        """
+
+    assert inspect.cleandoc(Machine.__doc__) == "Cost in $cost.\n\nalpha : float\n    {braces} and 5 %.\n    More."
+
+    @filled()
+    class WithoutDocstring:
+        def fit(self):
+            pass
+
+    assert WithoutDocstring.__doc__ is WithoutDocstring.fit.__doc__ is None
+
+
+def test_placeholder_without_a_text_is_refused():
+    class Machine:
+        def fit(self):
+            """Fit.
+
+            $alhpa
+            """
+
+    with pytest.raises(ValueError, match=r"Machine.fit has \$alhpa, for which there is no text"):
+        filled({"alpha": ""})(Machine)

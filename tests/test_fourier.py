@@ -414,14 +414,22 @@ BAD_PARAMETERS = [
     ({"phase": None}, ValueError, "phase must be 'pair' or 'offset'"),
     ({"gamma": -1.0}, ValueError, "gamma must be finite and non-negative"),
     ({"gamma": [1.0, 2.0, 3.0]}, ValueError, "gamma must be a number or have one value per input, 2 of them"),
-    ({"gamma": 0.0}, ValueError, "gamma is 0 for every input"),
+    ({"gamma": 0.0}, ValueError, "gamma must be positive for at least one input"),
     ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'auto'"),
     ({"n_jobs": 0}, ValueError, "n_jobs must be None"),
     ({"kernel": "gauss"}, ValueError, "kernel must be 'rbf', 'laplacian'"),
-    ({"kernel": kernels.GammaPitch(8)}, ValueError, "has no spectral law here.*Use RandomBinning"),
+    ({"kernel": kernels.GammaPitch(8)}, ValueError, "has no known spectral law.*Use RandomBinning"),
     ({"sampler": "sobol"}, ValueError, "sampler must be 'auto', 'iid', 'orthogonal', 'qmc', 'fastfood'; got 'sobol'"),
-    ({"kernel": "laplacian", "sampler": "orthogonal"}, ValueError, "biased.*This kernel takes sampler='auto', 'iid'"),
-    ({"kernel": "cauchy", "sampler": "fastfood"}, ValueError, "biased.*this sampler takes kernels.RBF, kernels.Matern"),
+    (
+        {"kernel": "laplacian", "sampler": "orthogonal"},
+        ValueError,
+        "biased.*works with sampler='auto', 'iid'",
+    ),
+    (
+        {"kernel": "cauchy", "sampler": "fastfood"},
+        ValueError,
+        "biased.*works with kernels.RBF, kernels.Matern",
+    ),
     ({"random_state": "seed"}, ValueError, "cannot be used to seed"),
 ]
 

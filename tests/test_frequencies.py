@@ -174,7 +174,7 @@ def test_unknown_samplers(sampler):
 def test_even_directions_need_an_isotropic_law(kernel, sampler):
     message = (
         rf"sampler='{sampler}' does not work with {type(kernel).__name__}\(\): .* a product over inputs, .* biased\. "
-        r"This kernel takes sampler='auto', 'iid', 'qmc'; this sampler takes kernels\.RBF, kernels\.Matern\."
+        r"This kernel works with sampler='auto', 'iid', 'qmc'; this sampler works with kernels\.RBF, kernels\.Matern\."
     )
     with pytest.raises(ValueError, match=message):
         resolve_sampler(sampler, kernel, 3)
@@ -182,7 +182,7 @@ def test_even_directions_need_an_isotropic_law(kernel, sampler):
 
 @pytest.mark.parametrize("sampler", ["orthogonal", "fastfood", "qmc"])
 def test_the_callers_law_is_drawn_by_the_caller(sampler):
-    with pytest.raises(ValueError, match=r"the caller's.*sampler='auto', 'iid'; this sampler takes kernels\.RBF, kern"):
+    with pytest.raises(ValueError, match=r"the caller's.*sampler='auto', 'iid'; this sampler works with kernels\.RBF"):
         resolve_sampler(sampler, kernels.Spectral(normal), 3)
 
 
@@ -194,7 +194,7 @@ def test_qmc_has_so_many_dimensions():
     ):
         resolve_sampler("qmc", kernels.RBF(), most + 1)
     assert resolve_sampler("qmc", kernels.Matern(1.5), most - 1) == "qmc"
-    with pytest.raises(ValueError, match=rf"takes {most + 1} dimensions with {most} inputs and Matern"):
+    with pytest.raises(ValueError, match=rf"needs {most + 1} dimensions for {most} inputs and Matern"):
         resolve_sampler("qmc", kernels.Matern(1.5), most)
     with pytest.raises(ValueError, match=r"Use one of sampler='iid', or fewer inputs"):
         resolve_sampler("qmc", kernels.Laplacian(), most + 1)

@@ -10,7 +10,7 @@ from scipy import special, stats
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from binfeat import kernels
+from binfeat import RandomBinning, kernels
 
 BINNING = {
     "laplacian": kernels.Laplacian(),
@@ -96,13 +96,13 @@ def test_skip_of_nothing_is_the_kernel(rng):
 @pytest.mark.parametrize(
     ("profile", "message"),
     [
-        (lambda t: np.exp(-(t**2)), "must not fall"),
-        (lambda t: np.cos(t), "must not fall"),
+        (lambda t: np.exp(-(t**2)), "must not decrease"),
+        (lambda t: np.cos(t), "must not decrease"),
         (lambda t: 0.5 * np.exp(-t), r"profile\(0\) = 1"),
         (lambda t: 1.0, r"profile\(0\) = 1"),
-        (lambda t: np.ones_like(t), "must rise from 0 to 1"),
-        (lambda t: 0.5 + 0.5 * np.exp(-t), "must rise from 0 to 1"),
-        (lambda t: np.where(t > 2, np.nan, np.exp(-t)), "must not fall"),
+        (lambda t: np.ones_like(t), "must increase from 0 to 1"),
+        (lambda t: 0.5 + 0.5 * np.exp(-t), "must increase from 0 to 1"),
+        (lambda t: np.where(t > 2, np.nan, np.exp(-t)), "must not decrease"),
     ],
 )
 def test_product_refuses_profiles(profile, message):
@@ -113,6 +113,14 @@ def test_product_refuses_profiles(profile, message):
 def test_shapes_are_checked():
     with pytest.raises(ValueError, match="same number of inputs"):
         kernels.Laplacian()(np.ones((2, 3)), np.ones((2, 4)))
+
+
+def test_words_for_gamma_are_those_that_are_taken():
+    X = np.ones((2, 3))
+    with pytest.raises(TypeError, match="gamma must be a number or one number per input; got 'scale'"):
+        kernels.Laplacian()(X, gamma="scale")
+    with pytest.raises(TypeError, match="gamma must be a number, one number per input, or 'scale'; got 'auto'"):
+        RandomBinning(gamma="auto").fit(X)
 
 
 @pytest.mark.parametrize("gamma", [0.3, [0.1, 0.0, 2.0]])
@@ -290,9 +298,9 @@ def test_names_and_refusals():
     for rbf in ("rbf", kernels.RBF(), "cauchy", kernels.Cauchy()):
         with pytest.raises(ValueError, match=r"concave near 0.*Use kernel='laplacian'.*RandomFourier"):
             kernels.binning_kernel(rbf)
-    with pytest.raises(ValueError, match=r"kernel=Matern\(nu=1.5\) cannot.*no product over inputs.*RandomFourier"):
+    with pytest.raises(ValueError, match=r"kernel=Matern\(nu=1.5\) cannot.*not a product over inputs.*RandomFourier"):
         kernels.binning_kernel(kernels.Matern(1.5))
-    with pytest.raises(ValueError, match=r"cannot be .* random binning: of its law.*Use kernel='laplacian'"):
+    with pytest.raises(ValueError, match=r"cannot be .* random binning: only the sampler.*Use kernel='laplacian'"):
         kernels.binning_kernel(kernels.Spectral(sphere))
     for wrong in ("gauss", 3, None, kernels.Laplacian):
         with pytest.raises(ValueError, match="kernel must be 'laplacian', 'hat'"):
@@ -310,7 +318,7 @@ def test_fourier_names_and_refusals():
     spectral = kernels.Spectral(sphere)
     assert kernels.fourier_kernel(spectral) is spectral
     for kernel in (kernels.GammaPitch(8), kernels.Product(lambda t: np.exp(-t))):
-        with pytest.raises(ValueError, match=r"has no spectral law.*Use RandomBinning.*'laplacian' or 'hat'"):
+        with pytest.raises(ValueError, match=r"has no known spectral law.*Use RandomBinning.*'laplacian' or 'hat'"):
             kernels.fourier_kernel(kernel)
     for wrong in ("gauss", 3, None, kernels.RBF):
         with pytest.raises(ValueError, match=r"kernel must be 'rbf', 'laplacian', 'cauchy', 'hat', .* Spectral"):

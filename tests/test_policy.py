@@ -82,7 +82,7 @@ class InterruptedLock:
 
     def __init__(self, after):
         self.lock, self.after = threading.RLock(), after
-        self._is_owned = self.lock._is_owned
+        self.notify = threading.Condition(self.lock).notify
 
     def acquire(self, blocking):
         taken = self.lock.acquire(blocking=blocking)

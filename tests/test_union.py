@@ -160,6 +160,44 @@ def test_names_parameters_and_search(table):
     assert search.best_score_ > 0.5
 
 
+def test_parameters_are_set_in_order():
+    """The list, then maps of it, then parameters of these."""
+    waves = RandomFourier(n_components=4)
+    changed = union().set_params(
+        new__n_components=6,
+        new=waves,
+        transformers=[("old", RandomBinning()), ("new", RandomBinning())],
+        old__n_grids=3,
+    )
+    assert [name for name, _ in changed.transformers] == ["old", "new"]
+    assert changed.transformers[1][1] is waves
+    assert changed.get_params()["new"] is waves
+    assert (changed.transformers[0][1].n_grids, waves.n_components) == (3, 6)
+    assert set(changed.get_params(deep=False)) == {"transformers", "weights", "sparse_output"}
+    given = changed.get_params()
+    assert given["old__n_grids"] == 3
+    assert clone(changed).get_params().keys() == given.keys()
+
+
+def test_a_map_that_is_replaced_leaves_the_list_of_the_caller_alone():
+    given = parts()
+    changed = RandomFeatureUnion(given).set_params(bins=RandomFourier())
+    assert isinstance(given[0][1], RandomBinning)
+    assert isinstance(changed.transformers[0][1], RandomFourier)
+
+
+def test_unknown_parameters_are_refused():
+    for name in ("missing", "missing__n_grids", "bins__missing"):
+        with pytest.raises(ValueError, match="Invalid parameter 'missing'"):
+            union().set_params(**{name: 1})
+
+
+@pytest.mark.parametrize("given", [None, "ab", [RandomBinning()], [("a", RandomBinning()), 3], [(1, RandomBinning())]])
+def test_parameters_of_a_union_that_fit_would_refuse(given):
+    assert RandomFeatureUnion(given).get_params() == {"transformers": given, "weights": None, "sparse_output": True}
+    assert RandomFeatureUnion(given).set_params(transformers=parts()).get_params()["bins__n_grids"] == 9
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -167,8 +205,12 @@ def test_names_parameters_and_search(table):
         ({"transformers": "ab"}, "transformers must be a list of"),
         ({"transformers": [("a", 3)]}, r"it holds \('a', 3\)"),
         ({"transformers": [RandomBinning()]}, "it holds RandomBinning"),
-        ({"transformers": [("a", RandomBinning()), ("a", RandomBinning())]}, "not unique"),
-        ({"transformers": [("a__b", RandomBinning())]}, "must not contain __"),
+        (
+            {"transformers": [("a", RandomBinning()), ("a", RandomBinning())]},
+            r"must have unique names, got \['a', 'a'\]",
+        ),
+        ({"transformers": [("a__b", RandomBinning())]}, r"names without '__' that are no parameters, got \['a__b'\]"),
+        ({"transformers": [("weights", RandomBinning())]}, r"that are no parameters, got \['weights'\]"),
         ({"weights": [1.0]}, r"weights must be one number per transformer, 3; got \[1.0\]"),
         ({"weights": "abc"}, "weights must be one number per transformer, 3; got 'abc'"),
         ({"weights": [1, -1, 1]}, "weights must be finite and non-negative"),

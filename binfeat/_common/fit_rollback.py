@@ -1,12 +1,12 @@
-"""Fits that leave a whole estimator behind, whatever happens."""
+"""Fits that leave a consistent estimator in every case."""
 
 import functools
 
 
 def all_or_nothing(fit):
-    """Decorate a method that fits: one that fails or is interrupted leaves the estimator as it was before.
+    """Decorate a method that fits: if it fails or is interrupted, the estimator is as it was before.
 
-    Only what Ctrl-C finds worth keeping stays: a fit says so by setting `status_` to "interrupted", last of all.
+    A fit that is interrupted by Ctrl-C may keep its result: as its last step it sets `status_` to "interrupted".
     """
 
     @functools.wraps(fit)

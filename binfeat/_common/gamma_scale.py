@@ -9,7 +9,7 @@ from binfeat._common.random_words import round_significant
 
 _CHUNK_BYTES = 2**22
 _NUMBERS = np.finfo(np.float64)
-_SIGNIFICANT = 24  # bits kept, so that the order of summation cannot show in the bins
+_SIGNIFICANT = 24  # bits kept, so that bins do not depend on the order of summation
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Moments:
 
 
 def _chunks(X):
-    """The values but for NaN, a few megabytes at a time, as float64 in one order whatever X's layout."""
+    """The values without NaN, a few megabytes at a time, as float64 in an order that X's layout does not change."""
     if sparse.issparse(X):
         values = X.data.astype(np.float64)
         yield values[~np.isnan(values)]
@@ -86,9 +86,9 @@ def gamma_by_scale(moments, categorical, power):
     moments : Moments
         Of the inputs that are numbers.
     categorical : ndarray of bool of shape (n_inputs,)
-        A mismatch on such an input counts as one standard deviation.
+        Two different values of such an input are one standard deviation apart.
     power : {1, 2}
-        1 for profiles of ``|x - y|``, 2 for those of its square.
+        1 for kernels of ``|x - y|``, 2 for those of its square.
 
     Returns
     -------

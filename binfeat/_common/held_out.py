@@ -1,4 +1,4 @@
-"""Rows held out to choose by, and what is judged on them."""
+"""Held-out rows, the losses on them, and probabilities calibrated on them."""
 
 from collections.abc import Iterable
 
@@ -14,9 +14,9 @@ def splits(estimator, n_rows, y, groups):
     Raises
     ------
     ValueError
-        If `validation_fraction` is not between 0 and 1, the splitter refuses, or gives anything but rows.
+        If `validation_fraction` is not between 0 and 1, or the splitter fails or does not give rows.
     """
-    from sklearn.model_selection import check_cv  # late: slow to import, and needed to hold out rows only
+    from sklearn.model_selection import check_cv  # late: slow to import, and needed only to hold out rows
 
     cv = _random_part(estimator, y, groups) if estimator.cv is None else estimator.cv
     given = False
@@ -26,21 +26,21 @@ def splits(estimator, n_rows, y, groups):
         given = True
         yield _row_numbers(pair, n_rows)
     if not given:
-        raise ValueError("cv gives no pair of rows to train on and rows to hold out.")
+        raise ValueError("cv must give a pair of training rows and held-out rows; it gives none.")
 
 
 def _row_numbers(pair, n_rows):
     try:
         train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in pair)
     except (IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"cv must give pairs of numbers or masks of the {n_rows} rows: {error}") from error
+        raise ValueError(f"cv must give pairs of row numbers or masks for the {n_rows} rows: {error}") from error
     if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
-        raise ValueError("cv gives no rows to train on or none to hold out.")
+        raise ValueError("cv must give at least one training row and one held-out row.")
     return train, held_out
 
 
 def _random_part(estimator, y, groups):
-    """Splitter that holds out one random part, of at least two rows or one of each class."""
+    """Splitter that holds out one random part of at least two rows, and as many as there are classes."""
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
     share = check_share(estimator.validation_fraction, "validation_fraction")
@@ -55,12 +55,12 @@ def _random_part(estimator, y, groups):
 
 
 def scorer_of(estimator):
-    """What its `scoring` names, or its own kind's default.
+    """The scorer for the estimator's `scoring`; for None accuracy or R^2.
 
     Raises
     ------
     ValueError
-        If there is no such score.
+        If `scoring` is not valid.
     """
     from sklearn.metrics import check_scoring
 
@@ -88,11 +88,11 @@ class Loss:
     Parameters
     ----------
     estimator : classifier or regressor
-    X, y : held-out rows, as the estimator's user knows them
+    X, y : held-out rows and their numbers or labels
     finish : callable
-        From predictions of the targets to those of the user.
+        From predictions of the targets to predictions of y.
     classes : ndarray or None
-        Labels, of a classifier.
+        Labels of a classifier.
     """
 
     def __init__(self, estimator, X, y, finish, classes):
@@ -107,7 +107,7 @@ class Loss:
 
 
 class _HeldOut(BaseEstimator):
-    """Answers for the held-out rows with predictions that are known."""
+    """Stands for an estimator whose predictions for the held-out rows are known."""
 
     def __init__(self, classes=None, finish=None):
         self.classes_, self.finish = classes, finish
@@ -136,9 +136,9 @@ class _HeldOutClassifier(ClassifierMixin, _HeldOut):
 
 
 def probabilities(scores, sharpness):
-    """Class probabilities from scores of targets in -1 and 1: the softmax of their multiples.
+    """Class probabilities: the softmax of scores, which are for targets -1 and 1, times `sharpness`.
 
-    One column of scores is the second class's against the first's.
+    A single column of scores is for the second of two classes.
     """
     scores = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
     scaled = sharpness * (scores - scores.max(axis=1, keepdims=True))
@@ -147,12 +147,12 @@ def probabilities(scores, sharpness):
 
 
 def calibrate(scores, labels, weights):
-    """The multiple of scores with the highest likelihood of held-out labels (Guo et al. 2017, temperature scaling).
+    """The factor of scores with the highest likelihood of held-out labels (temperature scaling, Guo et al. 2017).
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows, n_targets)
-    labels : ndarray of shape (n_rows,), int; numbers of classes
+    labels : ndarray of shape (n_rows,), int; the number of each row's class
     weights : ndarray of shape (n_rows, 1) or None
     """
     from scipy.optimize import minimize_scalar
@@ -160,7 +160,7 @@ def calibrate(scores, labels, weights):
     weights = np.ones(len(labels)) if weights is None else weights.ravel()
 
     def loss(log_sharpness):
-        own = probabilities(scores, np.exp(log_sharpness))[np.arange(len(labels)), labels]
-        return -np.average(np.log(np.maximum(own, 1e-300)), weights=weights)
+        likelihood = probabilities(scores, np.exp(log_sharpness))[np.arange(len(labels)), labels]
+        return -np.average(np.log(np.maximum(likelihood, 1e-300)), weights=weights)
 
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 5.0), method="bounded").x))

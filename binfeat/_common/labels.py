@@ -1,4 +1,4 @@
-"""Labels as targets of one class against the rest, and back; weights of classes."""
+"""Labels as targets of one class against the rest, and back; class weights."""
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -9,12 +9,12 @@ from binfeat._common.validation import check_weights, checked_array
 
 
 def check_labels(y):
-    """Labels of one dimension, of which there may be any number.
+    """Labels as a one-dimensional array; there may be any number of classes.
 
     Raises
     ------
     TypeError, ValueError
-        If they are no labels, or of kinds that have no order, such as strings and None.
+        If they are not labels, or cannot be sorted, such as strings together with None.
     """
     y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
     try:
@@ -25,24 +25,24 @@ def check_labels(y):
 
 
 def require_two(classes):
-    """Refuse fewer classes than two.
+    """Refuse fewer than two classes.
 
     Raises
     ------
     ValueError
-        If there is one.
+        If there is only one.
     """
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got one class: {classes[0]!r}.")
 
 
 def one_against_rest(labels, n_classes):
-    """Targets of numbered labels, 1 for a class and -1 for the others; of two classes for the second alone."""
+    """Targets of numbered labels: 1 for a class, -1 for the others. For two classes, one target for the second."""
     return np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
 
 
 def labels_of(classes, scores):
-    """The class of each row's largest score; a single score is the second class's against the first's."""
+    """The class of each row's largest score; a single score is for the second of two classes."""
     if scores.ndim == 1 or scores.shape[1] == 1:
         return classes[(scores.ravel() > 0).astype(int)]
     return classes[scores.argmax(axis=1)]
@@ -54,7 +54,7 @@ def class_weights(class_weight, y):
     Raises
     ------
     ValueError
-        If `class_weight` is no dict, "balanced" or None, or has weights that are negative or not finite.
+        If `class_weight` is not a dict, "balanced" or None, or a weight is negative or not finite.
     """
     if class_weight is None:
         return None
@@ -67,12 +67,12 @@ def class_weights(class_weight, y):
 
 
 def weights_by_class(sample_weight, class_weight, y):
-    """Weights of rows times those of their classes, (n_rows, 1), or None.
+    """Sample weights times class weights, of shape (n_rows, 1), or None.
 
     Raises
     ------
     TypeError, ValueError
-        As of `check_weights` and `class_weights`.
+        As `check_weights` and `class_weights`.
     """
     weights = check_weights(sample_weight, len(y))
     of_class = class_weights(class_weight, y)

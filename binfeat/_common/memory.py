@@ -1,4 +1,4 @@
-"""How much memory there is, and refusing what would need more."""
+"""How much memory there is, and an error where more would be needed."""
 
 import os
 from contextlib import suppress
@@ -8,7 +8,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def memory_limit():
-    """Bytes this process may use at most: the machine's memory or its cgroup's limit; None if unknown."""
+    """Bytes that this process may use: the machine's memory, or the limit of its cgroup; None if unknown."""
     limits = []
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -19,12 +19,12 @@ def memory_limit():
 
 
 def require_memory(n_bytes, what, remedy):
-    """Refuse, before anything is allocated, what does not fit in memory.
+    """Refuse work that does not fit in memory, before anything is allocated.
 
     Raises
     ------
     MemoryError
-        With the number of bytes, the limit, and what to change.
+        With the bytes needed, the limit, and a remedy.
     """
     limit = memory_limit()
     if limit is not None and n_bytes > limit:

@@ -1,9 +1,10 @@
-"""What is checked when a fitted estimator comes out of a file: its version, and that its arrays fit together."""
+"""Checks of a fitted estimator that is loaded from a file: its version, and that its arrays fit together."""
 
 import functools
 import re
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 _FLOATS = np.float32, np.float64
 
@@ -33,8 +34,8 @@ class Derived:
         return made[1]
 
 
-class Persistent:
-    """Base of estimators that refuse files of newer versions, and arrays that kernels could not read safely.
+class Persistent(BaseEstimator):
+    """Base of estimators that refuse files of newer versions, and arrays that kernels cannot read safely.
 
     Those that derive something from their attributes have it in `_derived`.
     """
@@ -67,9 +68,9 @@ def _check_arrays(arrays, layout, sizes):
     ----------
     arrays : dict of str to ndarray
     layout : dict of str to tuple
-        Type or types, and what each axis runs over, for the arrays that there must be.
+        For each array that must be there, its type or types, and what each axis counts.
     sizes : dict of str to int
-        How many there are of each; those that are not known yet are added.
+        Lengths of the axes; unknown ones are added.
     """
     for name, (dtypes, *axes) in layout.items():
         array = arrays[name]
@@ -81,7 +82,7 @@ def _check_arrays(arrays, layout, sizes):
 
 
 def _check_starts(arrays, name, n_groups, n_items):
-    """Refuse what does not say where each of some groups begins among so many items."""
+    """Refuse an array that does not hold the first item of each group, and at the end the number of items."""
     _check_arrays(arrays, {name: (np.int64, "starts")}, {"starts": n_groups + 1})
     starts = arrays[name]
     if starts[0] != 0 or starts[-1] != n_items or (np.diff(starts) < 0).any():
@@ -125,7 +126,7 @@ def check_binning(state):
         return
     sizes = {"inputs": state["n_features_in_"]}
     _check_arrays(state, _GRIDS, sizes)
-    if "bin_offsets_" not in state:  # on its way to where the rows are
+    if "bin_offsets_" not in state:  # it is sent to a worker during a fit
         return
     if not state["_hashed"]:
         _check_arrays(state, _BINS, sizes)

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-# The purposes. Two draws with the same seed and index share no word unless they share a purpose.
+# Purposes. Streams of the same seed and index with different purposes are independent.
 PITCH, SHIFT, KEYS, FREQUENCIES, RADII, SOBOL, CALLER, PHASES, SIGNS, ORDER, NORMALS = range(11)
 
 
 def stream(seed, index, purpose):
-    """Bit generator of one purpose; `index` numbers the grids or blocks of a seed."""
+    """Bit generator for one purpose; `index` is the number of a grid or a block."""
     return np.random.PCG64(np.random.SeedSequence([seed, index, purpose]))
 
 

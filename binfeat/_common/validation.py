@@ -28,7 +28,7 @@ def checked_array(X, **checks):
 
 
 def checked_rows(estimator, X, **checks):
-    """The same of `validate_data`."""
+    """The same with `validate_data`, which remembers or checks the number and names of inputs."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return validate_data(estimator, X, **checks)
@@ -50,7 +50,7 @@ def float_dtype(dtype):
 
 
 def check_moderate(values, name):
-    """Refuse numbers, NaN left out, whose squares, or sums of them, might be infinite.
+    """Refuse numbers whose squares, or sums of squares, might be infinite; NaN is ignored.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def check_integer(value, name, minimum):
     Raises
     ------
     TypeError, ValueError
-        If it is no integer, or too small.
+        If it is not an integer, or too small.
     """
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
@@ -85,7 +85,7 @@ def check_real(value, name, minimum):
     Raises
     ------
     TypeError, ValueError
-        If it is no number, not finite, or too small.
+        If it is not a number, not finite, or too small.
     """
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number of at least {minimum}, got {value!r}.")
@@ -95,7 +95,7 @@ def check_real(value, name, minimum):
 
 
 def check_numbers(values, name):
-    """Any number of numbers, as an array of float64.
+    """Numbers as an array of float64 of any shape.
 
     Raises
     ------
@@ -123,12 +123,12 @@ def check_flag(value, name):
 
 
 def check_choice(value, name, choices):
-    """One of some words, or None if that is among them.
+    """A string or None that is one of `choices`.
 
     Raises
     ------
     ValueError
-        If it is none of them.
+        If it is not one of them.
     """
     if (value is None or isinstance(value, str)) and value in choices:
         return value
@@ -144,19 +144,19 @@ def check_float_type(dtype):
     ValueError
         If it is any other type.
     """
-    for own in (np.dtype(np.float32), np.dtype(np.float64)):
-        if dtype is own.type or (isinstance(dtype, np.dtype) and dtype == own) or str(dtype) == own.name:
-            return own
+    for known in (np.dtype(np.float32), np.dtype(np.float64)):
+        if dtype is known.type or (isinstance(dtype, np.dtype) and dtype == known) or str(dtype) == known.name:
+            return known
     raise ValueError(f"dtype must be float32 or float64, got {dtype!r}.")
 
 
 def check_share(value, name):
-    """A number between 0 and 1, neither of them.
+    """A number above 0 and below 1.
 
     Raises
     ------
     TypeError, ValueError
-        If it is no number, or out of range.
+        If it is not a number, or out of range.
     """
     share = check_real(value, name, minimum=0.0)
     if not 0 < share < 1:
@@ -165,12 +165,12 @@ def check_share(value, name):
 
 
 def check_weights(sample_weight, n_rows, some=True):
-    """Sample weights as float64 of shape (n_rows, 1), or None; unless `some` is False not all of them zero.
+    """Sample weights as float64 of shape (n_rows, 1), or None; all may be zero only with ``some=False``.
 
     Raises
     ------
     TypeError, ValueError
-        If they are no numbers, negative, not finite, all zero, or not one per row.
+        If they are not numbers, negative, not finite, all zero, or not one per row.
     """
     if sample_weight is None:
         return None
@@ -184,19 +184,28 @@ def check_weights(sample_weight, n_rows, some=True):
     weights = np.array(np.broadcast_to(weights, n_rows)).reshape(-1, 1)
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
-            raise ValueError("sample_weight must have a finite sum; divide all by the largest.")
+            raise ValueError("sample_weight must have a finite sum; divide all weights by the largest.")
     return weights
 
 
 def seed_of(random_state):
-    """A non-negative integer seed from any `random_state`; an integer is its own."""
-    if isinstance(random_state, numbers.Integral) and random_state >= 0:
+    """A non-negative integer seed for any `random_state`; an integer is returned as it is."""
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def check_gamma(gamma, n_inputs, some=True):
-    """One non-negative gamma per input; unless `some` is False not all of them zero.
+def check_gamma(gamma, n_inputs, some=True, words=()):
+    """One non-negative gamma per input; all may be zero only with ``some=False``.
+
+    Parameters
+    ----------
+    gamma : float or array-like of shape (n_inputs,)
+    n_inputs : int
+    some : bool, default=True
+        Whether at least one must be positive.
+    words : tuple of str, default=()
+        Words that the caller accepts too, for the message.
 
     Raises
     ------
@@ -208,7 +217,8 @@ def check_gamma(gamma, n_inputs, some=True):
     except (TypeError, ValueError):
         values = None
     if values is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
-        raise TypeError(f"gamma must be a number, one number per input, or 'scale'; got {gamma!r}.")
+        *others, last = ["a number", "one number per input", *map(repr, words)]
+        raise TypeError(f"gamma must be {', '.join(others)}{',' * bool(words)} or {last}; got {gamma!r}.")
     if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_inputs,)):
         raise ValueError(
             f"gamma must be a number or have one value per input, {n_inputs} of them; got shape {values.shape}."
@@ -216,12 +226,12 @@ def check_gamma(gamma, n_inputs, some=True):
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ValueError(f"gamma must be finite and non-negative, got {gamma!r}.")
     if some and not (values > 0).any():
-        raise ValueError("gamma is 0 for every input, which ignores them all; give at least one a positive value.")
+        raise ValueError("gamma must be positive for at least one input; 0 ignores an input, and all are 0.")
     return np.array(np.broadcast_to(values, n_inputs))
 
 
 def check_categorical(categorical_features, estimator):
-    """Mask of the categorical inputs, from a mask, positions or names.
+    """Mask of the categorical inputs, from a mask, positions or column names.
 
     Raises
     ------
@@ -237,7 +247,7 @@ def check_categorical(categorical_features, estimator):
         names = list(getattr(estimator, "feature_names_in_", []))
         unknown = [name for name in chosen if name not in names]
         if unknown:
-            raise ValueError(f"categorical_features has {unknown}, which are no column names of X; those are {names}.")
+            raise ValueError(f"categorical_features has {unknown}, which are not column names of X; these are {names}.")
         chosen = np.array([names.index(name) for name in chosen], dtype=int)
     if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < -n_inputs or chosen.max() >= n_inputs):
         raise ValueError(
@@ -249,12 +259,12 @@ def check_categorical(categorical_features, estimator):
 
 
 def check_input_names(estimator, input_features):
-    """Refuse names of inputs that are not those seen in `fit`.
+    """Refuse names of inputs that differ from those seen in `fit`.
 
     Raises
     ------
     ValueError
-        If their number or the names differ.
+        If their number or a name differs.
     """
     if input_features is None:
         return

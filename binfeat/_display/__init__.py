@@ -1,1 +1,1 @@
-"""What the displays draw."""
+"""Values that the displays draw."""

@@ -1,4 +1,4 @@
-"""What a display of kernel errors shows: a map's exact kernel, pairs of rows spread over it, and quantiles."""
+"""Values of a display of kernel errors: the exact kernel of a map, pairs spread over it, and quantiles of errors."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from binfeat.fourier import RandomFourier
 from binfeat.kernels import binning_kernel, fourier_kernel
 from binfeat.union import RandomFeatureUnion
 
-_BANDS = 20  # stretches of the exact value that have errors' quantiles of their own
+_BANDS = 20  # intervals of the exact value, with error quantiles for each
 
 
 def exact_kernel(estimator, X, kernel, gamma):
@@ -17,10 +17,10 @@ def exact_kernel(estimator, X, kernel, gamma):
         if not callable(kernel):
             raise TypeError(f"kernel must be callable, got {kernel!r}.")
         if gamma is None and not hasattr(estimator, "gamma_"):
-            raise ValueError("gamma must be given with kernel, for a map that has none of its own.")
+            raise ValueError("gamma must be given with kernel, because the map has no gamma_.")
         return kernel(X, gamma=estimator.gamma_ if gamma is None else gamma)
     if gamma is not None:
-        raise ValueError("gamma goes with kernel; give both, or neither for the map's own.")
+        raise ValueError("gamma must be None without kernel; give both, or neither for those of the map.")
     if isinstance(estimator, RandomFeatureUnion):
         parts = [exact_kernel(part, X, None, None) for _, part in estimator.transformers_]
         weights = np.ones(len(parts)) if estimator.weights is None else estimator.weights
@@ -29,35 +29,35 @@ def exact_kernel(estimator, X, kernel, gamma):
         return fourier_kernel(estimator.kernel)(X, gamma=estimator.gamma_)
     if isinstance(estimator, RandomBinning):
         return _of_binning(estimator, X)
-    raise TypeError(f"kernel must be given for {type(estimator).__name__}, whose own is not known.")
+    raise TypeError(f"kernel must be given for {type(estimator).__name__}, whose kernel is not known.")
 
 
 def _of_binning(binning, X):
     """The kernel of the numbers, times that of the categories."""
-    own = binning._categorical
-    K = binning_kernel(binning.kernel)(X[:, ~own], gamma=binning.gamma_[~own])
-    for j in np.flatnonzero(own):
+    categorical = binning._categorical
+    K = binning_kernel(binning.kernel)(X[:, ~categorical], gamma=binning.gamma_[~categorical])
+    for j in np.flatnonzero(categorical):
         K *= np.exp(-binning.gamma_[j] * (X[:, j, None] != X[:, j]))
     return K
 
 
 def spread_out(exact, n_pairs, rng):
-    """Pairs whose exact values are as even as can be: the same number from each stretch, as far as it has them."""
+    """Pairs with evenly spread exact values: the same number from each interval, as far as it has so many."""
     if exact.size <= n_pairs:
         return np.arange(exact.size)
     order = rng.permutation(exact.size)
-    stretch = np.digitize(exact[order], np.linspace(exact.min(), exact.max(), _BANDS + 1)[1:-1])
-    by_stretch = np.argsort(stretch, kind="stable")
-    sizes = np.bincount(stretch, minlength=_BANDS)
-    place = np.empty(exact.size, np.intp)  # each pair's within its stretch
-    place[by_stretch] = np.arange(exact.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    interval = np.digitize(exact[order], np.linspace(exact.min(), exact.max(), _BANDS + 1)[1:-1])
+    by_interval = np.argsort(interval, kind="stable")
+    sizes = np.bincount(interval, minlength=_BANDS)
+    place = np.empty(exact.size, np.intp)  # of each pair within its interval
+    place[by_interval] = np.arange(exact.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return order[np.argsort(place, kind="stable")[:n_pairs]]
 
 
 def quantile_bands(exact, error):
-    """Mean exact value, 5 % quantile, mean and 95 % quantile of the errors, in stretches of equally many pairs."""
+    """Mean exact value, 5 % quantile, mean and 95 % quantile of the errors, in intervals of equally many pairs."""
     parts = np.array_split(np.argsort(exact, kind="stable"), max(1, min(_BANDS, exact.size // 25)))
-    return np.array([[exact[own].mean(), *_summary(error[own])] for own in parts]).T
+    return np.array([[exact[part].mean(), *_summary(error[part])] for part in parts]).T
 
 
 def _summary(error):

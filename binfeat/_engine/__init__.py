@@ -1,1 +1,1 @@
-"""Numba kernels: arrays in, arrays out; no scikit-learn, no random numbers, no allocation policy."""
+"""Numba kernels: arrays in, arrays out; no scikit-learn, no random numbers, outputs allocated by the caller."""

@@ -1,8 +1,8 @@
 """From hashes to codes and from codes to CSR: one open-addressing table per grid.
 
-A table is an array of slots, 2^bits of them, each EMPTY or the number of a bin; the hash of bin number
-c stands in `keys[c]`. The top bits of a hash are its first slot. Slots hold 4 bytes and no hash, so that
-the table of 65,000 bins stays inside a core's second-level cache.
+A table is an array of 2^bits slots, each EMPTY or the number of a bin; `keys[c]` is the hash of bin number c. The top
+bits of a hash give the first slot where its bin may be. A slot holds 4 bytes and no hash, so that the table of 65,000
+bins fits in a core's second-level cache.
 """
 
 import numpy as np
@@ -11,18 +11,18 @@ from numba import prange
 from binfeat._engine.policy import driver, jit
 
 EMPTY = np.uint32(0xFFFFFFFF)
-LOAD = 4  # slots per bin at least
+LOAD = 4  # minimum number of slots per bin
 
 _ONE = np.uint64(1)
 _WORD = np.uint64(32)
 _DIGIT = np.uint64(11)
 _RADIX = 1 << 11
-_TILE = 128  # rows of CSR written together: their lines stay in the first-level cache
+_TILE = 128  # rows of CSR written together: their cache lines stay in the first-level cache
 
 
 @jit
 def _first_slot(hashed, n_slots):
-    """Position that the top bits of a hash pick among a power of two of slots."""
+    """Slot that the top bits of a hash select; the number of slots is a power of two."""
     return (hashed >> _WORD) * np.uint64(n_slots) >> _WORD
 
 
@@ -57,14 +57,14 @@ def _insert_grid(hashes, begin, most, slots, keys, counts, n_bins, codes):
 
 @driver(work="hashes")
 def insert(hashes, first_row, most, done, slots, slot_starts, keys, counts, n_bins, codes):
-    """Number the bins of each grid in order of appearance, until its table is full or it has as many as it may.
+    """Number the bins of each grid in order of appearance, until its table is full or it has `most` bins.
 
     Parameters
     ----------
     hashes : (n_grids, n_rows) uint64
-    first_row : int; place of the first row in `codes`
-    most : int; bins that a grid may have
-    done : (n_grids,) int64; first row to do, written: n_rows, or the row that found no room
+    first_row : int; column of the first row in `codes`
+    most : int; maximum number of bins of a grid
+    done : (n_grids,) int64; first row to insert, written: n_rows, or the row that found no room
     slots : (n_slots,) uint32, tables one after another, written
     slot_starts : (n_grids + 1,) int64; each table's size is a power of two
     keys, counts : (n_slots // LOAD,) uint64 and int64, written
@@ -86,17 +86,17 @@ def index(keys, key_starts, n_bins, slot_starts, slots):
     Parameters
     ----------
     keys : (n_keys,) uint64, distinct within a grid
-    key_starts : (n_grids + 1,) int64; where each grid's keys begin
-    n_bins : (n_grids,) uint64; how many of them are in use
+    key_starts : (n_grids + 1,) int64; first key of each grid
+    n_bins : (n_grids,) uint64; number of keys in use
     slot_starts : (n_grids + 1,) int64
     slots : (n_slots,) uint32, written
     """
     for p in prange(n_bins.shape[0]):
         table = slots[slot_starts[p] : slot_starts[p + 1]]
-        own = keys[key_starts[p] : key_starts[p + 1]]
+        grid_keys = keys[key_starts[p] : key_starts[p + 1]]
         table[:] = EMPTY
         for code in range(n_bins[p]):
-            table[_probe(own[code], table, own)] = np.uint32(code)
+            table[_probe(grid_keys[code], table, grid_keys)] = np.uint32(code)
 
 
 @jit
@@ -113,9 +113,9 @@ def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
     Parameters
     ----------
     hashes : (n_grids, n_rows) uint64
-    first_row : int; place of the first row in `codes`
+    first_row : int; column of the first row in `codes`
     slots, slot_starts, keys, key_starts : tables, as `index` builds them
-    none : uint32; the code of a bin that is not in the table
+    none : uint32; code for a bin that is not in the table
     codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
     """
     for p in prange(hashes.shape[0]):
@@ -125,24 +125,24 @@ def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
 
 @driver(work="hashes")
 def fold(hashes, first_row, n_slots, codes):
-    """Pick one of `n_slots` columns by the top bits of each hash.
+    """Select one of `n_slots` columns by the top bits of each hash.
 
     Parameters
     ----------
     hashes : (n_grids, n_rows) uint64
-    first_row : int; place of the first row in `codes`
+    first_row : int; column of the first row in `codes`
     n_slots : uint64, below 2^32
     codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
     """
     for p in prange(hashes.shape[0]):
-        own = codes[p, first_row : first_row + hashes.shape[1]]
-        for i in range(own.shape[0]):
-            own[i] = _first_slot(hashes[p, i], n_slots)
+        written = codes[p, first_row : first_row + hashes.shape[1]]
+        for i in range(written.shape[0]):
+            written[i] = _first_slot(hashes[p, i], n_slots)
 
 
 @jit
 def _digit(hashed, falling, level):
-    """Digit of the sort key (falling count, hash): levels 0 and 1 are the hash's top bits."""
+    """Digit of the sort key (descending count, hash): levels 0 and 1 are the top bits of the hash."""
     if level < 2:
         return (hashed >> np.uint64(42 + 11 * level)) & np.uint64(_RADIX - 1)
     return (falling >> np.uint64(11 * (level - 2))) & np.uint64(_RADIX - 1)
@@ -166,7 +166,7 @@ def _sort_by_digit(keys, counts, largest, level, order, spare):
 
 @jit
 def _settle(keys, counts, order):
-    """Put the few neighbours right that agree in count and in the hash's top 22 bits."""
+    """Sort the few neighbours that have the same count and the same top 22 bits of the hash."""
     for i in range(1, order.shape[0]):
         b = order[i]
         k = i
@@ -190,29 +190,29 @@ def _rank_grid(keys, counts, order, spare):
 
 @driver(work="keys")
 def rank(keys, counts, starts, fixed, order, spare, new_codes):
-    """Sort each grid's bins by falling count, ties by ascending hash; the first `fixed` ones stay.
+    """Sort each grid's bins by descending count, equal ones by ascending hash; the first `fixed` bins stay.
 
     Parameters
     ----------
     keys, counts : (n_keys,) uint64 and int64, sorted in place
-    starts : (n_grids + 1,) int64; where each grid's bins begin
+    starts : (n_grids + 1,) int64; first bin of each grid
     fixed : (n_grids,) int64
     order, spare : (n_keys,) uint32, scratch
-    new_codes : (n_keys,) uint32, written: each bin's place after the sort
+    new_codes : (n_keys,) uint32, written: place of each bin after the sort
     """
     for p in prange(fixed.shape[0]):
         tail = slice(starts[p] + fixed[p], starts[p + 1])
-        own_keys, own_counts, own_order = keys[tail], counts[tail], order[tail]
-        for b in range(own_order.shape[0]):
-            own_order[b] = b
-        _rank_grid(own_keys, own_counts, own_order, spare[tail])
-        own_keys[:] = own_keys[own_order]
-        own_counts[:] = own_counts[own_order]
-        own_codes = new_codes[starts[p] : starts[p + 1]]
+        grid_keys, grid_counts, grid_order = keys[tail], counts[tail], order[tail]
+        for b in range(grid_order.shape[0]):
+            grid_order[b] = b
+        _rank_grid(grid_keys, grid_counts, grid_order, spare[tail])
+        grid_keys[:] = grid_keys[grid_order]
+        grid_counts[:] = grid_counts[grid_order]
+        grid_codes = new_codes[starts[p] : starts[p + 1]]
         for b in range(fixed[p]):
-            own_codes[b] = b
-        for b in range(own_order.shape[0]):
-            own_codes[fixed[p] + own_order[b]] = fixed[p] + b
+            grid_codes[b] = b
+        for b in range(grid_order.shape[0]):
+            grid_codes[fixed[p] + grid_order[b]] = fixed[p] + b
 
 
 @driver(work="codes")
@@ -227,9 +227,9 @@ def recode(codes, new_codes, starts, out):
     out : (n_grids, n_rows) uint16 or uint32, written; may be `codes`
     """
     for p in prange(codes.shape[0]):
-        own = new_codes[starts[p] : starts[p + 1]]
+        grid_codes = new_codes[starts[p] : starts[p + 1]]
         for i in range(codes.shape[1]):
-            out[p, i] = own[codes[p, i]]
+            out[p, i] = grid_codes[codes[p, i]]
 
 
 @driver(work="codes")
@@ -239,7 +239,7 @@ def count_entries(codes, none, out):
     Parameters
     ----------
     codes : (n_grids, n_rows) uint16 or uint32
-    none : uint32; the code that says "no bin"
+    none : uint32; code for "no bin"
     out : (n_rows,) int64, written
     """
     n_rows = codes.shape[1]
@@ -249,21 +249,21 @@ def count_entries(codes, none, out):
         entries = out[rows]
         entries[:] = 0
         for p in range(codes.shape[0]):
-            own = codes[p, rows]
-            for i in range(own.shape[0]):
-                entries[i] += own[i] != none
+            tile_codes = codes[p, rows]
+            for i in range(tile_codes.shape[0]):
+                entries[i] += tile_codes[i] != none
 
 
 @driver(work="codes")
 def to_csr(codes, none, column_starts, value, row_starts, columns, values):
-    """Write the column numbers and values of a CSR matrix, rows in order of grid.
+    """Write the column numbers and values of a CSR matrix; entries of a row are in order of their grid.
 
     Parameters
     ----------
     codes : (n_grids, n_rows) uint16 or uint32
-    none : uint32; the code that says "no bin"
+    none : uint32; code for "no bin"
     column_starts : (n_grids + 1,) int64
-    value : float64; every entry of the matrix
+    value : float64; value of every entry of the matrix
     row_starts : (n_rows + 1,) int64
     columns : (n_entries,) int32 or int64, written
     values : (n_entries,) float32 or float64, written
@@ -274,9 +274,9 @@ def to_csr(codes, none, column_starts, value, row_starts, columns, values):
         first, last = tile * _TILE, min(n_rows, tile * _TILE + _TILE)
         place = row_starts[first:last].copy()
         for p in range(codes.shape[0]):
-            own = codes[p, first:last]
-            for i in range(own.shape[0]):
-                if own[i] != none:
-                    columns[place[i]] = column_starts[p] + own[i]
+            tile_codes = codes[p, first:last]
+            for i in range(tile_codes.shape[0]):
+                if tile_codes[i] != none:
+                    columns[place[i]] = column_starts[p] + tile_codes[i]
                     place[i] += 1
         values[row_starts[first] : row_starts[last]] = value

@@ -1,4 +1,4 @@
-"""The value of a linear function of binning features, row by row: for a few rows, without memory for codes."""
+"""Value of a linear function of binning features, row by row: for a few rows, without memory for codes."""
 
 import numpy as np
 

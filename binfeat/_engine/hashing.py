@@ -1,4 +1,4 @@
-"""Cell indices and the keyed hash: which bin of each grid a row falls in."""
+"""Cell indices and the keyed hash, by which the bin of a row in each grid is known."""
 
 import numpy as np
 from numba import prange
@@ -6,20 +6,20 @@ from numba import prange
 from binfeat._engine.policy import driver, jit
 
 BLOCK = 512
-FLAGS = BLOCK // 4 + 1  # past a quarter of the rows, adding each flag costs more than a vectorised column
+FLAGS = BLOCK // 4 + 1  # for more than a quarter of the rows, adding each flag is slower than a vectorised column
 STRIDE = BLOCK + 8  # a power of two would map a whole block to one set of the cache
 
-_BORDER = 2.0**51 - 1  # odd on purpose: a multiple of a power of two would lose key bits
-_SAFE = 2.0**50  # below it no cell can pass the border, whatever its shift
+_BORDER = 2.0**51 - 1  # odd, because a multiple of a power of two would lose bits of the key
+_SAFE = 2.0**50  # below it no cell can pass the border, with any shift
 _FIRST = np.uint64(0xFF51AFD7ED558CCD)  # the multipliers of MurmurHash3's 64-bit finaliser
 _SECOND = np.uint64(0xC4CEB9FE1A85EC53)
 _HALF = np.uint64(33)
-_MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all of a float64 but its sign
+_MAGNITUDE = np.uint64(0x7FFFFFFFFFFFFFFF)  # all bits of a float64 except its sign
 
 
 @jit
 def add_term(x, scale, shift, key, nan_key):
-    """One input's share of the hash: `key * ceil(x * scale - shift)`, saturated; NaN has a key of its own."""
+    """Term of one input in the hash: `key * ceil(x * scale - shift)`, saturated; for NaN it is `nan_key`."""
     if np.isnan(x):
         return nan_key
     cell = min(max(np.ceil(x * scale - shift), -_BORDER), _BORDER)
@@ -28,7 +28,7 @@ def add_term(x, scale, shift, key, nan_key):
 
 @jit
 def finish(total):
-    """Mix the sum of terms so that its top bits depend on all of it. A bijection: no new collisions."""
+    """Mix the sum of terms so that its top bits depend on all bits. It is a bijection, so it adds no collisions."""
     total = (total ^ (total >> _HALF)) * _FIRST
     total = (total ^ (total >> _HALF)) * _SECOND
     return total ^ (total >> _HALF)
@@ -38,8 +38,8 @@ def finish(total):
 def _add_column(column, reach, scale, shift, key, nan_key, total):
     """Add one input's terms to the sums of a block of rows.
 
-    `reach` is the largest magnitude in the column, or NaN when it holds one. A column of zeros adds
-    nothing, because `ceil(-shift)` is 0.
+    `reach` is the largest magnitude in the column, or NaN if it holds one. A column of zeros adds nothing, because
+    `ceil(-shift)` is 0.
     """
     if scale == 0.0 or reach == 0.0:
         return
@@ -53,7 +53,7 @@ def _add_column(column, reach, scale, shift, key, nan_key, total):
 
 @jit
 def _largest(magnitudes):
-    """Largest magnitude among the bits of floats; NaN is the largest. Integer maxima vectorise."""
+    """Largest magnitude of floats given by their bits; NaN is the largest. Integer maxima vectorise."""
     largest = np.uint64(0)
     for i in range(magnitudes.shape[0]):
         largest = max(largest, magnitudes[i] & _MAGNITUDE)
@@ -62,9 +62,9 @@ def _largest(magnitudes):
 
 @jit
 def _list_flags(bits, largest, rows):
-    """List the rows where a column of zeros and one other value has that value; at most a quarter of them.
+    """List the rows with the non-zero value of a column that has only one such value, in at most a quarter of the rows.
 
-    `rows[0]` is their number, or 0 where the column is not so, and they follow.
+    `rows[0]` is their number, or 0 for any other column; the rows follow.
     """
     others = 0
     n_set = 0
@@ -81,7 +81,7 @@ def _list_flags(bits, largest, rows):
 
 @jit
 def _load_block(X, start, n_rows, columns, reach, flags):
-    """Transpose a block of rows into `columns` (float64), note each input's largest magnitude, list flags."""
+    """Transpose a block of rows into `columns` (float64), find each input's largest magnitude, list flags."""
     for i in range(n_rows):
         for j in range(X.shape[1]):
             columns[j, i] = X[start + i, j]
@@ -107,7 +107,7 @@ def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns
                     for i in flags[j, 1 : n_set + 1]:
                         total[i] += term
             else:
-                # Sliced along the last axis alone: Numba then knows the column is contiguous, and vectorises.
+                # Sliced only along the last axis, so that Numba knows the column is contiguous, and vectorises.
                 _add_column(columns[j, :n_rows], reach[j], scale[p, j], shift[p, j], keys[p, j], nan_keys[p, j], total)
         for i in range(n_rows):
             total[i] = finish(total[i])
@@ -117,12 +117,12 @@ def _hash_block(X, start, stop, first_row, scale, shift, keys, nan_keys, columns
 def hash_dense(X, first_row, scale, shift, keys, nan_keys, columns, reach, flags, out):
     """Hash every row of a dense block in every grid.
 
-    A flag, a column whose few non-zeros are all equal, costs one addition for each of them and grid.
+    A flag, which is a column whose few non-zeros are all equal, costs one addition for each of them and each grid.
 
     Parameters
     ----------
     X : (n_rows, n_inputs) float64, C order; finite or NaN
-    first_row : int; place of the block's first row in `out`
+    first_row : int; column of the block's first row in `out`
     scale, shift : (n_grids, n_inputs) float64; one over the pitch, and the shift in [0, 1)
     keys, nan_keys : (n_grids, n_inputs) uint64
     columns : (n_tasks, n_inputs, STRIDE) float64, scratch
@@ -154,7 +154,7 @@ def _hash_sparse_row(values, inputs, scale, shift, keys, nan_keys, total):
 
 @driver(work="out")
 def hash_sparse(values, inputs, row_starts, scale, shift, keys, nan_keys, totals, out):
-    """Hash every row of a CSR block in every grid, in proportion to the stored entries.
+    """Hash every row of a CSR block in every grid, in a time proportional to the stored entries.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How every kernel is compiled, and when its parallel driver may use threads."""
+"""The options with which every kernel is compiled, and the choice between threads and one thread."""
 
 import functools
 import hashlib
@@ -11,29 +11,30 @@ from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numba
 from threadpoolctl import ThreadpoolController
 
-_OPTIONS = {
-    "nogil": True,  # Dask, joblib and plain threads run serial kernels side by side
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,  # Dask, joblib and Python threads run serial kernels at the same time
     "error_model": "numpy",  # division follows IEEE 754 instead of raising, which also lets loops vectorise
-    "boundscheck": None,  # off, unless NUMBA_BOUNDSCHECK=1 asks for it
+    "boundscheck": None,  # off, unless NUMBA_BOUNDSCHECK=1 is set
     # No fastmath anywhere: a reassociated or contracted cell expression would move rows between bins.
 }
 
-_WORTH_THREADS = 2**17  # elements: a fraction of a millisecond, which a wait for a busy core would multiply
+_WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core
 
 
 @functools.cache
 def _digest_of_sources():
-    """What changes with any file of the engine: kernels call those of other files, and Numba's caches see one file."""
+    """Digest of all files of the engine: a kernel calls those of others, and Numba's cache checks only its file."""
     content = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
     return hashlib.blake2b(content, digest_size=4).hexdigest()
 
 
 def _renamed(function, suffix):
-    """Copy a function under another name, which is what Numba's caches keep compilations apart by."""
+    """Copy a function under another name, by which Numba's cache distinguishes compilations."""
     name = function.__name__ + suffix
     copy = types.FunctionType(function.__code__, function.__globals__, name, closure=function.__closure__)
     copy.__qualname__ = function.__qualname__ + suffix
@@ -46,7 +47,7 @@ def _compile(function, suffix="", **options):
     function = _renamed(function, f"{suffix}_{_digest_of_sources()}")
     try:
         return numba.njit(cache=True, **_OPTIONS, **options)(function)
-    except RuntimeError:  # no folder to cache in: compile in every process instead
+    except RuntimeError:  # no writable folder for the cache: compile in every process
         return numba.njit(**_OPTIONS, **options)(function)
 
 
@@ -59,17 +60,17 @@ class _Pool:
     """The right to use Numba's threads: one caller at a time, none after a fork."""
 
     def __init__(self):
-        self._lock = threading.RLock()
+        self._lock = threading.Condition()  # of a lock that knows its owner
         self._used = False
         self._forked = False
 
     def use(self, in_threads, serially):
-        """Call `in_threads` with the right, or `serially` where others, or callers of this, have it.
+        """Call `in_threads` with the right, or `serially` if another thread, or a caller of this, has it.
 
-        Ctrl-C may come after any call. So the lock knows its owner, it is taken inside of the ``try``, and the first
-        call in ``finally`` is the lock's own, which refuses those who do not have it.
+        Ctrl-C may come after any call. So the lock knows its owner, it is acquired inside of the ``try``, and the first
+        call in ``finally`` is its `release`, which fails for a thread that does not have it.
         """
-        if self._forked or self._lock._is_owned():
+        if self._forked or self._is_callers():
             return serially()
         release = self._lock.release
         try:
@@ -83,9 +84,16 @@ class _Pool:
                 pass
         return serially()
 
+    def _is_callers(self):
+        try:
+            self._lock.notify()  # wakes nobody: nobody waits
+        except RuntimeError:
+            return False
+        return True
+
     def after_fork(self):
-        # The child has the parent's thread pool by name only: OpenMP kills a child that uses it.
-        self._lock = threading.RLock()
+        # The threads of the parent do not exist in the child: OpenMP kills a child that uses them.
+        self._lock = threading.Condition()
         self._forked = self._used
 
 
@@ -95,12 +103,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def thread_count(n_jobs):
-    """Threads that `n_jobs` asks for: None is Numba's current setting, -1 all it has.
+    """Number of threads for `n_jobs`: None is Numba's current setting, -1 all threads.
 
     Raises
     ------
     TypeError, ValueError
-        If `n_jobs` is no integer, or 0.
+        If `n_jobs` is not an integer, or 0.
     """
     if n_jobs is None:
         return numba.get_num_threads()
@@ -108,8 +116,8 @@ def thread_count(n_jobs):
         raise TypeError(f"n_jobs must be None or an integer, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs must be None, a positive integer, or negative to count back from all threads; got 0.")
-    available = numba.config.NUMBA_NUM_THREADS
-    return int(max(1, min(n_jobs, available) if n_jobs > 0 else available + 1 + n_jobs))
+    wanted, available = int(n_jobs), vars(numba.config)["NUMBA_NUM_THREADS"]
+    return max(1, min(wanted, available) if wanted > 0 else available + 1 + wanted)
 
 
 def _with_threads(n, function, arguments):
@@ -126,14 +134,13 @@ def _with_threads(n, function, arguments):
 def driver(work):
     """Compile a `prange` loop twice, serial and threaded, and choose at each call.
 
-    The decorated function takes the loop's arguments and `n_jobs`. It runs the serial twin when one
-    thread is asked for, when there is too little to do, when another call holds the threads, and in a
-    forked child.
+    The decorated function takes the loop's arguments and `n_jobs`. It runs the serial version for ``n_jobs=1``, for
+    little work, while another call uses the threads, and in a forked child.
 
     Parameters
     ----------
     work : str
-        Name of the array argument whose size says how much there is to do.
+        Name of the array argument whose size is the amount of work.
     """
 
     def decorate(function):
@@ -159,25 +166,25 @@ def _blas():
 
 
 def _taken_from(queue):
-    with suppress(IndexError):  # none is left
+    with suppress(IndexError):  # the queue is empty
         while True:
             yield queue.popleft()
 
 
 def share_blocks(work, blocks, size, n_jobs=None):
-    """Work on blocks in Python threads, where each block takes matrix products and serial kernels in turn.
+    """Work on blocks in Python threads, where each block needs matrix products and serial kernels in turn.
 
-    BLAS is held to one thread meanwhile. A driver after each product would not do: the threads of Numba
-    and of BLAS spin for a while after their work, on the cores that the others then need. The calling
-    thread works too, so signals are seen between blocks.
+    BLAS uses one thread meanwhile. A driver after each product would be slow: the threads of Numba and of BLAS spin for
+    a while after their work, on the cores that the others then need. The calling thread works too, so signals are
+    handled between blocks.
 
     Parameters
     ----------
     work : callable
-        Called once in each thread, with an iterator of the blocks that fall to it.
+        Called once in each thread, with an iterator over blocks.
     blocks : iterable
     size : int
-        Elements written, which says whether threads are worth it.
+        Number of elements written; few are not worth threads.
     n_jobs : int, default=None
     """
     queue = deque(blocks)

@@ -1,8 +1,8 @@
 """Products with a binning matrix from its codes alone; every entry of the matrix has one value.
 
-Targets lie side by side in memory, each one's numbers in a row. Two at a time go through the codes, with
-what is looked up at random kept as pairs that stay in cache. Each number of a result is a sum in one order,
-that of grids or of rows, whatever the number of threads.
+Each target is a row in memory. Two targets are multiplied at a time; their numbers that are looked up at random are
+interleaved in pairs, which stay in the cache. Each number of a result is a sum in a fixed order, that of grids or of
+rows, for any number of threads.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from numba import prange
 
 from binfeat._engine.policy import driver, jit
 
-FEW_BINS = 256  # where rows meet so often that each addition would wait for the last one to the same bin
+FEW_BINS = 256  # with so few, each addition would wait for the previous one to the same bin
 COPIES = 4
 
 
@@ -50,23 +50,23 @@ def _multiply_pair(codes, none, starts, weights, rows, pairs, out_0, out_1):
     out_0[:] = 0
     out_1[:] = 0
     for p in range(codes.shape[0]):
-        own = slice(starts[p], starts[p + 1])
-        _interleave(weights[0, own], weights[1, own], pairs)
+        bins = slice(starts[p], starts[p + 1])
+        _interleave(weights[0, bins], weights[1, bins], pairs)
         _gather_pair(codes[p, rows], none, pairs, out_0, out_1)
 
 
 @driver(work="codes")
 def multiply(codes, none, starts, weights, value, n_blocks, pairs, out):
-    """``out = weights @ Z.T``, each row's grids added in order.
+    """``out = weights @ Z.T``, with the grids of each row added in order.
 
     Parameters
     ----------
     codes : (n_grids, n_rows) uint16 or uint32
-    none : uint32; the code that says "no bin"
+    none : uint32; code for "no bin"
     starts : (n_grids + 1,) int64; first column of each grid
     weights : (n_targets, n_columns) float32 or float64
-    value : of the type of `weights`; what every entry of Z is
-    n_blocks : int; blocks of rows: a grid's weights are read once for each
+    value : of the type of `weights`; value of every entry of Z
+    n_blocks : int; number of blocks of rows, for each of which a grid's weights are read once
     pairs : (n_workers, largest grid, 2) of the type of `weights`, scratch
     out : (n_targets, n_rows) of the type of `weights`, written
     """
@@ -80,8 +80,8 @@ def multiply(codes, none, starts, weights, value, n_blocks, pairs, out):
             if last - first == 1:
                 _multiply_one(codes, none, starts, weights[first], rows, out[first, rows])
             else:
-                own = weights[first:last]
-                _multiply_pair(codes, none, starts, own, rows, pairs[worker], out[first, rows], out[first + 1, rows])
+                two = weights[first:last]
+                _multiply_pair(codes, none, starts, two, rows, pairs[worker], out[first, rows], out[first + 1, rows])
             for k in range(first, last):
                 out[k, rows] *= value
 
@@ -135,7 +135,9 @@ def _multiply_transposed_pair(codes, none, values, value, pairs, out_0, out_1):
 
 @driver(work="codes")
 def multiply_transposed(codes, none, starts, values, value, copies, pairs, out):
-    """``out = values @ Z``, each bin's rows added in order; one target's in a grid of few bins in four sums.
+    """``out = values @ Z``, with the rows of each bin added in order.
+
+    For a target without a second one beside it, and a grid of few bins, they are added in four interleaved sums.
 
     Parameters
     ----------
@@ -147,17 +149,17 @@ def multiply_transposed(codes, none, starts, values, value, copies, pairs, out):
     n_workers = pairs.shape[0]
     for worker in prange(n_workers):
         for p in range(worker, codes.shape[0], n_workers):
-            own = slice(starts[p], starts[p + 1])
+            bins = slice(starts[p], starts[p + 1])
             for k in range(0, out.shape[0] - 1, 2):
                 two = values[k : k + 2]
-                _multiply_transposed_pair(codes[p], none, two, value, pairs[worker], out[k, own], out[k + 1, own])
+                _multiply_transposed_pair(codes[p], none, two, value, pairs[worker], out[k, bins], out[k + 1, bins])
             if out.shape[0] % 2:
-                _scatter_one(codes[p], none, values[-1], value, copies[worker], out[-1, own])
+                _scatter_one(codes[p], none, values[-1], value, copies[worker], out[-1, bins])
 
 
 @driver(work="codes")
 def count(codes, none, starts, out):
-    """Rows in each bin.
+    """Number of rows in each bin.
 
     Parameters
     ----------
@@ -165,8 +167,8 @@ def count(codes, none, starts, out):
     out : (n_columns,) int64, written
     """
     for p in prange(codes.shape[0]):
-        own = out[starts[p] : starts[p + 1]]
-        own[:] = 0
+        counts = out[starts[p] : starts[p + 1]]
+        counts[:] = 0
         for i in range(np.uint64(codes.shape[1])):
             if codes[p, i] != none:
-                own[codes[p, i]] += 1
+                counts[codes[p, i]] += 1

@@ -6,13 +6,13 @@ from binfeat._engine.policy import jit
 
 @jit
 def project_sparse(values, inputs, row_starts, weights, out):
-    """Multiply rows of a CSR matrix by a dense one, in proportion to the stored entries.
+    """Multiply rows of a CSR matrix by a dense matrix, in a time proportional to the stored entries.
 
     Parameters
     ----------
     values : (n_stored,) float32 or float64
     inputs : (n_stored,) int32 or int64
-    row_starts : (n_rows + 1,) int32 or int64; where in `values` each row begins, and the last ends
+    row_starts : (n_rows + 1,) int32 or int64; first place of each row in `values`, and the end of the last
     weights : (n_inputs, n) of the values' type
     out : (n_rows, n) of the values' type, written
     """
@@ -32,10 +32,10 @@ def project_fastfood(X, signs, order, normals, norms, first, second, out):
     Parameters
     ----------
     X : (n_rows, n_inputs) float32 or float64
-    signs : (n_blocks, n_inputs) of the type of X; B, and what else multiplies the inputs
+    signs : (n_blocks, n_inputs) of the type of X; B times the factor of each input
     order : (n_blocks, length) int32; P, the place that each element comes from. `length` is a power of two
     normals : (n_blocks, length) of the type of X; G
-    norms : (n,) of the type of X; S of all blocks but the end of the last, ``n <= n_blocks * length``
+    norms : (n,) of the type of X; S of all blocks, the last of which may be cut: ``n <= n_blocks * length``
     first, second : (length,) of the type of X, scratch
     out : (n_rows, n) of the type of X, written
     """

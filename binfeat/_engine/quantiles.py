@@ -5,16 +5,16 @@ from numba import prange
 
 from binfeat._engine.policy import driver, jit
 
-ROWS = 512  # done together: they and one column's knots stay in the first-level cache
+ROWS = 512  # rows of a block: their values and the knots of one column stay in the first-level cache
 
 _ONE = np.uint64(1)
 
 
 @jit
 def _between(x, a, b, value_a, value_b):
-    """The value at x on the line between two knots, and the nearer one's value outside."""
+    """Value at x on the line between two knots; outside, the value of the nearer knot."""
     share = (x - a) / (b - a)
-    share = share if share < 1.0 else 1.0  # not above by rounding, nor NaN where both differences overflow
+    share = share if share < 1.0 else 1.0  # against rounding above 1, and NaN where both differences overflow
     share = 1.0 if x >= b else share
     share = 0.0 if x <= a else share
     value = value_a + share * (value_b - value_a)
@@ -23,7 +23,7 @@ def _between(x, a, b, value_a, value_b):
 
 @jit
 def _interpolate(x, places, knots, values):
-    """Replace each x by its value, one step of all their binary searches at a time, which vectorises."""
+    """Replace each x by its value. All binary searches do each step together, which vectorises."""
     for i in range(x.shape[0]):
         places[i] = np.uint64(0)
     size = np.uint64(knots.shape[0]) - _ONE
@@ -39,15 +39,15 @@ def _interpolate(x, places, knots, values):
 
 @driver(work="X")
 def interpolate_columns(X, columns, starts, knots, values, column, places, out):
-    """Map some columns by linear interpolation between knots, constant beyond the outermost, and copy the others.
+    """Map some columns by linear interpolation between knots, constant outside of them, and copy the others.
 
     Parameters
     ----------
     X : (n_rows, n_inputs) float64, no NaN
     columns : (n_mapped,) int64
-    starts : (n_mapped + 1,) int64; where each of those columns' knots begin, at least two of them
-    knots : (n_knots,) float64, strictly rising within a column
-    values : (n_knots,) float64; at the knots, not falling
+    starts : (n_mapped + 1,) int64; first knot of each of those columns, at least two for each
+    knots : (n_knots,) float64, strictly increasing within a column
+    values : (n_knots,) float64; values at the knots, not decreasing within a column
     column : (n_tasks, ROWS) float64, scratch
     places : (n_tasks, ROWS) uint64, scratch
     out : (n_rows, n_inputs) float64, written
@@ -60,9 +60,9 @@ def interpolate_columns(X, columns, starts, knots, values, column, places, out):
             x = column[task, : min(ROWS, n_rows - start)]
             out[start : start + x.shape[0]] = X[start : start + x.shape[0]]
             for k in range(columns.shape[0]):
-                j, own = columns[k], slice(starts[k], starts[k + 1])
+                j, its_knots = columns[k], slice(starts[k], starts[k + 1])
                 for i in range(x.shape[0]):
                     x[i] = X[start + i, j]
-                _interpolate(x, places[task], knots[own], values[own])
+                _interpolate(x, places[task], knots[its_knots], values[its_knots])
                 for i in range(x.shape[0]):
                     out[start + i, j] = x[i]

@@ -1,10 +1,10 @@
 """Cosines and sines of a projection, written straight into the features.
 
-An argument is reduced by the nearest multiple of pi/2, which is held in parts so short that their products
-with the multiple are exact (Cody & Waite 1980, "Software Manual for the Elementary Functions", chapter 8).
-What is left, at most pi/4, goes into minimax polynomials in its square: Remez's exchange in 60 digits, for the
-absolute error, with the constant term held at 1. No branch depends on an argument, so the loops vectorise;
-arguments beyond reach, of which heavy-tailed frequencies make some in every row, are done again by the C library.
+An argument is reduced by the nearest multiple of pi/2, which is stored in parts with so few bits that their products
+with the number of quarter turns are exact (Cody & Waite 1980, "Software Manual for the Elementary Functions", chapter
+8). The rest, at most pi/4, is put into minimax polynomials in its square, found by the Remez algorithm in 60 digits for
+the absolute error, with the constant term fixed at 1. No branch depends on an argument, so the loops vectorise.
+Arguments too large for this, which heavy-tailed frequencies give in every row, are computed again by the C library.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
-"""Vector work of an iterative solver, many targets at once, with a fixed order of summation.
+"""Vector operations of an iterative solver, for many targets at once, with a fixed order of summation.
 
-Each target's numbers lie in a row. Sums run over blocks of BLOCK numbers, in float64 whatever the vectors'
-type; the caller adds the blocks' partial sums in order, so that no result depends on the number of threads.
+Each target is a row. Sums are over blocks of BLOCK numbers, in float64 for any type of the vectors; the caller adds the
+partial sums of the blocks in order, so that no result depends on the number of threads.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def _block(task, n_blocks, n):
 
 @jit
 def _dot(a, b):
-    """Four interleaved sums, because each addition to a single one would wait for the last."""
+    """Four interleaved sums, because in a single sum each addition would wait for the previous one."""
     n = a.shape[0]
     sum_0 = sum_1 = sum_2 = sum_3 = np.float64(0.0)
     for i in range(0, n - 3, 4):
@@ -59,8 +59,8 @@ def partial_dots(a, b, out):
     out : (n_targets, n_blocks) float64, written
     """
     for task in prange(out.size):
-        k, own = _block(task, out.shape[1], a.shape[1])
-        out[k, task % out.shape[1]] = _dot(a[k, own], b[min(k, b.shape[0] - 1), own])
+        k, block = _block(task, out.shape[1], a.shape[1])
+        out[k, task % out.shape[1]] = _dot(a[k, block], b[min(k, b.shape[0] - 1), block])
 
 
 @driver(work="a")
@@ -72,13 +72,13 @@ def partial_squares(a, weights, out):
     a, weights, out : as a, b and out of `partial_dots`
     """
     for task in prange(out.size):
-        k, own = _block(task, out.shape[1], a.shape[1])
-        out[k, task % out.shape[1]] = _weighted_square(a[k, own], weights[min(k, weights.shape[0] - 1), own])
+        k, block = _block(task, out.shape[1], a.shape[1])
+        out[k, task % out.shape[1]] = _weighted_square(a[k, block], weights[min(k, weights.shape[0] - 1), block])
 
 
 @driver(work="values")
 def centre(means, weights, values):
-    """Subtract from each target its mean and multiply by the weights.
+    """Subtract the mean of each target, and multiply by the weights.
 
     Parameters
     ----------
@@ -88,8 +88,8 @@ def centre(means, weights, values):
     """
     n_blocks = (values.shape[1] + BLOCK - 1) // BLOCK
     for task in prange(values.shape[0] * n_blocks):
-        k, own = _block(task, n_blocks, values.shape[1])
-        _centre(means[k], weights[min(k, weights.shape[0] - 1), own], values[k, own])
+        k, block = _block(task, n_blocks, values.shape[1])
+        _centre(means[k], weights[min(k, weights.shape[0] - 1), block], values[k, block])
 
 
 @jit
@@ -104,14 +104,14 @@ def curvature(direction, image, shift, out):
 
     Parameters
     ----------
-    direction, image : (n_active, n); the search directions and what the system makes of them
-    shift : (n_active,) float64; what the system has on its diagonal beside
+    direction, image : (n_active, n); the search directions and their products with the system
+    shift : (n_active,) float64; added to the diagonal of the system
     out : (n_active, n_blocks) float64, written
     """
     for task in prange(out.size):
-        k, own = _block(task, out.shape[1], direction.shape[1])
-        d = direction[k, own]
-        out[k, task % out.shape[1]] = _dot(d, image[k, own]) + shift[k] * _dot(d, d)
+        k, block = _block(task, out.shape[1], direction.shape[1])
+        d = direction[k, block]
+        out[k, task % out.shape[1]] = _dot(d, image[k, block]) + shift[k] * _dot(d, d)
 
 
 @jit
@@ -129,17 +129,17 @@ def advance(step, shift, targets, direction, image, inverse, solution, residual,
     Parameters
     ----------
     step, shift : (n_active,) float64
-    targets : (n_active,) int64; whose each direction is
+    targets : (n_active,) int64; target of each direction
     direction, image : as in `curvature`
     inverse : (1, n) or (n_targets, n); the inverse of the preconditioner's diagonal
     solution, residual : (n_targets, n), updated where a target is active
     out : (n_active, n_blocks) float64, written: partial sums of ``residual**2 * inverse``
     """
     for task in prange(out.size):
-        k, own = _block(task, out.shape[1], direction.shape[1])
+        k, block = _block(task, out.shape[1], direction.shape[1])
         t = targets[k]
-        _advance(step[k], shift[k], direction[k, own], image[k, own], solution[t, own], residual[t, own])
-        out[k, task % out.shape[1]] = _weighted_square(residual[t, own], inverse[min(t, inverse.shape[0] - 1), own])
+        _advance(step[k], shift[k], direction[k, block], image[k, block], solution[t, block], residual[t, block])
+        out[k, task % out.shape[1]] = _weighted_square(residual[t, block], inverse[min(t, inverse.shape[0] - 1), block])
 
 
 @jit
@@ -163,6 +163,6 @@ def redirect(ratio, targets, residual, inverse, direction):
     n = direction.shape[1]
     n_blocks = (n + BLOCK - 1) // BLOCK
     for task in prange(direction.shape[0] * n_blocks):
-        k, own = _block(task, n_blocks, n)
+        k, block = _block(task, n_blocks, n)
         t = targets[k]
-        _redirect(ratio[k], residual[t, own], inverse[min(t, inverse.shape[0] - 1), own], direction[k, own])
+        _redirect(ratio[k], residual[t, block], inverse[min(t, inverse.shape[0] - 1), block], direction[k, block])

@@ -12,17 +12,17 @@ from binfeat._common.random_words import NORMALS, ORDER, RADII, SIGNS, stream, u
 class Fastfood:
     """The frequencies ``S H G P H B`` of Le, Sarlos & Smola (ICML 2013), in blocks of `length`.
 
-    Given B and P, a row of ``H G P H B`` is a vector of independent normals, so that its direction is
-    uniform on the sphere and independent of its norm, which G alone decides. G is divided by that norm
-    and S draws another: every row has exactly the spectral law. The law is that of `length` inputs, of which
-    those beyond the table's are 0. Rows of one block share G and are dependent.
+    Given B and P, a row of ``H G P H B`` is a vector of independent normals: its direction is uniform on the sphere,
+    and independent of its norm, which depends only on G. G is divided by that norm and S holds new norms, so every row
+    has exactly the spectral law. It is the law for `length` inputs, of which those that the table does not have are 0.
+    Rows of one block share G and are dependent.
 
     Attributes
     ----------
     signs : (n_blocks, n_inputs)
         B, times the factor of each input's frequencies.
     order : (n_blocks, length), int32
-        P, as the place that each element comes from.
+        P: the place that each element comes from.
     normals : (n_blocks, length)
         G.
     norms : (n_frequencies,)
@@ -45,7 +45,7 @@ class Fastfood:
             Factor of each input's frequencies.
         n_frequencies : int
         seed : int
-            Block b depends on `seed` and b alone.
+            Block b depends only on `seed` and b.
         """
         length = 1 << (scale.size - 1).bit_length()
         n_blocks = -(-n_frequencies // length)

@@ -1,15 +1,15 @@
-"""Projections of blocks of rows on frequencies, by whichever kernel suits the rows."""
+"""Projections of blocks of rows on frequencies, by the fastest kernel for dense or sparse rows."""
 
 import numpy as np
 from scipy import sparse
 
 from binfeat._engine.projections import project_fastfood, project_sparse
 
-_SPARSE = 0.25  # the density below which the kernel for CSR is faster than a matrix product of dense rows
+_SPARSE = 0.25  # density below which the kernel for CSR is faster than a matrix product of dense rows
 
 
 def read_only(array, dtype=None):
-    """In C order and never writable, so that one compiled signature serves."""
+    """A read-only view in C order, so that kernels are compiled for one signature only."""
     view = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
@@ -50,7 +50,7 @@ def by_fastfood(X, frequencies):
     Returns
     -------
     project : callable
-        As of `by_weights`.
+        As in `by_weights`.
     """
     signs, order, normals, norms = frequencies.arrays
     arrays = read_only(signs, X.dtype), read_only(order), read_only(normals, X.dtype), read_only(norms, X.dtype)

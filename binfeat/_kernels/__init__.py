@@ -1,1 +1,1 @@
-"""What the kernels of `binfeat.kernels` are made of."""
+"""Base classes and quantile functions of the kernels in `binfeat.kernels`."""

@@ -1,17 +1,17 @@
-"""What the kernels of `binfeat.kernels` share."""
+"""Base classes of the kernels in `binfeat.kernels`."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from binfeat._common.validation import check_gamma, checked_array
 
-_MOST = 1e150  # profiles may square it
+_MOST = 1e150  # finite when a profile squares it
 
 
 def _pairs(X, Y, gamma):
-    """Check two sets of points and give them with one gamma per input."""
+    """Check two sets of points, and return them with one gamma per input."""
     checks = {"dtype": np.float64, "ensure_min_samples": 0, "ensure_min_features": 0}
     X = checked_array(X, input_name="X", **checks)
     Y = X if Y is None else checked_array(Y, input_name="Y", **checks)
@@ -20,25 +20,25 @@ def _pairs(X, Y, gamma):
     return X, Y, check_gamma(gamma, X.shape[1], some=False)
 
 
-def _scaled(width, distance):
-    """Their product, limited, so that a profile meets neither infinity nor infinity times 0."""
-    return np.minimum(width * np.minimum(distance, _MOST), _MOST)
+def _scaled(gamma, distance):
+    """The product, limited so that it is never infinity or infinity times 0."""
+    return np.minimum(gamma * np.minimum(distance, _MOST), _MOST)
 
 
 class Kernel:
-    """What kernels share, and the protocol of their laws.
+    """Base of all kernels, and the interface of their laws.
 
-    A kernel that random binning can approximate has `pitch_quantile`. One that random Fourier features
-    can approximate has `samplers`, and for those that draw by quantiles `frequencies`; those that are
-    `isotropic` also have `radius`. All of them are for a frequency scale of 1.
+    A kernel that random binning can approximate has `pitch_quantile`. One that random Fourier features can approximate
+    has `samplers`; for samplers that draw by quantiles it has `frequencies`, and if it is `isotropic` also `radius`.
+    Frequencies are for a frequency scale of 1.
     """
 
-    power: ClassVar[int]  # of the distance that gamma multiplies: 1 or 2
-    isotropic: ClassVar[bool] = False  # whether the spectral law depends on the norm of a frequency alone
-    samplers: ClassVar[tuple[str, ...]] = ()  # that can draw from the spectral law
+    power: ClassVar[int]  # gamma multiplies this power of the distance: 1 or 2
+    isotropic: ClassVar[bool] = False  # whether the spectral law depends only on the norm of a frequency
+    samplers: ClassVar[tuple[str, ...]] = ()  # those that can draw from the spectral law
 
     def n_uniforms(self, n_inputs):
-        """Uniform numbers that one frequency takes."""
+        """Number of uniform numbers that one frequency needs."""
         return n_inputs
 
     def frequencies(self, u):
@@ -46,7 +46,7 @@ class Kernel:
         raise NotImplementedError
 
     def radius(self, u, n_inputs):
-        """Norm of a frequency whose distribution function is `u`; an array like `u` in (0, 1)."""
+        """Quantiles of the norm of a frequency at `u` in (0, 1), an array."""
         raise NotImplementedError
 
     def frequency_scale(self, gamma):
@@ -63,7 +63,7 @@ class Kernel:
         Y : array-like of shape (m, n_inputs), default=None
             None means `X`.
         gamma : float or array-like of shape (n_inputs,), default=1.0
-            In units of one over the input's, or over their square for `RBF` and `Matern`.
+            Inverse length scale of each input; for `RBF` and `Matern` one over the square of a length.
 
         Returns
         -------
@@ -72,7 +72,7 @@ class Kernel:
         Raises
         ------
         TypeError, ValueError
-            If `X` or `Y` are no finite numbers or differ in their inputs, or `gamma` is negative.
+            If `X` or `Y` are not finite numbers or differ in their number of inputs, or `gamma` is negative.
         """
         checked = _pairs(X, Y, gamma)
         with np.errstate(over="ignore"):
@@ -94,9 +94,19 @@ class ProductKernel(Kernel):
 
     def _exact(self, X, Y, gamma):
         K = np.ones((X.shape[0], Y.shape[0]))
-        for j, width in enumerate(gamma):
-            K *= self.profile(_scaled(width, np.abs(X[:, j, None] - Y[:, j])))
+        for j, gamma_j in enumerate(gamma):
+            K *= self.profile(_scaled(gamma_j, np.abs(X[:, j, None] - Y[:, j])))
         return K
+
+
+class PitchKernel(Protocol):
+    """A product kernel with a pitch law."""
+
+    def profile(self, t):
+        """As in `ProductKernel`."""
+
+    def pitch_quantile(self, u):
+        """Quantiles of the pitch at `u` in (0, 1), for gamma = 1; an array of the shape of `u`."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +123,6 @@ class RadialKernel(Kernel):
 
     def _exact(self, X, Y, gamma):
         s = np.zeros((X.shape[0], Y.shape[0]))
-        for j, width in enumerate(gamma):
-            s += _scaled(width, (X[:, j, None] - Y[:, j]) ** 2)
+        for j, gamma_j in enumerate(gamma):
+            s += _scaled(gamma_j, (X[:, j, None] - Y[:, j]) ** 2)
         return self.profile(np.minimum(s, _MOST))

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from scipy import special
 
-_FASTEST = 2.0**64  # where the norms of heavy-tailed laws stop: finite in float32, faster than data can tell
-
-
-_NOISE = 4e-15  # in pi times a probability, above the rounding of Si
+_FASTEST = 2.0**64  # limit of the norms of heavy-tailed laws: finite in float32, and too fast for any data
+_NOISE = 4e-15  # in pi times a probability, above the rounding error of Si
 
 
 def gamma2_quantile(u):
@@ -41,8 +39,8 @@ def sinc_quantile(u):
     """Of the density ``sinc(w / 2)^2 / (2 pi) = (1 - cos w) / (pi w^2)``, to 2e-15 in probability.
 
     The upper tail is ``S(w) = 1/2 - (Si(w) - (1 - cos w) / w) / pi``. Its reciprocal is within 1.1 of
-    ``pi w``, which brackets the root, and nearly ``pi (w - sin w)``, on which Newton's method is quick
-    but for u next to a zero of the density, at the multiples of ``2 pi``.
+    ``pi w``, which brackets the root, and nearly ``pi (w - sin w)``. Newton's method is fast for it, except for u
+    next to a zero of the density, at the multiples of ``2 pi``.
     """
     tail = np.pi * np.minimum(u, 1.0 - u).ravel()
     w = 1.0 / tail
@@ -63,12 +61,12 @@ def sinc_quantile(u):
 
 
 def chi_quantile(u, degrees):
-    """Of the norm of a standard normal vector with `degrees` entries."""
+    """Of the norm of a vector of `degrees` standard normals."""
     return np.sqrt(2.0 * special.gammaincinv(degrees / 2, u))
 
 
 def student_scale(u, nu):
-    """Of ``sqrt(2 nu / c)``, c chi-squared with ``2 nu`` degrees: it makes a normal vector Student's t."""
+    """Of ``sqrt(2 nu / c)`` with c chi-squared of ``2 nu`` degrees; times a normal vector it is Student's t."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(np.sqrt(nu / special.gammainccinv(nu, u)), _FASTEST)
 
@@ -76,8 +74,7 @@ def student_scale(u, nu):
 def student_radius(u, degrees, nu):
     """Of the norm of a vector of `degrees` normals times one `student_scale`.
 
-    ``|w|^2 = 2 nu b / (1 - b)`` where b follows Beta(degrees / 2, nu); of b and ``1 - b`` the smaller
-    is computed.
+    ``|w|^2 = 2 nu b / (1 - b)`` where b follows Beta(degrees / 2, nu). The smaller of b and ``1 - b`` is computed.
     """
     b, rest = special.betaincinv(degrees / 2, nu, u), special.betainccinv(nu, degrees / 2, u)
     with np.errstate(divide="ignore", over="ignore"):
@@ -85,12 +82,12 @@ def student_radius(u, degrees, nu):
     return np.minimum(np.sqrt(2.0 * nu * odds), _FASTEST)
 
 
-_LARGE_NU = 30.0  # from here on the expansion is exact to rounding, and K_nu soon overflows
+_LARGE_NU = 30.0  # above it the expansion is exact up to rounding, and K_nu soon overflows
 _TERMS = 10
 
 
 def matern_profile(s, nu):
-    """``2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` at ``z = 2 sqrt(nu s)``, to about 1e-13 of itself.
+    """``2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` at ``z = 2 sqrt(nu s)``, with a relative error of about 1e-13.
 
     Parameters
     ----------
@@ -104,7 +101,7 @@ def matern_profile(s, nu):
     z = 2.0 * np.sqrt(nu * s)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_k = (1.0 - nu) * np.log(2.0) - special.gammaln(nu) + nu * np.log(z) + np.log(special.kve(nu, z)) - z
-    # Not finite where K_nu overflows, so close to 0 that the value is 1, and where z is infinite.
+    # Not finite where K_nu overflows, which is so close to z = 0 that the value is 1, and where z is infinite.
     return np.where(np.isfinite(log_k), np.minimum(np.exp(log_k), 1.0), np.where(z > 1.0, 0.0, 1.0))
 
 

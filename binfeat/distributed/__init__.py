@@ -1,9 +1,9 @@
 """The maps and ridge machines on Dask arrays and dataframes.
 
-They run on the caller's `distributed.Client`, or on the scheduler that `dask.config` names. What they learn equals what
-the classes of the same names in `binfeat` learn from the same rows: the same bins in the same columns, and the same
-coefficients to the solver's tolerance, whatever the chunks. Rows in memory are taken as those classes take them. It
-takes the packages of ``pip install "binfeat[dask]"``.
+They run on the caller's `distributed.Client`, or on the scheduler set in `dask.config`. From the same rows they learn
+what the classes of the same names in `binfeat` learn, for any chunks: the same bins in the same columns, and the same
+coefficients up to the solver's tolerance. They also take rows in memory, as those classes do. Install the packages they
+need by ``pip install "binfeat[dask]"``.
 """
 
 from binfeat.distributed.binning import BinBlocks, RandomBinning

@@ -12,6 +12,7 @@ from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import Bins, codes_among, rank_bins, unite_bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import count_bins
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_categorical
 from binfeat._engine.bin_tables import recode
@@ -28,24 +29,27 @@ from binfeat.distributed._chunks import (
     persist,
     reduce_in_tree,
 )
+from binfeat.distributed._docs import MAP_TEXTS
 
-# Dask places and moves tasks by these; the default says a few bytes for both.
+# Dask schedules tasks by these sizes; its default is a few bytes for both types.
 sizeof.register(BinMatrix, lambda Z: Z.nbytes)
 sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
+
+_TEXTS = MAP_TEXTS | {"on_dask": "For a Dask collection, a Dask array of CSR chunks or `BinBlocks`, on the workers."}
 
 
 class BinBlocks:
     """Random binning features of many rows as codes, a `BinMatrix` for each chunk of rows.
 
-    `RandomBinning` makes it with ``output="codes"``, and by `encode`; the ridge machines of `binfeat.distributed` take
-    it. Each block stays where it is computed.
+    `RandomBinning` returns it with ``output="codes"``, and from `encode`. Give it to a ridge machine of
+    `binfeat.distributed`. Each block stays on the worker that computed it.
 
     Parameters
     ----------
     blocks : list of Delayed
-        Each comes to a BinMatrix of the same columns.
+        Each computes to a BinMatrix with the same columns.
     lengths : tuple of int, or None
-        Rows of each, where they are known.
+        Number of rows of each, where known.
     n_columns : int
     dtype : numpy.dtype
 
@@ -66,7 +70,7 @@ class BinBlocks:
         return list(self._blocks)
 
     def _as_chunks(self, name):
-        """The same as the estimators use it."""
+        """The same in the form that the estimators use."""
         return Chunks(self._blocks, self._lengths, self.shape[1], self.dtype, None, name)
 
     def persist(self):
@@ -101,20 +105,29 @@ class BinBlocks:
         return array_of(blocks, self._lengths, self.shape[1:], container((0, 0), dtype=self.dtype))
 
 
+@filled(_TEXTS, like=InMemory)
 class RandomBinning(InMemory):
     """`binfeat.RandomBinning` for the rows of a Dask array or dataframe.
 
-    Parameters, attributes and the map are those of `binfeat.RandomBinning`: for the same rows, grids, bins and the
-    order of columns are exactly the same, whatever the chunks. A fitted map takes Dask collections and rows in memory
-    alike. On Dask collections `transform` gives a Dask array of CSR chunks, or `BinBlocks` with ``output="codes"``.
+    For the same rows, it has exactly the grids, the bins and the order of columns of `binfeat.RandomBinning`, for any
+    chunks. A fitted map takes both Dask collections and rows in memory. For Dask collections `transform` returns a Dask
+    array of CSR chunks, or `BinBlocks` with ``output="codes"``.
+
+    Parameters
+    ----------
+    $parameters
+
+    Attributes
+    ----------
+    $attributes
 
     Notes
     -----
-    Each chunk's bins are found and counted where the chunk is, with one thread a task, and united in a tree: in all
-    16 bytes go up for each bin of each chunk, and once down again for each worker. ``gamma="scale"`` looks at the rows
-    once more; hashed columns (``n_features=int``) need no pass at all. `fit_transform` hashes each row once and
-    leaves the codes on the workers, 2 or 4 bytes for each row and grid, with the recipe by which Dask makes them again
-    if a worker is lost.
+    The bins of each chunk are found and counted on the worker that holds it, with one thread per task, and merged in a
+    tree: 16 bytes are sent for each bin of each chunk, and the merged bins once to each worker. ``gamma="scale"`` reads
+    the rows once more; hashed columns (``n_features=int``) need no pass over the rows. `fit_transform` hashes
+    each row once and keeps the codes on the workers, 2 or 4 bytes for each row and grid. If a worker is lost, Dask
+    computes its codes again.
 
     Examples
     --------
@@ -128,18 +141,6 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def fit(self, X, y=None):
-        """Draw the grids and find the occupied bins.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : RandomBinning
-        """
         if not is_chunked(X):
             return super().fit(X)
         chunks = self._begin_chunks(X)
@@ -149,18 +150,6 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def fit_transform(self, X, y=None):
-        """Fit and transform the same rows, which are hashed once; their codes stay on the workers.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        Z : Dask array of CSR chunks or BinBlocks, or as in `binfeat.RandomBinning`, of shape (n_rows, n_columns)
-        """
         if not is_chunked(X):
             return super().fit_transform(X)
         chunks = self._begin_chunks(X)
@@ -175,10 +164,20 @@ class RandomBinning(InMemory):
     def partial_fit(self, X, y=None):
         """As `binfeat.RandomBinning.partial_fit`, for rows in memory only.
 
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : RandomBinning
+
         Raises
         ------
         TypeError
-            If X is a Dask collection, all of which `fit` takes at once.
+            If X is a Dask collection; give all of it to `fit`.
         """
         if is_chunked(X):
             raise TypeError("partial_fit takes rows in memory; give all of a Dask collection to fit.")
@@ -189,11 +188,12 @@ class RandomBinning(InMemory):
 
         Parameters
         ----------
-        X : Dask array or dataframe, or as in `binfeat.RandomBinning`, of shape (n_rows, n_inputs)
+        $X
 
         Returns
         -------
-        Z : BinBlocks, to be computed, or BinMatrix of shape (n_rows, n_columns)
+        Z : BinMatrix of shape (n_rows, n_columns)
+            For a Dask collection, `BinBlocks` that are not yet computed.
         """
         if not is_chunked(X):
             return super().encode(X)
@@ -204,7 +204,7 @@ class RandomBinning(InMemory):
         return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
 
     def _begin_chunks(self, X):
-        """Check parameters, draw the grids, and give the chunks of X."""
+        """Check parameters, draw the grids, and return the chunks of X."""
         self._check_parameters()
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=True)
@@ -213,7 +213,7 @@ class RandomBinning(InMemory):
         return chunks
 
     def _unite(self, counted):
-        """Set the bins by those of the chunks."""
+        """Set the bins to all bins of the chunks."""
         united = reduce_in_tree(counted, unite_bins)
         n_rows = united.counts[: united.starts[1]].sum()
         if n_rows == 0:
@@ -229,7 +229,7 @@ def _count(X, twin):
 
 
 def _number(X, twin):
-    """The bins of a chunk, and the number of each row's among them."""
+    """The bins of a chunk, and for each row the number of its bin."""
     n_grids = len(twin._grids)
     twin._require_memory(X)
     store = CodeStore(X.shape[0], n_grids)

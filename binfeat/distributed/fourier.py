@@ -3,16 +3,27 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat.distributed._chunks import array_of, chunks_of, is_chunked, moments_of, note_inputs, on_worker
+from binfeat.distributed._docs import MAP_TEXTS
 from binfeat.fourier import RandomFourier as InMemory
 
 
+@filled(MAP_TEXTS, like=InMemory)
 class RandomFourier(InMemory):
     """`binfeat.RandomFourier` for the rows of a Dask array or dataframe.
 
-    Parameters, attributes and the map are those of `binfeat.RandomFourier`. A fitted map takes Dask collections and
-    rows in memory alike. `fit` looks at the rows for ``gamma="scale"`` only, once.
+    It is the map of `binfeat.RandomFourier`. A fitted map takes both Dask collections and rows in memory. `fit` reads
+    the rows for ``gamma="scale"`` only, once.
+
+    Parameters
+    ----------
+    $parameters
+
+    Attributes
+    ----------
+    $attributes
 
     Examples
     --------
@@ -25,18 +36,6 @@ class RandomFourier(InMemory):
 
     @all_or_nothing
     def fit(self, X, y=None):
-        """Draw the frequencies.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or as in `binfeat.RandomFourier`, of shape (n_rows, n_inputs)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : RandomFourier
-        """
         if not is_chunked(X):
             return super().fit(X)
         self._check_parameters()
@@ -47,16 +46,6 @@ class RandomFourier(InMemory):
         return self
 
     def transform(self, X):
-        """Map rows to their features.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, or as in `binfeat.RandomFourier`, of shape (n_rows, n_inputs)
-
-        Returns
-        -------
-        Z : Dask array, to be computed, or ndarray of shape (n_rows, n_components)
-        """
         if not is_chunked(X):
             return super().transform(X)
         check_is_fitted(self)

@@ -1,4 +1,4 @@
-"""Widths learned on a sample of the rows of a Dask collection."""
+"""Length scales learned on a sample of the rows of a Dask collection."""
 
 import numpy as np
 from scipy import sparse
@@ -11,21 +11,21 @@ from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked
 def learn_gamma(X, y, *, sample_weight=None, max_rows=40_000, validation_fraction=0.2, random_state=None, **options):
     """`binfeat.learn_gamma` on a random sample of the rows of a Dask array or dataframe.
 
-    The sample depends on the seed and the number of rows alone, not on the chunks. It is fetched, and learned from in
-    this process; if it is all rows, the answer is that of `binfeat.learn_gamma`.
+    The sample depends only on the seed and the number of rows, not on the chunks. It is fetched to this process. If it
+    is all rows, the result is that of `binfeat.learn_gamma`.
 
     Parameters
     ----------
-    X : Dask array or dataframe, or as in `binfeat.learn_gamma`, of shape (n_rows, n_inputs)
+    X : Dask array or dataframe, or X of `binfeat.learn_gamma`, of shape (n_rows, n_inputs)
     y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
     sample_weight : Dask array or series, array-like, or float, of shape (n_rows,), default=None
     max_rows : int, default=40_000
-        Rows of the sample that is trained on; those held out come on top.
+        Maximum number of training rows; held-out rows are taken in addition.
     validation_fraction : float, default=0.2
         Share of the sample that is held out.
     random_state : int, RandomState instance or None, default=None
     **options
-        Others of `binfeat.learn_gamma`.
+        Other parameters of `binfeat.learn_gamma`.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def learn_gamma(X, y, *, sample_weight=None, max_rows=40_000, validation_fractio
 
 
 def _sample(X, y, sample_weight, most, seed):
-    """At most so many rows, in order, with their targets and weights."""
+    """At most `most` rows, in order, with their targets and weights."""
     chunks = chunks_of(X, "X")
     lengths = compute(chunks.each(_length)) if chunks.lengths is None else chunks.lengths
     n_rows, ends = sum(lengths), np.cumsum(lengths)

@@ -1,7 +1,9 @@
 """Ridge machines on the features of the rows of a Dask collection."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from dask import delayed
@@ -12,9 +14,11 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, class_weights, one_against_rest, require_two
 from binfeat._common.validation import check_choice, check_flag, check_weights
+from binfeat._linear.estimator import CGRidgeBase
 from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import (
     array_of,
@@ -26,11 +30,16 @@ from binfeat.distributed._chunks import (
     persist,
     shared,
 )
+from binfeat.distributed._docs import RIDGE_TEXTS
 from binfeat.distributed._rows import DaskRows
 
 
-class _OnDask:
-    """What the ridge machines do otherwise where rows are on workers."""
+class _OnDask(CGRidgeBase):
+    """What is different in the ridge machines where rows are on workers."""
+
+    _in_memory: ClassVar[Any]
+    _encoder: Callable
+    predict: Callable
 
     def _fit_chunks(self, X, y, sample_weight, groups):
         """Fit to a Dask collection or a BinBlocks."""
@@ -61,19 +70,19 @@ class _OnDask:
         return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].dense), y, flat
 
     def _on_worker(self):
-        """The same machine for rows in memory, with what is fitted of it."""
+        """The same machine for rows in memory, with the fitted attributes."""
         twin = self._in_memory(**self.get_params(deep=False))
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         return shared(twin)
 
     def score(self, X, y, sample_weight=None):
-        """R^2 of the predictions of numbers, or accuracy of those of labels.
+        """R^2 of predicted numbers, or accuracy of predicted labels.
 
         Parameters
         ----------
         X : Dask array or dataframe, BinBlocks, or features in memory, of shape (n_rows, n_features)
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
-            Fetched to this process, and the predictions too.
+            It is fetched to this process, and so are the predictions.
         sample_weight : Dask array or series, or array-like of shape (n_rows,), default=None
 
         Returns
@@ -81,13 +90,13 @@ class _OnDask:
         score : float
         """
         if not is_chunked(X):
-            return super().score(X, y, sample_weight)
+            return self._in_memory.score(self, X, y, sample_weight)
         predicted, y, sample_weight = (compute([each])[0] for each in (self.predict(X), y, sample_weight))
         metric = accuracy_score if is_classifier(self) else r2_score
         return float(metric(y, predicted, sample_weight=sample_weight))
 
     def _by_chunk(self, method, X, tail, dtype):
-        """What a method of the machine makes of each chunk, of shape (n_rows, *tail)."""
+        """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
         chunks = chunks_of(X, "X")
         note_inputs(self, X, chunks.width, reset=False)
         meta = np.empty((0,) * (1 + len(tail)), dtype)
@@ -95,38 +104,44 @@ class _OnDask:
         return array_of(blocks, chunks.lengths, tail, meta)
 
 
+@filled(RIDGE_TEXTS, like=ridge.CGRidge)
 class CGRidge(_OnDask, ridge.CGRidge):
     """`binfeat.CGRidge` on the features of the rows of a Dask array or dataframe.
 
-    Parameters, attributes and the machine are those of `binfeat.CGRidge`: for the same features and targets,
-    coefficients are equal to the solver's tolerance, whatever the chunks. A fitted machine takes Dask collections and
-    rows in memory alike; on Dask collections it predicts Dask arrays.
+    For the same features and targets, its coefficients are those of `binfeat.CGRidge` up to the solver's tolerance, for
+    any chunks. A fitted machine takes both Dask collections and rows in memory; for Dask collections it predicts Dask
+    arrays.
+
+    Parameters
+    ----------
+    $parameters
 
     Attributes
     ----------
+    $attributes
     traffic_ : ndarray of shape (n_products, 2), int64
-        Bytes of coefficients sent out and of sums that came back, for each product with the normal equations; an
-        iteration makes one. For the Gram matrix one row says what it took.
+        Bytes of coefficients sent out and of sums received, for each product with the normal equations; an iteration
+        makes one. For the Gram matrix, a single row with all that it needed.
 
     Notes
     -----
-    Features, targets and weights stay on the workers. An iteration sends the search direction out, a number for each
-    column and target, and a sum of the same size back: `traffic_` bytes leave and enter this process. Every worker
-    takes the direction in once, and a sum of each chunk goes up a tree of which every task adds 8; sums of chunks of
-    one worker may stay there. A few large chunks on each worker are best.
+    Features, targets and weights stay on the workers. An iteration sends the search direction to them, one number for
+    each column and target, and receives a sum of the same size; `traffic_` counts these bytes. Every worker receives
+    the direction once. The sums of the chunks are added in a tree, 8 in each task; those of one worker need not leave
+    it. A few large chunks on each worker are best.
 
-    A lost worker costs the computation again of what it held, not the fit, provided that the collection can be computed
-    again from its source. `alphas` and `early_stopping` hold out the same rows as in memory; for that they fetch y to
-    this process, and at each look predictions of the held-out rows.
+    If a worker is lost, Dask computes again what it held and the fit goes on, provided that the collection can be
+    computed again from its source. `alphas` and `early_stopping` hold out the same rows as in memory; for this they
+    fetch y to this process, and predictions of the held-out rows each time that they are scored.
 
-    One billion rows on 100 workers, on paper, from what `python -m perf scale_dask` and its kin measured on a 2-core
-    x86-64 machine with two workers of one thread: an iteration takes 2.2 ns for each row and grid with 1,500 bins a
-    grid (below taken as 3, for 50,000), 0.04 s of Dask's own, and 2 ns for each byte that a worker takes in; binning
-    takes 17 ns for each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in
-    11 s. Coefficients are 3.2 million numbers of 8 bytes: an iteration sends 25.6 MB out of this process and takes 25.6
-    MB in, `traffic_`, and moves 5.2 GB in all. It multiplies for 1.9 s with one thread a worker, 0.5 s with four chunks
-    on four; hands the coefficients on from worker to worker for 0.4 s (7 doublings), and adds up in a tree of 3 levels,
-    8 blocks at a time, for 1.1 s: 20 iterations take about a minute.
+    An estimate for one billion rows on 100 workers, from measurements by `python -m perf scale_dask` on a 2-core x86-64
+    machine with two workers of one thread. An iteration takes 2.2 ns for each row and grid with 1,500 bins per grid
+    (3 ns is assumed for 50,000), 0.04 s in Dask, and 2 ns for each byte that a worker receives; binning takes 17 ns for
+    each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in 11 s. There are
+    3.2 million coefficients of 8 bytes: an iteration sends 25.6 MB from this process and receives 25.6 MB, and moves
+    5.2 GB in all. Its products take 1.9 s with one thread per worker, or 0.5 s with four chunks on four threads;
+    passing the coefficients from worker to worker takes 0.4 s (7 doublings), and adding the sums in a tree of 3 levels,
+    8 blocks at a time, 1.1 s: 20 iterations take about a minute.
 
     Examples
     --------
@@ -149,13 +164,12 @@ class CGRidge(_OnDask, ridge.CGRidge):
 
         Parameters
         ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidge`, of shape (n_rows, n_features)
+        $X
             Chunks of arrays may be dense or CSR.
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
-            Where the lengths of the chunks of X are not known, a collection in the same chunks.
-        sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
-        groups : array-like of shape (n_rows,), default=None
-            Groups of rows that are held out together.
+            It must be a collection with the same chunks as X where the lengths of these are not known.
+        $sample_weight
+        $groups
 
         Returns
         -------
@@ -164,9 +178,9 @@ class CGRidge(_OnDask, ridge.CGRidge):
         Raises
         ------
         TypeError, ValueError
-            If a parameter is out of range, or a chunk, which the error names, does not fit.
+            If a parameter is out of range, or a chunk is not valid; the error names the chunk.
         RuntimeError
-            If X lies on a client that is closed.
+            If X is on a client that is closed.
         """
         if not is_chunked(X):
             return super().fit(X, y, sample_weight, groups)
@@ -177,32 +191,29 @@ class CGRidge(_OnDask, ridge.CGRidge):
         return _numbers, facts[0].n_targets, facts[0].target_ndim == 1
 
     def predict(self, X):
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidge`, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        y : Dask array, to be computed, or ndarray of shape (n_rows,) or (n_rows, n_targets)
-        """
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self)
         return self._by_chunk("predict", X, self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
 
 
+@filled(RIDGE_TEXTS, like=ridge.CGRidgeClassifier)
 class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     """`binfeat.CGRidgeClassifier` on the features of the rows of a Dask array or dataframe.
 
-    Parameters, attributes and the machine are those of `binfeat.CGRidgeClassifier`; what else is said of `CGRidge` of
-    this module holds for it too. ``loss="squared_hinge"`` takes rows in memory.
+    For the same features and labels, its coefficients are those of `binfeat.CGRidgeClassifier` up to the solver's
+    tolerance; the notes on `binfeat.distributed.CGRidge` hold for it, too. ``loss="squared_hinge"`` takes rows in
+    memory only.
+
+    Parameters
+    ----------
+    $parameters
 
     Attributes
     ----------
+    $attributes
     traffic_ : ndarray of shape (n_products, 2), int64
-        As of `CGRidge`.
+        As in `CGRidge`.
     """
 
     _in_memory = ridge.CGRidgeClassifier
@@ -214,10 +225,10 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
 
         Parameters
         ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidgeClassifier`, of shape (n_rows, n_features)
+        $X
         y : Dask array or series, or array-like, of shape (n_rows,)
-        sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
-        groups : array-like of shape (n_rows,), default=None
+        $sample_weight
+        $groups
 
         Returns
         -------
@@ -226,7 +237,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         Raises
         ------
         TypeError, ValueError, RuntimeError
-            As of `CGRidge`.
+            As in `CGRidge`.
         """
         if not is_chunked(X):
             return super().fit(X, y, sample_weight, groups)
@@ -247,17 +258,6 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         return encode, 1 if counts.size == 2 else counts.size, False
 
     def decision_function(self, X):
-        """Predictions of the targets.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidgeClassifier`, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        scores : Dask array, to be computed, or ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one score, above 0 for ``classes_[1]``.
-        """
         if not is_chunked(X):
             return super().decision_function(X)
         check_is_fitted(self)
@@ -265,16 +265,6 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         return self._by_chunk("decision_function", X, tail, self.coef_.dtype)
 
     def predict(self, X):
-        """Predict labels.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, BinBlocks, or as in `binfeat.CGRidgeClassifier`, of shape (n_rows, n_features)
-
-        Returns
-        -------
-        y : Dask array, to be computed, or ndarray of shape (n_rows,)
-        """
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self)
@@ -283,7 +273,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is known of a part in the process of the fit."""
+    """What the process of the fit knows of a part."""
 
     n_rows: int
     weight: float
@@ -299,7 +289,7 @@ def _same(values):
 
 
 def _part(Z, y, weights, twin, dtype):
-    """The rows of a chunk, checked, with targets as they are."""
+    """The checked rows of a chunk, with unchanged targets."""
     n_rows = Z.shape[0]
     if len(y) != n_rows:
         raise ValueError(f"it has {n_rows} rows, and the chunk of y beside it {len(y)}.")
@@ -329,14 +319,14 @@ def _numbers(part):
 
 
 def _signs(part, classes, of_class):
-    """The part with a target for each class, or for the second of two."""
+    """The part with one target for each class, or one target for the second of two classes."""
     labels = np.searchsorted(classes, part.Y)
     weights = part.weights * of_class[labels][:, None]
     return replace(part, Y=one_against_rest(labels, classes.size), weights=weights)
 
 
 def _call_method(X, twin, method, tail, dtype):
-    """What a method makes of a chunk."""
+    """The result of a method for a chunk."""
     if not X.shape[0]:
         return np.empty((0, *tail), dtype)
     return getattr(twin, method)(X).astype(dtype, copy=False)
