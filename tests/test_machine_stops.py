@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._linear import cg
-from binfeat._machine import growth, sample, sizing
+from binfeat._machine import growth, sample, size_and_alpha_choice
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -34,7 +34,7 @@ def interrupt_at(monkeypatch, home, name, call):
         (growth, "count_bins", 2),  # in the second batch
         (growth, "find_codes", 2),
         (growth.Growth, "solve", 4),
-        (sizing.Sizing, "refit", 1),
+        (size_and_alpha_choice.Sizing, "refit", 1),
         (growth.Growth, "add_held_out_rows", 1),
     ],
 )

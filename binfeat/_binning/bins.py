@@ -33,7 +33,7 @@ class Bins:
     def join_within_grids(cls, parts):
         """One after another within each grid."""
         keys, counts = (
-            np.concatenate([getattr(part, name)[own] for own_of in _grid_slices(parts) for part, own in own_of])
+            np.concatenate([getattr(part, name)[bins] for of_grid in _grid_slices(parts) for part, bins in of_grid])
             for name in ("keys", "counts")
         )
         return cls(keys, counts, starts_of(sum(part.sizes for part in parts)))
@@ -45,8 +45,8 @@ class Bins:
     def of(self, grids):
         """The bins of a slice of the grids."""
         starts = self.starts[grids.start : grids.stop + 1]
-        own = slice(starts[0], starts[-1])
-        return Bins(self.keys[own], self.counts[own], starts - starts[0])
+        bins = slice(starts[0], starts[-1])
+        return Bins(self.keys[bins], self.counts[bins], starts - starts[0])
 
     def first(self, sizes):
         """The first so many bins of each grid, and the others."""
@@ -73,21 +73,13 @@ def starts_of(sizes):
 class LearnedBins:
     """Bins in the order of their codes, and how those that were counted got them.
 
-    Attributes
-    ----------
-    coded : Bins
-        Those that have codes.
-    rare : Bins
-        Those of too few rows.
-    new_codes : ndarray of shape (n_counted,), uint32
-        Number c in grid p while counting is code ``new_codes[starts[p] + c]``, or "no bin".
-    starts : ndarray of shape (n_grids + 1,)
+    Number c in grid p while counting is code ``new_codes[starts[p] + c]``, or "no bin".
     """
 
     coded: Bins
-    rare: Bins
-    new_codes: np.ndarray
-    starts: np.ndarray
+    rare: Bins  # those of too few rows
+    new_codes: np.ndarray  # (n_counted,), uint32
+    starts: np.ndarray  # (n_grids + 1,)
 
     @property
     def code_dtype(self):
@@ -95,21 +87,9 @@ class LearnedBins:
 
 
 def rank_bins(bins, min_count=1, n_coded=0, n_jobs=None):
-    """Give codes to bins by falling count, ties by ascending hash, behind those that each grid has already.
+    """Give codes to counted bins of enough rows by falling count, ties by ascending hash; sorts them in place.
 
-    Parameters
-    ----------
-    bins : Bins
-        As counted; sorted in place.
-    min_count : int, default=1
-        Rows that a bin needs.
-    n_coded : int or ndarray of shape (n_grids,), default=0
-        The first bins of each grid, which keep their codes.
-    n_jobs : int, default=None
-
-    Returns
-    -------
-    learned : LearnedBins
+    The first `n_coded` bins of each grid, one number or one for each, keep their codes.
     """
     n_coded = np.array(np.broadcast_to(n_coded, bins.sizes.shape), dtype=np.int64)
     order, spare, new_codes = (np.empty(bins.keys.size, np.uint32) for _ in range(3))
@@ -123,57 +103,37 @@ def rank_bins(bins, min_count=1, n_coded=0, n_jobs=None):
 
 
 def unite_bins(parts):
-    """The bins of all rows from those of several parts of the rows, in canonical order.
+    """The bins of all rows from those of several parts of the rows, in the order that `rank_bins` gives them.
 
-    Within a grid that is by falling count, ties by ascending hash: what `rank_bins` makes of the bins of all rows, bit
-    for bit. The result is the same whatever the order and the grouping of the parts, and can be a part itself, so that
-    unions may be reduced in a tree. Bins of few rows can be told after the last union only.
-
-    Parameters
-    ----------
-    parts : sequence of at least one Bins
-        All of the same grids, each in any order.
-
-    Returns
-    -------
-    united : Bins
+    The result is the same whatever the order and the grouping of the parts, and can be a part itself, so that unions
+    may be reduced in a tree. Bins of few rows can be told after the last union only.
     """
     keys, counts = zip(*map(_unite_grid, _grid_slices(parts)))
-    return Bins(np.concatenate(keys), np.concatenate(counts), starts_of([own.size for own in keys]))
+    return Bins(np.concatenate(keys), np.concatenate(counts), starts_of([part.size for part in keys]))
 
 
-def _unite_grid(own_of):
+def _unite_grid(of_grid):
     """Distinct keys and sums of their counts: falling sums, ascending keys where they tie."""
-    keys, places = np.unique(np.concatenate([part.keys[own] for part, own in own_of]), return_inverse=True)
+    keys, places = np.unique(np.concatenate([part.keys[bins] for part, bins in of_grid]), return_inverse=True)
     counts = np.zeros(keys.size, np.int64)
-    np.add.at(counts, places, np.concatenate([part.counts[own] for part, own in own_of]))
+    np.add.at(counts, places, np.concatenate([part.counts[bins] for part, bins in of_grid]))
     order = np.argsort(-counts, kind="stable")
     return keys[order], counts[order]
 
 
 def codes_among(bins, united):
-    """The code of each bin among others of the same grids: what turns the codes of a part into those of the union.
+    """The code of each bin of a part, (n_bins,) uint32, among united ones of the same grids.
 
-    Parameters
-    ----------
-    bins : Bins
-        Of one part, in the order of its codes.
-    united : Bins
-        In the order of the codes wanted, as `unite_bins` gives them.
-
-    Returns
-    -------
-    codes : ndarray of shape (n_bins,), uint32
-        Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes, and its column
-        is that plus ``united.starts[p]``. A bin that the union does not have becomes 2^32 - 1.
+    Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes; a bin that the
+    union does not have becomes 2^32 - 1.
     """
     codes = np.full(bins.keys.size, no_bin(np.uint32))
-    for (_, own), (_, wanted) in _grid_slices([bins, united]):
+    for (_, mine), (_, wanted) in _grid_slices([bins, united]):
         keys = united.keys[wanted]
         if not keys.size:
             continue
         order = np.argsort(keys)
-        places = order[np.minimum(np.searchsorted(keys, bins.keys[own], sorter=order), keys.size - 1)]
-        known = keys[places] == bins.keys[own]
-        codes[own][known] = places[known]
+        places = order[np.minimum(np.searchsorted(keys, bins.keys[mine], sorter=order), keys.size - 1)]
+        known = keys[places] == bins.keys[mine]
+        codes[mine][known] = places[known]
     return codes

@@ -70,19 +70,7 @@ class Grids:
         return self.scale, self.shift, self.keys, self.nan_keys
 
     def hash(self, X, n_jobs=None, out=None):
-        """Hash each row in each grid.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_rows, n_inputs)
-        n_jobs : int, default=None
-        out : ndarray of shape (n_grids, n_rows), uint64, default=None
-            Where the hashes go; None makes a new array.
-
-        Returns
-        -------
-        hashes : ndarray of shape (n_grids, n_rows), uint64
-        """
+        """Hashes (n_grids, n_rows), uint64, of the rows of an ndarray or CSR (n_rows, n_inputs)."""
         hashes = np.empty((len(self), X.shape[0]), np.uint64) if out is None else out
         fill = self._hash_sparse if sparse.issparse(X) else self._hash_dense
         fill(X, hashes, n_jobs)
@@ -121,22 +109,15 @@ _STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each
 
 
 def hash_blocks(grids, blocks, n_jobs=None):
-    """Hash all rows in all grids, block by block: within each block of rows, group by group of grids.
-
-    Parameters
-    ----------
-    grids : Grids
-    blocks : iterable of ndarray or CSR of shape (n_block_rows, n_inputs)
-        The first decides which grids go together.
-    n_jobs : int, default=None
+    """Hash all rows in all grids: within each block of rows, group by group of grids, as the first block decides.
 
     Yields
     ------
     part : slice of the grids
     start : int
-        First row of the block, among all.
-    hashes : ndarray of shape (grids in part, rows in block), uint64
-        Overwritten by the next block's.
+        Number of the first row.
+    hashes : ndarray of shape (grids in part, n_rows), uint64
+        Overwritten by the next ones.
     """
     memory, first_row, width = np.empty(0, np.uint64), 0, 0
     for X in blocks:

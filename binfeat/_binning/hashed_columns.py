@@ -22,21 +22,7 @@ def hashed_offsets(n_features, n_grids):
 
 
 def fold_codes(grids, blocks, n_rows, offsets, max_bytes=np.inf, n_jobs=None):
-    """Codes of hashed columns.
-
-    Parameters
-    ----------
-    grids : Grids
-    blocks : iterable of ndarray or CSR of shape (n_block_rows, n_inputs)
-    n_rows : int
-    offsets : ndarray of shape (n_grids + 1,)
-    max_bytes : int or inf, default=inf
-    n_jobs : int, default=None
-
-    Returns
-    -------
-    store : CodeStore
-    """
+    """A CodeStore of the rows of some blocks in hashed columns, which begin at `offsets` in each grid."""
     n_slots = int(offsets[1])
     store = CodeStore(n_rows, len(grids), max_bytes, code_dtype(n_slots))
     for part, start, hashes in hash_blocks(grids, blocks, n_jobs):

@@ -11,25 +11,13 @@ from binfeat._common.validation import float_dtype
 
 @dataclass(frozen=True)
 class RowTable:
-    """Checked rows, in memory or of a source.
+    """Checked rows, in memory or of a source."""
 
-    Attributes
-    ----------
-    blocks : iterable of ndarray or CSR
-    n_rows : int
-    dtype : {numpy.float32, numpy.float64}
-        Of the features.
-    max_bytes : int or inf
-        For codes in memory.
-    survey : Survey or None
-        Of a source.
-    """
-
-    blocks: Any
+    blocks: Any  # iterable of ndarray or CSR
     n_rows: int
-    dtype: type
-    max_bytes: float = np.inf
-    survey: Any = None
+    dtype: np.dtype  # of the features
+    max_bytes: float = np.inf  # for codes in memory
+    survey: Any = None  # of a source
 
     @classmethod
     def of(cls, X):

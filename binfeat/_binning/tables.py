@@ -69,20 +69,11 @@ def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, fi
     ----------
     grids : Grids
     blocks : iterable of ndarray or CSR of shape (n_block_rows, n_inputs)
-        Read once.
-    n_rows : int
-        Of all blocks.
+        Read once; `n_rows` in all.
     known : Bins, default=None
         Bins that have numbers already and keep them.
     codes : ndarray of shape (n_grids, n_rows), uint32, or CodeStore, default=None
-        Where the rows' numbers go; None drops them.
-    n_jobs : int, default=None
-    first_grid : int, default=0
-        Place of the first grid in `codes`.
-
-    Returns
-    -------
-    bins : Bins
+        Where the rows' numbers go, from `first_grid` on; None drops them.
     """
     known = Bins.none(len(grids)) if known is None else known
     tables, counted = {}, {}
@@ -97,18 +88,7 @@ def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, fi
 
 
 def learn_bins(grids, blocks, n_rows, *, known=None, n_coded=0, min_count=1, store=None, n_jobs=None):
-    """Count bins, rank them, and turn the numbers of the rows in `store`, if any, into codes.
-
-    Parameters
-    ----------
-    grids, blocks, n_rows, known, n_jobs : as in `count_bins`
-    n_coded, min_count : as in `rank_bins`
-    store : CodeStore, default=None
-
-    Returns
-    -------
-    learned : LearnedBins
-    """
+    """`count_bins`, then `rank_bins`; what the store, if any, has of the rows are codes in the end."""
     bins = count_bins(grids, blocks, n_rows, known, store, n_jobs)
     learned = rank_bins(bins, min_count, n_coded, n_jobs)
     if store is not None:
@@ -137,8 +117,8 @@ class BinTables:
 
     def find(self, part, hashes, none, codes, first_row, n_jobs=None):
         """Write the codes of a block of rows in a slice of the grids; `none` where the bin is unknown."""
-        own = slice(part.start, part.stop + 1)
-        tables = self._slots, self._slot_starts[own], self.keys, self._starts[own]
+        grids = slice(part.start, part.stop + 1)
+        tables = self._slots, self._slot_starts[grids], self.keys, self._starts[grids]
         find(hashes, first_row, *tables, np.uint32(none), codes[part], n_jobs=n_jobs)
 
     @property

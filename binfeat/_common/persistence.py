@@ -2,6 +2,8 @@
 
 import functools
 import re
+from dataclasses import fields
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -169,13 +171,28 @@ def check_machine(state):
         raise ValueError("source should name columns, all of them.")
     _check_arrays(state, {**_GRIDS, "_bin_keys": (np.uint64, "bins")}, sizes)
     _check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])
-    n_waves = state["_frequencies"].shape[1]
-    if n_waves:
-        _check_arrays(state, {"_frequencies": (np.float64, "inputs", "waves")}, sizes)
-    sizes["features"] = sizes["bins"] + 2 * n_waves
+    n_frequencies = state["_frequencies"].shape[1]
+    if n_frequencies:
+        _check_arrays(state, {"_frequencies": (np.float64, "inputs", "frequencies")}, sizes)
+    sizes["features"] = sizes["bins"] + 2 * n_frequencies
     _check_arrays(state, {"coef_": (np.float64, "targets", "features")}, sizes)
     if "knots" in scaler:
         _check_arrays(scaler, _QUANTILES, sizes)
         _check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
         if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
             raise ValueError("the scaler should have two knots for each of some inputs.")
+
+
+class ArrayRecord:
+    """Base of a dataclass of arrays that is kept by their names."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def arrays(self):
+        """All that was learned, as arrays by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        """The same object again from its `arrays()`."""
+        return cls(**arrays)

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.held_out import scorer_of, splits
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import (
     callers_level,
@@ -22,13 +21,12 @@ from binfeat._common.validation import (
     checked_rows,
 )
 from binfeat._linear import cg
+from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
 from binfeat._linear.gram import GramSystem
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system, solve_ridge
 from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
-
-_PATIENCE = 5  # iterations without a better held-out score before early stopping
 
 
 class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
@@ -124,7 +122,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             if self.alphas is None:
                 alpha = self._check_alpha(rows.n_targets)
             else:
-                alpha = np.full(rows.n_targets, self._choose_alpha(rows, y, groups, options, flat))
+                alpha = np.full(rows.n_targets, choose_alpha(self, rows, y, groups, options, flat))
             self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
             if self.early_stopping:
                 result = self._solve_until_no_better(rows, y, groups, alpha, options, start, flat)
@@ -174,41 +172,13 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
     def _solve_until_no_better(self, rows, y, groups, alpha, options, start, flat):
         """A solve on some of the rows that ends when the others' score no longer rises; the best iterate."""
-        train, held_out = next(self._splits(rows, y, groups))
-        score = _Scorer(self, rows.take(held_out).design, y[held_out], flat)
-        watch = _EarlyStop(score, options.callback)
+        train, score = next(held_out_parts(self, rows, y, groups, flat))
+        watch = EarlyStop(score, options.callback)
         try:
-            result = self._solve(rows.take(train), alpha, replace(options, callback=watch, solver="cg"), start)
+            result = self._solve(train, alpha, replace(options, callback=watch, solver="cg"), start)
         except SolveInterrupted as error:
             raise SolveInterrupted(watch.best(error.result)) from error
         return watch.best(result)
-
-    def _choose_alpha(self, rows, y, groups, options, flat):
-        """The penalty with the best mean score on held-out rows."""
-        self.alphas_ = self._check_alphas()
-        falling = np.argsort(-self.alphas_, kind="stable")
-        scores = []
-        for train, held_out in self._splits(rows, y, groups):
-            score = _Scorer(self, rows.take(held_out).design, y[held_out], flat)
-            scores.append(np.full(self.alphas_.size, np.nan))
-            path = self._solve_path(rows.take(train), self.alphas_[falling], options)
-            for place in falling:
-                self.alpha_ = float(self.alphas_[place])  # which stays if Ctrl-C ends this solve
-                result = next(path, None)
-                if result is None:  # a callback has stopped the last one
-                    break
-                scores[-1][place] = score(result.solution, result.intercept)
-        self.path_scores_ = np.array(scores)
-        return self.alphas_[np.nanargmax(self.path_scores_.mean(axis=0))]
-
-    def _splits(self, rows, y, groups):
-        """Pairs of rising numbers of training and of held-out rows."""
-        if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
-            raise ValueError(
-                "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
-                "give a BinMatrix, CSR or an array, or set a single alpha."
-            )
-        return (tuple(map(np.sort, pair)) for pair in splits(self, rows.shape[0], y, groups))
 
     def _keep(self, result, flat):
         """Set the attributes that tell of a solve."""
@@ -250,22 +220,6 @@ def _require_transpose(Z):
         raise ValueError("X must be a LinearOperator with rmatvec: the solver needs products with X.T.") from error
 
 
-class _Scorer:
-    """Score of coefficients on held-out rows."""
-
-    def __init__(self, estimator, Z, y, flat):
-        self._machine = clone(estimator)
-        for name in ("n_features_in_", "classes_"):
-            if hasattr(estimator, name):
-                setattr(self._machine, name, getattr(estimator, name))
-        self._scorer = scorer_of(estimator)
-        self._Z, self._y, self._flat = Z, y, flat
-
-    def __call__(self, coef, intercept):
-        self._machine._set_linear(coef, intercept, self._flat)
-        return self._scorer(self._machine, self._Z, self._y)
-
-
 class _Progress:
     """Callback of a solve that tells those of scikit-learn of each iteration; True when one asks to stop."""
 
@@ -275,27 +229,3 @@ class _Progress:
     def __call__(self, state):
         task = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(estimator=self._estimator)
         return task.call_on_fit_task_end(estimator=self._estimator)
-
-
-class _EarlyStop:
-    """Callback of a solve that also stops it when the score on held-out rows no longer rises."""
-
-    def __init__(self, score, progress):
-        self._score, self._progress = score, progress
-        self._best_score, self._best, self._since = -np.inf, None, 0
-
-    def __call__(self, state):
-        coef, intercept = state.solution, state.intercept
-        score = self._score(coef, intercept)
-        self._since += 1
-        if score > self._best_score:
-            self._best_score, self._best, self._since = score, (coef.copy(), intercept), 0
-        return self._progress(state) or self._since >= _PATIENCE
-
-    def best(self, result):
-        """The result with the best iterate in it."""
-        if self._since >= _PATIENCE and result.status == "stopped":
-            result = replace(result, status="early_stopped")
-        if self._best is None:
-            return result
-        return replace(result, solution=self._best[0], intercept=self._best[1])

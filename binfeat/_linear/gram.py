@@ -38,27 +38,14 @@ def gram_pays(rows, n_alphas, tol):
 
 @dataclass
 class GramSystem:
-    """Centred normal equations ``(matrix + alpha) W = right`` in float64.
+    """Centred normal equations ``(matrix + alpha) W = right`` in float64."""
 
-    Attributes
-    ----------
-    matrix : ndarray of shape (n_columns, n_columns)
-    right : ndarray of shape (n_columns, n_targets)
-    means : ndarray of shape (n_columns,)
-        Weighted mean row, or 0 without intercept.
-    target_means : ndarray of shape (n_targets,)
-    dtype : numpy.dtype
-        Of solutions.
-    total : float
-        Weight of all rows.
-    """
-
-    matrix: np.ndarray
-    right: np.ndarray
-    means: np.ndarray
-    target_means: np.ndarray
-    dtype: np.dtype
-    total: float
+    matrix: np.ndarray  # (n_columns, n_columns)
+    right: np.ndarray  # (n_columns, n_targets)
+    means: np.ndarray  # weighted mean row, (n_columns,), or 0 without intercept
+    target_means: np.ndarray  # (n_targets,)
+    dtype: np.dtype  # of solutions
+    total: float  # weight of all rows
 
     def __add__(self, other):
         """The system of the rows of both (Chan, Golub & LeVeque 1979)."""
@@ -123,18 +110,7 @@ class GramSystem:
 
 
 def gram_system(rows, fit_intercept):
-    """The normal equations of rows in a dense matrix, from one pass over the rows; see `NormalEquations`.
-
-    Parameters
-    ----------
-    rows : Rows
-        Of dense features.
-    fit_intercept : bool
-
-    Returns
-    -------
-    system : GramSystem
-    """
+    """The normal equations of rows of dense features, from one pass over the rows; see `NormalEquations`."""
     return rows.sum(_system_of, fit_intercept, join=add)
 
 

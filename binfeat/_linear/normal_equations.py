@@ -9,6 +9,7 @@ from binfeat._rows.products import gram_diagonal, product, transposed_product
 from binfeat._rows.vectors import column_dots
 
 _TINY = np.finfo(float).tiny
+_CONSTANT = 1e-14  # share of a column's squares that rounding leaves when their mean is taken out
 _FAR = 100.0  # standard deviations from zero to a column's mean, beyond which rounding shows
 
 
@@ -55,8 +56,9 @@ class NormalEquations:
             self._recentre(self.right, rest, slice(None))
 
     def _near_zero(self, means, total):
-        """Whether all columns lie within some standard deviations of zero."""
-        return bool((means**2 * total <= _FAR**2 * self.diagonal).all())
+        """Whether all columns lie within some standard deviations of zero, or are constant."""
+        far = means**2 * total
+        return bool(((far <= _FAR**2 * self.diagonal) | (self.diagonal <= _CONSTANT * far)).all())
 
     def apply(self, W, targets):
         """``A @ W``, where column k of W, in Fortran order, belongs to ``targets[k]``; the next call overwrites it."""

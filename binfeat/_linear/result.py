@@ -17,13 +17,7 @@ ADVICE = {
 
 
 def refuse_overflow(dtype, *values):
-    """Refuse what overflowed on the way from rows and targets to a solution in `dtype`.
-
-    Raises
-    ------
-    ValueError
-        If one of the values is not finite.
-    """
+    """Refuse, by a ValueError, what overflowed on the way from rows and targets to a solution in `dtype`."""
     with np.errstate(over="ignore"):
         finite = all(np.isfinite(array.astype(dtype, copy=False)).all() for array in values)
     if not finite:
@@ -35,56 +29,25 @@ def refuse_overflow(dtype, *values):
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """How to solve.
+    """How to solve."""
 
-    Attributes
-    ----------
-    tol : float
-        A target is done when the residual of its normal equations is at most `tol` times their right-hand side.
-    max_iter : int
-    fit_intercept : bool
-    solver : {"auto", "cg", "gram"}
-        "auto" forms the Gram matrix of dense features where that is expected to cost less.
-    callback : callable, default=None
-        ``callback(state)`` is called after each iteration of `cg`, and stops the solve by giving True.
-    """
-
-    tol: float = 1e-2
+    tol: float = 1e-2  # of the residual of the normal equations, relative to their right-hand side
     max_iter: int = 200
     fit_intercept: bool = True
-    solver: str = "auto"
-    callback: Callable[[Any], bool] | None = None
+    solver: str = "auto"  # "cg", "gram", or whichever is expected to cost less
+    callback: Callable[[Any], bool] | None = None  # called with the `State` after each iteration; True stops
 
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of a solve.
+    """Outcome of a solve; a solution that overflows its type is refused."""
 
-    Attributes
-    ----------
-    solution : ndarray of shape (n_columns, n_targets)
-        The last iterate.
-    intercept : ndarray of shape (n_targets,)
-    n_iter : int
-        Iterations made, at least 1.
-    residuals : ndarray of shape (n_iter + 1, n_targets)
-        Residual norms relative to the right-hand side's, a row for each iteration.
-    status : {"converged", "max_iter", "breakdown", "stopped", "early_stopped", "interrupted"}
-        Why the solver stopped.
-    solver : {"cg", "gram", "newton-cg"}
-
-    Raises
-    ------
-    ValueError
-        If the solution overflows its type.
-    """
-
-    solution: np.ndarray
-    intercept: np.ndarray
-    n_iter: int
-    residuals: np.ndarray
-    status: str
-    solver: str = "cg"
+    solution: np.ndarray  # the last iterate, (n_columns, n_targets)
+    intercept: np.ndarray  # (n_targets,)
+    n_iter: int  # at least 1
+    residuals: np.ndarray  # norms relative to the right-hand side's, (n_iter + 1, n_targets)
+    status: str  # why the solver stopped, a key of ADVICE
+    solver: str = "cg"  # or "gram", "newton-cg"
 
     def __post_init__(self):
         refuse_overflow(self.solution.dtype, self.solution, self.intercept)
@@ -96,13 +59,7 @@ class Result:
 
 
 class SolveInterrupted(KeyboardInterrupt):
-    """Ctrl-C during a solve.
-
-    Attributes
-    ----------
-    result : Result
-        The last iterate, of status "interrupted".
-    """
+    """Ctrl-C during a solve, with the result so far."""
 
     def __init__(self, result):
         super().__init__("the solve was interrupted")

@@ -5,19 +5,7 @@ from binfeat._linear.normal_equations import NormalEquations
 
 
 def ridge_system(rows, n_alphas, options):
-    """The normal equations of rows in the form that suits them, for so many penalties.
-
-    Parameters
-    ----------
-    rows : Rows
-    n_alphas : int
-    options : SolverOptions
-
-    Returns
-    -------
-    system : GramSystem or NormalEquations
-        With ``solve(alphas, options)``.
-    """
+    """The normal equations of rows in the form that suits so many penalties, with ``solve(alphas, options)``."""
     if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
         return gram_system(rows, options.fit_intercept)
     return NormalEquations(rows, options.fit_intercept)

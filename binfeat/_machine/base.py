@@ -79,29 +79,22 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         return X, y, sample_weight
 
-    def _fit(self, X, y, Y, sample_weight, groups, finish, own, labels=None):
-        """Fit to targets Y (n_rows, n_targets) that stand for y; `own` attributes are set with the others."""
+    def _fit(self, X, y, Y, sample_weight, groups, finish, attributes, labels=None):
+        """Fit to targets Y (n_rows, n_targets) that stand for y; `attributes` are set with the others."""
         self._check_parameters()
         source = None
         if isinstance(X, SampledSource):
             source = None if X.is_whole else (X, Y, check_weights(sample_weight, len(Y)))
             y, Y, sample_weight, groups, labels = X.sampled(y, Y, sample_weight, groups, labels)
             X = X.sample
-        encoder, table = TableEncoder.fit(self, X, self.categorical_features)
-        check_consistent_length(table, Y)
-        if len(table) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
-        if not isinstance(self.n_grids, str):
-            require_binning_memory(table.shape, int(self.n_grids), 0)
+        encoder, table = self._encode(X, Y)
         weights = check_weights(sample_weight, len(table))
-        train, held_out = self._split(table, y, groups)
-        if weights is not None and not (weights[train].any() and weights[held_out].any()):
-            raise ValueError("sample_weight is zero for all training rows or for all rows held out.")
+        train, held_out = self._split(table, y, weights, groups)
         context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
 
         def loss_of(rows):
             if self.scoring is not None:
-                return Loss(self, table[rows], y[rows], finish, own.get("classes_"))
+                return Loss(self, table[rows], y[rows], finish, attributes.get("classes_"))
             return SquaredErrors(Y[rows], None if weights is None else weights[rows])
 
         def goes_on():
@@ -112,24 +105,25 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         judged = loss_of, encoder, seed_of(self.random_state), goes_on, self._limits, budget, Decisions(budget)
         problem = Problem(self, table, Y, weights, train, held_out, *judged)
         fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
-
-        def keep(status):
-            if labels is not None:
-                own["sharpness_"] = calibrate(fit.held_out_predictions, labels[held_out], problem.weights_of(held_out))
-            self.__dict__ |= own
-            self._keep(problem, fit, status)
-
         try:
             fit.run()
         except KeyboardInterrupt:
-            if fit.sizing is None or not fit.sizing.curve:
+            if not fit.has_machine:
                 raise
-            if fit.held_out_predictions is None:
-                fit.held_out_predictions = fit.sizing.growth.held_out()
-            keep("interrupted")
+            self._keep(problem, fit, "interrupted", attributes, labels)
             raise
-        keep(fit.status)
+        self._keep(problem, fit, fit.status, attributes, labels)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
+
+    def _encode(self, X, Y):
+        """The table as numbers, of enough rows and few enough grids."""
+        encoder, table = TableEncoder.fit(self, X, self.categorical_features)
+        check_consistent_length(table, Y)
+        if len(table) < 2:
+            raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
+        if not isinstance(self.n_grids, str):
+            require_binning_memory(table.shape, int(self.n_grids), 0)
+        return encoder, table
 
     def _check_parameters(self):
         for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",)), ("n_grids", ("auto",))):
@@ -152,13 +146,20 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         if self.max_bytes is not None:
             check_integer(self.max_bytes, "max_bytes", 1)
 
-    def _split(self, table, y, groups):
+    def _split(self, table, y, weights, groups):
+        """Training rows and held-out rows, each in random order."""
         train, held_out = next(splits(self, len(table), y, groups))
+        if weights is not None and not (weights[train].any() and weights[held_out].any()):
+            raise ValueError("sample_weight is zero for all training rows or for all rows held out.")
         rng = np.random.default_rng(seed_of(self.random_state))
         return rng.permutation(train), rng.permutation(held_out)
 
-    def _keep(self, problem, fit, status):
-        """Set the attributes, which are arrays, numbers and strings."""
+    def _keep(self, problem, fit, status, attributes, labels):
+        """Set the attributes, which are arrays, numbers and strings; `labels` of classes calibrate probabilities."""
+        self.__dict__ |= attributes
+        if labels is not None:
+            out = problem.held_out
+            self.sharpness_ = calibrate(fit.held_out_predictions(), labels[out], problem.weights_of(out))
         kernels, encoder = fit.kernels, problem.encoder
         function, fourier, self.intercept_ = fit.sizing.growth.learned()
         self._columns = encoder.arrays()

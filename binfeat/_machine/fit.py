@@ -4,7 +4,7 @@ from typing import Any
 
 from binfeat._machine.feature_choice import FeatureChoice
 from binfeat._machine.kernel_choice import KernelChoice
-from binfeat._machine.sizing import Sizing
+from binfeat._machine.size_and_alpha_choice import Sizing
 
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
 
@@ -25,13 +25,11 @@ class MachineFit:
     gamma : ndarray of shape (n_inputs,)
     sizing : Sizing or None
         None until the machine grows.
-    held_out_predictions : ndarray of shape (n_out, n_targets)
-        Before held-out rows are taken in.
     """
 
     def __init__(self, problem, rows):
         self._problem, self._rows = problem, rows
-        self.kernels, self.held_out_predictions = KernelChoice(problem), None
+        self.kernels, self._held_out_predictions = KernelChoice(problem), None
         self.sizing: Any = None
 
     def run(self):
@@ -50,6 +48,16 @@ class MachineFit:
         """How the fit ended, as far as it is known."""
         ended = self.sizing.status
         return "budget" if ended == "converged" and self.kernels.hurried else ended
+
+    @property
+    def has_machine(self):
+        """Whether there is a machine to keep if the fit ends now."""
+        return self.sizing is not None and bool(self.sizing.curve)
+
+    def held_out_predictions(self):
+        """Those of the machine before the held-out rows were taken in."""
+        found = self._held_out_predictions
+        return self.sizing.growth.held_out() if found is None else found
 
     @property
     def _has_bins(self):
@@ -74,8 +82,7 @@ class MachineFit:
 
     def _size(self):
         problem, machine = self._problem, self._problem.machine
-        options = machine.alpha == "auto", problem.budget, problem.goes_on, machine.refit
-        self.sizing = Sizing(self._new_growth(self.gamma), problem.loss, self.features.alpha, *options)
+        self.sizing = Sizing(self._new_growth(self.gamma), problem, self.features.alpha)
         if not self._has_bins:
             self.sizing.run_without_grids()
         elif machine.n_grids == "auto":
@@ -84,4 +91,4 @@ class MachineFit:
             self.sizing.run(machine.n_grids)
         problem.decisions.note("grids", self.sizing.growth.n_grids, self.sizing.error)
         problem.decisions.note("penalty", f"{self.sizing.alpha:.3g}", self.sizing.error)
-        self.held_out_predictions = self.sizing.growth.held_out()
+        self._held_out_predictions = self.sizing.growth.held_out()

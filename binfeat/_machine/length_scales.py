@@ -65,10 +65,10 @@ class LengthScaleSearch:
     def _round(self, fit):
         relevances = self.sample.relevances(fit, self._rows)
         gamma = np.sqrt(relevances)
-        total, own = fit.gamma @ self._distance, gamma @ self._distance
-        if not own > 0:
+        total, new_total = fit.gamma @ self._distance, gamma @ self._distance
+        if not new_total > 0:
             return fit
-        gamma *= total / own
+        gamma *= total / new_total
         alphas = np.array([fit.alpha])
         if len(self.fits) % _ALPHA_ROUNDS == 0:
             near = fit.alpha * NEAR

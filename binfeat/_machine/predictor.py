@@ -1,7 +1,6 @@
 """What is left of a fitted machine: functions of rows."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +9,7 @@ from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, find_codes
 from binfeat._engine.evaluate import evaluate
 from binfeat._fourier.features import FourierMap
+from binfeat._machine.input_scalers import InputScaler
 from binfeat._machine.table_encoder import TableEncoder
 
 _FEW_ROWS = 64  # evaluated one by one
@@ -18,21 +18,12 @@ _BLOCK_BYTES = 2**26  # of hashes or features at a time
 
 @dataclass
 class BinFunction:
-    """A linear function of binning features.
-
-    Attributes
-    ----------
-    grids : Grids
-    keys : ndarray of shape (n_bins,), uint64
-    starts : ndarray of shape (n_grids + 1,), int64
-    coef : ndarray of shape (n_targets, n_bins)
-        Of entries that are ``1 / sqrt(n_grids)``.
-    """
+    """A linear function of binning features."""
 
     grids: Grids
-    keys: np.ndarray
-    starts: np.ndarray
-    coef: np.ndarray
+    keys: np.ndarray  # (n_bins,), uint64
+    starts: np.ndarray  # (n_grids + 1,), int64
+    coef: np.ndarray  # (n_targets, n_bins), of entries that are ``1 / sqrt(n_grids)``
     _tables: BinTables | None = field(default=None, repr=False)
 
     def __call__(self, X, n_jobs=None):
@@ -53,13 +44,7 @@ class BinFunction:
 
 
 class FourierFunction:
-    """A linear function of the Fourier features of known frequencies.
-
-    Parameters
-    ----------
-    frequencies : ndarray of shape (n_inputs, n_frequencies)
-    coef : ndarray of shape (2 * n_frequencies, n_targets)
-    """
+    """A linear function, of coefficients (2 * n_frequencies, n_targets), of Fourier features of known frequencies."""
 
     def __init__(self, frequencies, coef):
         self._map, self._coef = FourierMap(frequencies), np.ascontiguousarray(coef)
@@ -72,22 +57,13 @@ class FourierFunction:
 
 @dataclass
 class Predictor:
-    """From a raw table to predictions of the standardised targets.
-
-    Attributes
-    ----------
-    encoder : TableEncoder
-    scaler : input scaler or None
-    bins : BinFunction or None
-    fourier : FourierFunction or None
-    intercept : ndarray of shape (n_targets,)
-    """
+    """From a raw table to predictions of the standardised targets."""
 
     encoder: TableEncoder
-    scaler: Any
+    scaler: InputScaler | None
     bins: BinFunction | None
     fourier: FourierFunction | None
-    intercept: np.ndarray
+    intercept: np.ndarray  # (n_targets,)
 
     def __call__(self, estimator, X):
         """Predictions of shape (n_rows, n_targets) by the estimator's threads."""

@@ -14,38 +14,18 @@ from binfeat._machine.table_encoder import TableEncoder
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A table to learn from, and how choices are judged.
+    """A table to learn from, and how choices are judged."""
 
-    Attributes
-    ----------
-    machine : KernelMachineRegressor or KernelMachineClassifier
-        Read for its parameters only.
-    table : ndarray of shape (n_rows, n_inputs), float64
-        Encoded, not scaled.
-    Y, weights : ndarray of shape (n_rows, n_targets), and (n_rows, 1) or None
-    train, held_out : ndarray of int
-    loss_of : callable
-        From numbers of held-out rows to a function from predictions for them to their losses.
-    encoder : TableEncoder
-        Which inputs are categorical, and which column of the raw table each comes from.
-    seed : int
-    goes_on : callable
-        Called between steps; False ends the fit.
-    limits : Limits
-    budget : Budget
-    decisions : Decisions
-    """
-
-    machine: Any
-    table: np.ndarray
-    Y: np.ndarray
-    weights: np.ndarray | None
-    train: np.ndarray
+    machine: Any  # the estimator, read for its parameters only
+    table: np.ndarray  # (n_rows, n_inputs), float64: encoded, not scaled
+    Y: np.ndarray  # (n_rows, n_targets)
+    weights: np.ndarray | None  # (n_rows, 1)
+    train: np.ndarray  # numbers of rows
     held_out: np.ndarray
-    loss_of: Callable
+    loss_of: Callable  # from numbers of held-out rows to a function from predictions for them to their losses
     encoder: TableEncoder
     seed: int
-    goes_on: Callable[[], bool]
+    goes_on: Callable[[], bool]  # called between steps; False ends the fit
     limits: Limits
     budget: Budget
     decisions: Decisions

@@ -1,6 +1,6 @@
 """A raw table's columns as numbers: missing values, categories, frames of every kind."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 
@@ -10,13 +10,14 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.memory import require_memory
+from binfeat._common.persistence import ArrayRecord
 from binfeat._common.validation import INFINITE, check_categorical, check_moderate, checked_array, checked_rows
 
 _MEDIAN_ROWS = 2**14  # evenly spaced rows that a median is taken of; all of 400,000 x 54 would cost 0.4 s
 
 
 @dataclass(frozen=True, eq=False)
-class TableEncoder:
+class TableEncoder(ArrayRecord):
     """A raw table's columns as numbers: what is learned in `fit`, applied in `transform`.
 
     The raw columns come first, in their order: numbers as they are with the median in place of NaN, categories as
@@ -26,30 +27,16 @@ class TableEncoder:
     Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen.
     The next code stands for whatever was not seen. 1, 1.0 and True are one category; other objects are the
     string that they print as.
-
-    Attributes
-    ----------
-    categorical : ndarray of bool of shape (n_inputs_inside,)
-    source : ndarray of int of shape (n_inputs_inside,)
-        The raw column that each comes from.
-    medians : ndarray of float64 of shape (n_inputs,)
-        What replaces NaN; 0 for a column with nothing else, and for categories.
-    numbers, number_starts : ndarray of float64 and of int of shape (n_inputs + 1,)
-        Categories that are numbers, and where each column's begin.
-    strings, string_starts : ndarray of str and of int of shape (n_inputs + 1,)
-        Categories that are strings, and where each column's begin.
-    missing : ndarray of bool of shape (n_inputs,)
-        Whether missing is a category of the column.
     """
 
-    categorical: np.ndarray
-    source: np.ndarray
-    medians: np.ndarray
-    numbers: np.ndarray
-    number_starts: np.ndarray
-    strings: np.ndarray
+    categorical: np.ndarray  # whether each column inside is, (n_inputs_inside,)
+    source: np.ndarray  # the raw column that each comes from
+    medians: np.ndarray  # what replaces NaN, (n_inputs,); 0 for a column with nothing else, and for categories
+    numbers: np.ndarray  # categories that are numbers
+    number_starts: np.ndarray  # where each column's begin, (n_inputs + 1,)
+    strings: np.ndarray  # categories that are strings
     string_starts: np.ndarray
-    missing: np.ndarray
+    missing: np.ndarray  # whether missing is a category of the column
 
     @classmethod
     def fit(cls, estimator, X, categorical_features):
@@ -81,7 +68,7 @@ class TableEncoder:
             chosen = np.array([column.holds_strings for column in table], dtype=bool)
         else:
             chosen = check_categorical(categorical_features, estimator)
-        found = [column.categories() if own else _NO_CATEGORIES for column, own in zip(table, chosen)]
+        found = [column.categories() if is_chosen else _NO_CATEGORIES for column, is_chosen in zip(table, chosen)]
         own_numbers, own_strings, missing = zip(*found) if found else ((), (), ())
         categories = {
             "numbers": np.concatenate([_NO_NUMBERS, *own_numbers]),
@@ -107,39 +94,16 @@ class TableEncoder:
         return encoder, matrix
 
     def transform(self, estimator, X):
-        """The numbers of a table with the same columns.
+        """The numbers of a table with the same columns, C-contiguous, writeable, without NaN; might be X itself.
 
-        Parameters
-        ----------
-        estimator : estimator
-            The one of `fit`.
-        X : {array-like, sparse matrix, dataframe} of shape (n_rows, n_inputs)
-
-        Returns
-        -------
-        matrix : ndarray of float64 of shape (n_rows, n_inputs_inside)
-            C-contiguous, writeable, without NaN. Might be X itself.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If the columns are others than in `fit`, infinite, or hold other things than numbers without being
-            categorical.
+        TypeError or ValueError if columns are others than in `fit`, or hold infinity or what is neither a number nor
+        of a categorical column.
         """
         if self._needs_no_check(estimator, X):
             matrix = np.asarray(X, dtype=np.float64, order="C")
         else:
             matrix = self._numbers_of(_read(estimator, X, reset=False), estimator)
         return self._complete(matrix, np.isnan(matrix))
-
-    def arrays(self):
-        """All that was learned, as arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays):
-        """The same object again from its `arrays()`."""
-        return cls(**arrays)
 
     @cached_property
     def _any_categorical(self):

@@ -6,15 +6,7 @@ _BLOCK_BYTES = 2**26  # of computed features held at a time
 
 
 class LazyFeatures(ComputedRows):
-    """Dense features, computed again a block of rows at a time whenever they are needed.
-
-    Parameters
-    ----------
-    compute : callable
-        From some rows of X to their features, an array of X's type.
-    X : array or CSR of shape (n_rows, n_inputs), float32 or float64
-    n_columns : int
-    """
+    """Dense features of rows of X, by `compute` in X's type, a block of rows at a time whenever they are needed."""
 
     dense = True
 

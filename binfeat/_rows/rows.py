@@ -30,24 +30,13 @@ class Scratch:
 
 @dataclass
 class Part:
-    """Some rows, all in one place.
+    """Some rows, all in one place."""
 
-    Attributes
-    ----------
-    Z : BinMatrix, ndarray, CSR or LinearOperator of shape (n_rows, n_columns)
-    Y : ndarray of shape (n_rows, n_targets), float64
-    weights : ndarray of shape (n_rows, 1) or (n_rows, n_targets), float64, or None for ones
-    n_jobs : int or None
-        Threads for vectors of rows.
-    scratch : Scratch or None
-        Where space for results is kept from product to product; None makes new arrays.
-    """
-
-    Z: Any
-    Y: np.ndarray
-    weights: np.ndarray | None
-    n_jobs: int | None = None
-    scratch: Scratch | None = field(default=None, repr=False)
+    Z: Any  # BinMatrix, ndarray, CSR or LinearOperator of shape (n_rows, n_columns)
+    Y: np.ndarray  # (n_rows, n_targets), float64
+    weights: np.ndarray | None  # (n_rows, 1) or (n_rows, n_targets), float64; None for ones
+    n_jobs: int | None = None  # threads for vectors of rows
+    scratch: Scratch | None = field(default=None, repr=False)  # None makes new arrays for each product
 
     def take(self, rows):
         """Some of the rows."""
@@ -81,32 +70,15 @@ def add_arrays(total, part):
 
 
 class Rows(ABC):
-    """Rows of a ridge machine.
+    """Rows of a ridge machine."""
 
-    Attributes
-    ----------
-    shape : tuple of (int, int)
-        Rows and columns.
-    n_targets : int
-    dtype : numpy.dtype
-        To compute in, float32 or float64.
-    dense : bool
-        Whether features are arrays, or become so when they are computed.
-    visit_cost : float
-        What one look at all features costs beside a product with them.
-    whole : bool
-        Whether all rows are one part.
-    design : LinearOperator, ndarray or sparse matrix
-        What predicts: ``design @ W``.
-    """
-
-    shape: tuple[int, int]
+    shape: tuple[int, int]  # rows and columns
     n_targets: int
-    dtype: np.dtype
-    dense: bool
-    visit_cost: float = 0.0
-    whole: bool = False
-    design: Any
+    dtype: np.dtype  # to compute in, float32 or float64
+    dense: bool  # whether features are arrays, or become so when they are computed
+    visit_cost: float = 0.0  # of one look at all features, beside a product with them
+    whole: bool = False  # whether all rows are one part
+    design: Any  # what predicts: ``design @ W``
 
     @abstractmethod
     def take(self, rows):
@@ -128,12 +100,7 @@ class Rows(ABC):
 class LocalRows(Rows):
     """Rows of this process: one part in memory, or a loop over blocks that are computed or read again.
 
-    Parameters
-    ----------
-    Z : BinMatrix, ndarray, CSR or LinearOperator of shape (n_rows, n_columns)
-    Y : ndarray of shape (n_rows, n_targets), float64
-    weights : ndarray of shape (n_rows, 1) or (n_rows, n_targets), default=None
-        None counts each row as 1.
+    Features, targets and weights are those of a `Part`.
     """
 
     def __init__(self, Z, Y, weights=None, *, scratch=None):
@@ -165,5 +132,5 @@ class LocalRows(Rows):
             return function(self._part, *arguments)
         results = (function(part, *arguments) for part in self._blocks())
         first = next(results)
-        total = [own.copy(order="K") for own in first] if isinstance(first, list) else first
+        total = [array.copy(order="K") for array in first] if isinstance(first, list) else first
         return reduce(join, results, total)

@@ -50,7 +50,7 @@ class SampledSource:
 
     def sampled(self, *arrays):
         """The sample's part of arrays with a value for each row, or None."""
-        return (None if own is None else np.asarray(own)[self.rows] for own in arrays)
+        return (None if values is None else np.asarray(values)[self.rows] for values in arrays)
 
     def _look(self, X, first):
         validate_data(self._estimator, X, reset=first, skip_check_array=True)
@@ -58,9 +58,9 @@ class SampledSource:
         if first:
             self._types = types
             self._most = max(2, min(_MOST_ROWS, _MOST_BYTES // (8 * X.shape[1])))
-        for j, (own, known) in enumerate(zip(types, self._types, strict=True)):
-            if (own in _NUMBERS) != (known in _NUMBERS):
-                raise TypeError(f"column {j} of X has type {own}, which does not go with {known} of the first block.")
+        for j, (kind, known) in enumerate(zip(types, self._types, strict=True)):
+            if (kind in _NUMBERS) != (known in _NUMBERS):
+                raise TypeError(f"column {j} of X has type {kind}, which does not go with {known} of the first block.")
         keys = self._rng.random(X.shape[0])
         chosen = np.flatnonzero(keys < self._bound)
         self._parts.append((keys[chosen], self._n_rows + chosen, _taken(X, chosen)))
@@ -76,8 +76,8 @@ class SampledSource:
             self._bound = np.partition(keys, self._most)[self._most]
         kept = [keys < self._bound for keys, _, _ in self._parts]
         self._parts = [
-            (keys[own], rows[own], _taken(X, np.flatnonzero(own)))
-            for own, (keys, rows, X) in zip(kept, self._parts, strict=True)
+            (keys[keep], rows[keep], _taken(X, np.flatnonzero(keep)))
+            for keep, (keys, rows, X) in zip(kept, self._parts, strict=True)
         ]
 
 
@@ -87,7 +87,7 @@ def _checked_types(X):
         columns = list(nw.from_native(X, eager_only=True).iter_columns())
         are_numbers = [column.dtype.is_numeric() or column.dtype == nw.Boolean for column in columns]
         infinite = any(column.dtype.is_float() and np.isinf(column.to_numpy()).any() for column in columns)
-        types = ["f" if own else str(column.dtype) for own, column in zip(are_numbers, columns, strict=True)]
+        types = ["f" if number else str(column.dtype) for number, column in zip(are_numbers, columns, strict=True)]
     else:
         values = X.data if sparse.issparse(X) else X
         infinite = values.dtype.kind == "f" and np.isinf(values).any()

@@ -103,7 +103,7 @@ class _ArrayBlocks:
     def __iter__(self):
         for start in range(0, self.X.shape[0], self.block_rows):
             rows = slice(start, start + self.block_rows)
-            yield tuple(own[rows] for own in (self.X, self.y, self.sample_weight) if own is not None)
+            yield tuple(values[rows] for values in (self.X, self.y, self.sample_weight) if values is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +129,7 @@ class _DatasetBlocks:
         # Files read ahead, or by several threads, of which each keeps memory for later, would take a gigabyte more.
         modest = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
         for batch in self.dataset.to_batches(columns=columns, batch_size=self.block_rows, **modest):
-            targets, weights = ([_values(batch, name) for name in own] for own in (self.targets, self.weights))
+            targets, weights = ([_values(batch, name) for name in names] for names in (self.targets, self.weights))
             y = targets[0] if len(targets) == 1 else np.column_stack(targets)
             yield pa.Table.from_batches([batch.select(self.inputs)]), y, *weights
 
@@ -229,10 +229,10 @@ def _checked(block):
     X = X if hasattr(X, "shape") else np.asarray(X)
     if not X.shape:
         raise ValueError(f"X must have rows and inputs, got {X!r}.")
-    others = [np.asarray(own) for own in others]
-    for name, own in zip(("y", "sample_weight"), others):
-        if own.ndim == 0 or len(own) != X.shape[0]:
-            raise ValueError(f"{name} must have one value per row, {X.shape[0]}; got shape {own.shape}.")
+    others = [np.asarray(values) for values in others]
+    for name, values in zip(("y", "sample_weight"), others):
+        if values.ndim == 0 or len(values) != X.shape[0]:
+            raise ValueError(f"{name} must have one value per row, {X.shape[0]}; got shape {values.shape}.")
     return X, *others
 
 
@@ -279,11 +279,11 @@ class Survey:
                 if look is not None:
                     self.sum = look(X) if self.sum is None else self.sum + look(X)
             self.n_rows += X.shape[0]
-            kept.append([np.array(own) for own in others])
+            kept.append([np.array(values) for values in others])
         if not kept:
             raise ValueError("The source has no rows; give at least one block that has some.")
         self.dtype = np.result_type(*dtypes)
-        self.y, *weights = (np.concatenate(own) for own in zip(*kept))
+        self.y, *weights = (np.concatenate(column) for column in zip(*kept))
         self.sample_weight = weights[0] if weights else None
 
     def _note(self, X, first):
@@ -309,10 +309,10 @@ class Survey:
 def _check_alike(others, first):
     if len(others) != len(first):
         raise ValueError("sample_weight must be in all blocks or in none.")
-    for name, own, known in zip(("y", "sample_weight"), others, first):
-        if own.shape[1:] != known.shape[1:] or (own.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
+    for name, values, known in zip(("y", "sample_weight"), others, first):
+        if values.shape[1:] != known.shape[1:] or (values.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
             raise ValueError(
-                f"{name} has shape {own.shape} and type {own.dtype}, which does not go with {known.shape} and "
+                f"{name} has shape {values.shape} and type {values.dtype}, which does not go with {known.shape} and "
                 f"{known.dtype} of the first block."
             )
 

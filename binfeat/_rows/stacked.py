@@ -11,22 +11,10 @@ _MOST_ROWS = 2**17
 
 
 class StackedFeatures(RowMatrix):
-    """Blocks of features side by side, each times a number; nothing is copied or made dense.
+    """Blocks of features of the same rows side by side, each times a number; nothing is copied or made dense.
 
-    Parameters
-    ----------
-    blocks : list of ndarray, CSR, BinMatrix or LazyFeatures, all of n_rows rows
-    scales : sequence of float
-        What each block is multiplied by.
-
-    Attributes
-    ----------
-    shape : tuple of (int, int)
-    dtype : numpy.dtype
-        The widest of the blocks'.
-    dense, computed : bool
-        Whether all blocks are or become dense; whether one is computed or read at each visit, so that rows are best
-        visited a block at a time. Two that read a source cannot go side by side.
+    They are `dense` if all blocks are or become so, and `computed` if one is computed or read at each visit, so that
+    rows are best visited a block at a time. Two that read a source cannot go side by side.
     """
 
     def __init__(self, blocks, scales):

@@ -20,21 +20,6 @@ _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 class Sizing:
     """Grows a ridge machine until that gains too little, or the budget ends.
 
-    Parameters
-    ----------
-    growth : Growth
-    loss : callable
-        From predictions for the held-out rows to their losses.
-    alpha : float
-        Penalty to begin with.
-    tunes_alpha : bool
-        Whether others are tried.
-    budget : Budget
-    goes_on : callable
-        Called between steps; False ends the fit.
-    refits : bool
-        Whether a last solve with more rows will follow, whose seconds are kept free.
-
     Attributes
     ----------
     alpha : float
@@ -43,9 +28,10 @@ class Sizing:
         Number of grids and held-out error after each batch of them.
     """
 
-    def __init__(self, growth, loss, alpha, tunes_alpha, budget, goes_on, refits):
-        self.growth, self._loss, self.alpha, self._tunes_alpha = growth, loss, alpha, tunes_alpha
-        self._budget, self._goes_on, self._refits = budget, goes_on, refits
+    def __init__(self, growth, problem, alpha):
+        self.growth, self.alpha, self._loss, self._budget = growth, alpha, problem.loss, problem.budget
+        self._tunes_alpha, self._refits = problem.machine.alpha == "auto", problem.machine.refit
+        self._goes_on = problem.goes_on
         self._tol, self.status, self.curve = _TOL, "converged", []
         self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
 

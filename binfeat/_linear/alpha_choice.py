@@ -1,0 +1,80 @@
+"""What ridge machines choose on held-out rows: a penalty from a path, and when a solve may stop."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import clone
+
+from binfeat._common.held_out import scorer_of, splits
+
+_PATIENCE = 5  # iterations without a better held-out score before early stopping
+
+
+def held_out_parts(estimator, rows, y, groups, flat):
+    """Pairs of rows to train on, and the score of coefficients on rows that are held out."""
+    if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
+        raise ValueError(
+            "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
+            "give a BinMatrix, CSR or an array, or set a single alpha."
+        )
+    for pair in splits(estimator, rows.shape[0], y, groups):
+        train, held_out = map(np.sort, pair)
+        yield rows.take(train), _Score(estimator, rows.take(held_out).design, y[held_out], flat)
+
+
+def choose_alpha(estimator, rows, y, groups, options, flat):
+    """The one of the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
+    estimator.alphas_ = alphas = estimator._check_alphas()
+    falling, scores = np.argsort(-alphas, kind="stable"), []
+    for train, score in held_out_parts(estimator, rows, y, groups, flat):
+        scores.append(np.full(alphas.size, np.nan))
+        path = estimator._solve_path(train, alphas[falling], options)
+        for place in falling:
+            estimator.alpha_ = float(alphas[place])  # which stays if Ctrl-C ends this solve
+            result = next(path, None)
+            if result is None:  # a callback has stopped the last one
+                break
+            scores[-1][place] = score(result.solution, result.intercept)
+    estimator.path_scores_ = np.array(scores)
+    return alphas[np.nanargmax(estimator.path_scores_.mean(axis=0))]
+
+
+class _Score:
+    """Score of coefficients on held-out rows."""
+
+    def __init__(self, estimator, Z, y, flat):
+        self._machine = clone(estimator)
+        for name in ("n_features_in_", "classes_"):
+            if hasattr(estimator, name):
+                setattr(self._machine, name, getattr(estimator, name))
+        self._scorer = scorer_of(estimator)
+        self._Z, self._y, self._flat = Z, y, flat
+
+    def __call__(self, coef, intercept):
+        self._machine._set_linear(coef, intercept, self._flat)
+        return self._scorer(self._machine, self._Z, self._y)
+
+
+class EarlyStop:
+    """Callback of a solve that also stops it when the score on held-out rows no longer rises."""
+
+    def __init__(self, score, progress):
+        self._score, self._progress = score, progress
+        self._best_score, self._best, self._since = -np.inf, None, 0
+
+    def __call__(self, state):
+        coef, intercept = state.solution, state.intercept
+        score = self._score(coef, intercept)
+        self._since += 1
+        if score > self._best_score:
+            self._best_score, self._best, self._since = score, (coef.copy(), intercept), 0
+        return self._progress(state) or self._since >= _PATIENCE
+
+    def best(self, result):
+        """The result with the best iterate in it."""
+        if self._since >= _PATIENCE and result.status == "stopped":
+            result = replace(result, status="early_stopped")
+        if self._best is None:
+            return result
+        return replace(result, solution=self._best[0], intercept=self._best[1])
