@@ -39,13 +39,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     learn_gamma : Learns the length scales only.
     RandomBinning, RandomFourier, CGRidge : The parts of the machine.
 
-    Notes
-    -----
     $notes
-
-    References
-    ----------
-    $references
 
     Examples
     --------
@@ -72,9 +66,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         $sample_weight
         $groups
 
-        Returns
-        -------
-        self : KernelMachineRegressor
+        $self
 
         Raises
         ------
@@ -98,16 +90,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         return self
 
     def predict(self, X):
-        """Predict targets.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        """
+        """$predict"""
         scores = self._scores(X)
         scores *= self._target_std
         scores += self._target_mean
@@ -142,13 +125,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     learn_gamma : Learns the length scales only.
     RandomBinning, RandomFourier, CGRidgeClassifier : The parts of the machine.
 
-    Notes
-    -----
     $notes
-
-    References
-    ----------
-    $references
 
     Examples
     --------
@@ -215,9 +192,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         $sample_weight
         $groups
 
-        Returns
-        -------
-        self : KernelMachineClassifier
+        $self
 
         Raises
         ------
@@ -240,31 +215,12 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         return self
 
     def decision_function(self, X):
-        """Predictions of the targets, 1 for a class and -1 for the others.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one score, above 0 for ``classes_[1]``.
-        """
+        """$decision_function"""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X):
-        """Predict labels.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,)
-        """
+        """$predict_labels"""
         scores = self._scores(X)
         return labels_of(self.classes_, scores)
 

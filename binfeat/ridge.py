@@ -36,12 +36,9 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     intercept_ : float or ndarray of shape (n_targets,)
         b; 0 with ``fit_intercept=False``.
     solver_ : {"cg", "gram"}
-        The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
-        expected to be faster. The Gram matrix gives the exact solution in one iteration.
+        $solver
     $attributes
 
-    Warns
-    -----
     $warns
 
     See Also
@@ -75,9 +72,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         $sample_weight
         $groups
 
-        Returns
-        -------
-        self : CGRidge
+        $self
 
         Raises
         ------
@@ -94,17 +89,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         return self
 
     def predict(self, X):
-        """Predict targets.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-            $on_dask
-        """
+        """$predict"""
         return self._linear(X)
 
 
@@ -134,13 +119,10 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     solver_ : {"cg", "gram", "newton-cg"}
-        The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
-        expected to be faster; Newton's method with conjugate gradients for the squared hinge. The Gram matrix gives
-        the exact solution in one iteration.
+        $solver
+        For the squared hinge it is Newton's method with conjugate gradients.
     $attributes
 
-    Warns
-    -----
     $warns
 
     See Also
@@ -207,9 +189,7 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         $sample_weight
         $groups
 
-        Returns
-        -------
-        self : CGRidgeClassifier
+        $self
 
         Raises
         ------
@@ -245,32 +225,11 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
             yield result
 
     def decision_function(self, X):
-        """Predictions of the targets.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one score, above 0 for ``classes_[1]``.
-            $on_dask
-        """
+        """$decision_function"""
         scores = self._linear(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X):
-        """Predict labels.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,)
-            $on_dask
-        """
+        """$predict_labels"""
         scores = self.decision_function(X)
         return labels_of(self.classes_, scores)

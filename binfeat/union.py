@@ -88,9 +88,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         ----------
         **params : dict
 
-        Returns
-        -------
-        self : RandomFeatureUnion
+        $self
         """
         if "transformers" in params:
             self.transformers = params.pop("transformers")
@@ -115,9 +113,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         y : array-like, default=None
             Passed on to the maps.
 
-        Returns
-        -------
-        self : RandomFeatureUnion
+        $self
 
         Raises
         ------

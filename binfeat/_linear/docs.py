@@ -43,7 +43,12 @@ n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
     Names of the features, when X has string column names.""",
+    "solver": """\
+The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
+expected to be faster. The Gram matrix gives the exact solution in one iteration.""",
     "warns": """\
+Warns
+-----
 ConvergenceWarning
     If the solver stopped before it reached `tol`; the coefficients are those of its last iterate.""",
     "X": """\

@@ -70,9 +70,13 @@ status_ : {"converged", "budget", "stopped", "interrupted"}
 coef_ : ndarray of shape (n_targets, n_features)
 intercept_ : ndarray of shape (n_targets,)""",
     "notes": """\
+Notes
+-----
 A missing number is replaced by the training median, and a 0/1 column marks where numbers were missing. A missing
-category is a category. A category that `fit` has not seen matches no other.""",
-    "references": """\
+category is a category. A category that `fit` has not seen matches no other.
+
+References
+----------
 A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
 
 A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks and

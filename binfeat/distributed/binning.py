@@ -20,11 +20,10 @@ from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._chunks import (
     Chunks,
     array_of,
-    chunks_of,
     compute,
+    inputs_of,
     is_chunked,
     moments_of,
-    note_inputs,
     on_worker,
     persist,
     reduce_in_tree,
@@ -35,7 +34,11 @@ from binfeat.distributed._docs import MAP_TEXTS
 sizeof.register(BinMatrix, lambda Z: Z.nbytes)
 sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
 
-_TEXTS = MAP_TEXTS | {"on_dask": "For a Dask collection, a Dask array of CSR chunks or `BinBlocks`, on the workers."}
+_TEXTS = MAP_TEXTS | {
+    "rows": MAP_TEXTS["X"],
+    "on_dask": "For a Dask collection, a Dask array of CSR chunks or `BinBlocks`, on the workers.",
+    "codes_on_dask": "For a Dask collection, `BinBlocks` that are not yet computed.",
+}
 
 
 class BinBlocks:
@@ -184,30 +187,17 @@ class RandomBinning(InMemory):
         return super().partial_fit(X)
 
     def encode(self, X):
-        """The features of X in compact form.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        Z : BinMatrix of shape (n_rows, n_columns)
-            For a Dask collection, `BinBlocks` that are not yet computed.
-        """
         if not is_chunked(X):
             return super().encode(X)
         check_is_fitted(self)
-        chunks = chunks_of(X, "X")
-        note_inputs(self, X, chunks.width, reset=False)
+        chunks = inputs_of(self, X, reset=False)
         blocks = chunks.each(_encode, on_worker(self, InMemory), chunks.dtype)
         return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
 
     def _begin_chunks(self, X):
         """Check parameters, draw the grids, and return the chunks of X."""
         self._check_parameters()
-        chunks = chunks_of(X, "X")
-        note_inputs(self, X, chunks.width, reset=True)
+        chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
         self._draw(moments_of(chunks, on_worker(self, InMemory), self._categorical) if self._scales else None)
         return chunks
