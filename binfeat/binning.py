@@ -286,14 +286,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features=None):
         """Names of the columns: "randombinning_{grid}_{code}".
 
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Only checked against the names seen in `fit`.
-
-        Returns
-        -------
-        names : ndarray of shape (n_columns,), object
+        $names
         """
         check_is_fitted(self, "bin_offsets_")
         check_input_names(self, input_features)

@@ -61,6 +61,15 @@ Returns
 scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
     With two classes one score, above 0 for ``classes_[1]``.
     $on_dask""",
+    "names": """\
+Parameters
+----------
+input_features : array-like of str, default=None
+    Only checked against the names seen in `fit`.
+
+Returns
+-------
+names : ndarray of shape (n_columns,), object""",
     "on_dask": "",
 }
 
@@ -72,12 +81,12 @@ def filled(texts=None, like=None):
     text removes the line. ValueError, at import, if a placeholder has no text. ``$self`` and ``$display`` are the
     section of what is returned, where that is of the decorated class.
 
-    `like` is a decorated class with the same parameters, attributes and methods. ``$parameters`` and ``$attributes``
+    `like` is a decorated class with the same parameters, attributes and methods. ``$Parameters`` and ``$Attributes``
     are the sections of its docstring; a method without a docstring takes that of the same method, filled with `texts`.
     """
     known = TEXTS | (texts or {})
     if like is not None:
-        known |= {title: section(like, title.capitalize()) for title in ("parameters", "attributes")}
+        known |= {title: section(like, title) for title in ("Parameters", "Attributes")}
 
     def decorate(cls):
         own = known | {name: f"Returns\n-------\n{name} : {cls.__name__}" for name in ("self", "display")}
@@ -98,7 +107,7 @@ def section(cls, title):
     if cls.__doc__ is None:
         return ""
     parts = re.split(r"^(\w[\w ]*)\n-+\n", inspect.cleandoc(cls.__doc__), flags=re.MULTILINE)
-    return parts[parts.index(title) + 1].rstrip()
+    return f"{title}\n{'-' * len(title)}\n{parts[parts.index(title) + 1].rstrip()}"
 
 
 def _fill(docstring, texts, owner):

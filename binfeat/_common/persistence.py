@@ -103,16 +103,8 @@ _FASTFOOD = {
     "fastfood_normals_": (_FLOATS, "blocks", "length"),
     "fastfood_norms_": (_FLOATS, "frequencies"),
 }
-_COLUMNS = {
-    "categorical": (np.bool_, "inputs"),
-    "source": (np.int64, "inputs"),
-    "medians": (np.float64, "columns"),
-}
-_QUANTILES = {
-    "columns": (np.int64, "mapped"),
-    "knots": (np.float64, "knots"),
-    "ranks": (np.float64, "knots"),
-}
+_COLUMNS = {"categorical": (np.bool_, "inputs"), "source": (np.int64, "inputs"), "medians": (np.float64, "columns")}
+_QUANTILES = {"columns": (np.int64, "mapped"), "knots": (np.float64, "knots"), "ranks": (np.float64, "knots")}
 
 
 def check_binning(state):

@@ -112,11 +112,9 @@ def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
 
     Parameters
     ----------
-    hashes : (n_grids, n_rows) uint64
-    first_row : int; column of the first row in `codes`
+    hashes, first_row, codes : as in `insert`
     slots, slot_starts, keys, key_starts : tables, as `index` builds them
     none : uint32; code for a bin that is not in the table
-    codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
     """
     for p in prange(hashes.shape[0]):
         table = slots[slot_starts[p] : slot_starts[p + 1]]
@@ -129,10 +127,8 @@ def fold(hashes, first_row, n_slots, codes):
 
     Parameters
     ----------
-    hashes : (n_grids, n_rows) uint64
-    first_row : int; column of the first row in `codes`
+    hashes, first_row, codes : as in `insert`
     n_slots : uint64, below 2^32
-    codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
     """
     for p in prange(hashes.shape[0]):
         written = codes[p, first_row : first_row + hashes.shape[1]]
@@ -238,8 +234,7 @@ def count_entries(codes, none, out):
 
     Parameters
     ----------
-    codes : (n_grids, n_rows) uint16 or uint32
-    none : uint32; code for "no bin"
+    codes, none : as in `to_csr`
     out : (n_rows,) int64, written
     """
     n_rows = codes.shape[1]

@@ -111,9 +111,8 @@ def _writers(cos_sin, reach):
 
         Parameters
         ----------
-        projection : (n_rows, n) of the type; NaN and infinity give NaN
+        projection, scale : as of `write_pairs`
         shift : (n,) of the same type
-        scale : float of the same type
         out : (n_rows, n) of the same type, written
 
         Returns

@@ -155,9 +155,7 @@ def redirect(ratio, targets, residual, inverse, direction):
     Parameters
     ----------
     ratio : (n_active,) float64
-    targets : (n_active,) int64
-    residual : (n_targets, n)
-    inverse : (1, n) or (n_targets, n)
+    targets, residual, inverse : as in `advance`
     direction : (n_active, n), updated
     """
     n = direction.shape[1]

@@ -1,6 +1,7 @@
 """Random binning features of the rows of a Dask collection."""
 
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 from dask.sizeof import sizeof
@@ -116,13 +117,9 @@ class RandomBinning(InMemory):
     chunks. A fitted map takes both Dask collections and rows in memory. For Dask collections `transform` returns a Dask
     array of CSR chunks, or `BinBlocks` with ``output="codes"``.
 
-    Parameters
-    ----------
-    $parameters
+    $Parameters
 
-    Attributes
-    ----------
-    $attributes
+    $Attributes
 
     Notes
     -----
@@ -159,7 +156,7 @@ class RandomBinning(InMemory):
         if self._hashed:
             return self._as_output(self.encode(X).persist())
         numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), kind=None)
-        self._unite(numbered.each(_bins_of))
+        self._unite(numbered.each(itemgetter(0)))
         blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
         return self._as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist())
 
@@ -170,12 +167,9 @@ class RandomBinning(InMemory):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        y : None
-            Ignored.
+        $y
 
-        Returns
-        -------
-        self : RandomBinning
+        $self
 
         Raises
         ------
@@ -226,10 +220,6 @@ def _number(X, twin):
     if not X.shape[0]:
         return Bins.none(n_grids), store.array
     return count_bins(twin._grids, [twin._check(X)], X.shape[0], codes=store, n_jobs=1), store.array
-
-
-def _bins_of(numbered):
-    return numbered[0]
 
 
 def _renumber(numbered, twin, dtype):

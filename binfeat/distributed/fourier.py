@@ -17,13 +17,9 @@ class RandomFourier(InMemory):
     It is the map of `binfeat.RandomFourier`. A fitted map takes both Dask collections and rows in memory. `fit` reads
     the rows for ``gamma="scale"`` only, once.
 
-    Parameters
-    ----------
-    $parameters
+    $Parameters
 
-    Attributes
-    ----------
-    $attributes
+    $Attributes
 
     Examples
     --------

@@ -80,7 +80,7 @@ class _OnDask(CGRidgeBase):
         parts, facts = zip(*((part, fact) for part, fact in zip(parts, facts, strict=True) if fact.n_rows))
         check_weights([fact.weight for fact in facts], len(facts))
         encode, n_targets, flat = self._encoder(facts)
-        y = np.concatenate(compute(list(map(delayed(_targets), parts)))) if held_out else None
+        y = np.concatenate(compute([part.Y for part in parts])) if held_out else None
         parts = persist([delayed(encode)(part) for part in parts])
         lengths = [fact.n_rows for fact in facts]
         return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].dense), y, flat
@@ -124,13 +124,9 @@ class CGRidge(_OnDask, ridge.CGRidge):
     any chunks. A fitted machine takes both Dask collections and rows in memory; for Dask collections it predicts Dask
     arrays.
 
-    Parameters
-    ----------
-    $parameters
+    $Parameters
 
-    Attributes
-    ----------
-    $attributes
+    $Attributes
     traffic_ : ndarray of shape (n_products, 2), int64
         Bytes of coefficients sent out and of sums received, for each product with the normal equations; an iteration
         makes one. For the Gram matrix, a single row with all that it needed.
@@ -188,13 +184,9 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     tolerance; the notes on `binfeat.distributed.CGRidge` hold for it, too. ``loss="squared_hinge"`` takes rows in
     memory only.
 
-    Parameters
-    ----------
-    $parameters
+    $Parameters
 
-    Attributes
-    ----------
-    $attributes
+    $Attributes
     traffic_ : ndarray of shape (n_products, 2), int64
         As in `CGRidge`.
     """
@@ -269,10 +261,6 @@ def _facts(part, of_classes):
     classes, counts = np.unique(Y, return_counts=True) if of_classes and Y.size else (Y[:0], Y[:0])
     n_targets = 1 if Y.ndim == 1 else Y.shape[1]
     return _Facts(len(Y), part.weights.sum(), isinstance(part.Z, np.ndarray), Y.ndim, n_targets, classes, counts)
-
-
-def _targets(part):
-    return part.Y
 
 
 def _numbers(part):
