@@ -279,14 +279,8 @@ class KernelErrorDisplay:
         check_is_fitted(estimator)
         check_integer(n_pairs, "n_pairs", 1)
         X = X.tocsr() if sparse.issparse(X) else X
-        checked = checked_array(
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-            input_name="X",
-        )
+        checks = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2, "input_name": "X"}
+        checked = checked_array(X, accept_sparse="csr", **checks)
         rng = np.random.default_rng(seed_of(random_state))
         chosen = rng.permutation(checked.shape[0])[:_ROWS]
         dense = checked[chosen].toarray() if sparse.issparse(checked) else checked[chosen]

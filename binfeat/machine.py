@@ -63,16 +63,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             None for a source, which has targets and weights.
-        $sample_weight
-        $groups
-
-        $self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, a target or a weight is out of range, X or y holds infinity or numbers beyond 1e100,
-            or lengths differ.
+        $rest_of_fit
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
@@ -189,16 +180,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,), default=None
             Labels, numbers or strings, of at least two classes. None for a source, which has targets and weights.
-        $sample_weight
-        $groups
-
-        $self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or a weight is out of range, X holds infinity or numbers beyond 1e100, lengths differ,
-            or y has fewer than two classes.
+        $rest_of_fit
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = check_labels(y)

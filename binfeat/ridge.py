@@ -69,15 +69,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
             Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             None uses the targets and weights stored with X: a source of blocks, or its features.
-        $sample_weight
-        $groups
-
-        $self
-
-        Raises
-        ------
-        ValueError
-            If a parameter, a target or a weight is out of range, lengths differ, or sums of products overflow.
+        $rest_of_fit
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
@@ -186,16 +178,7 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         y : array-like of shape (n_rows,), default=None
             Labels, numbers or strings, of at least two classes. None uses the targets and weights stored with
             X: a source of blocks, or its features.
-        $sample_weight
-        $groups
-
-        $self
-
-        Raises
-        ------
-        ValueError
-            If a parameter or a weight is out of range, lengths differ, y has fewer than two classes, or sums of
-            products overflow.
+        $rest_of_fit
         """
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
         if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):

@@ -217,10 +217,9 @@ def recode(codes, new_codes, starts, out):
 
     Parameters
     ----------
-    codes : (n_grids, n_rows) uint16 or uint32
+    codes, out : (n_grids, n_rows) uint16 or uint32; `out` is written, and may be `codes`
     new_codes : (n_keys,) uint32
     starts : (n_grids + 1,) int64
-    out : (n_grids, n_rows) uint16 or uint32, written; may be `codes`
     """
     for p in prange(codes.shape[0]):
         grid_codes = new_codes[starts[p] : starts[p + 1]]

@@ -56,4 +56,15 @@ X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_feat
     "sample_weight": """\
 sample_weight : float or array-like of shape (n_rows,), default=None
     Non-negative, not all zero. A row of weight 2 counts as two rows.""",
+    "rest_of_fit": """\
+$sample_weight
+$groups
+
+$self
+
+Raises
+------
+ValueError
+    If a parameter, a target or a weight is out of range, lengths differ, sums of products overflow, or labels are of
+    fewer than two classes.""",
 }

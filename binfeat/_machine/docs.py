@@ -86,4 +86,15 @@ X : array, sparse matrix or data frame of shape (n_rows, n_inputs)""",
     "sample_weight": """\
 sample_weight : float or array-like of shape (n_rows,), default=None
     Non-negative, not all zero.""",
+    "rest_of_fit": """\
+$sample_weight
+$groups
+
+$self
+
+Raises
+------
+ValueError
+    If a parameter, a target or a weight is out of range, X or y holds infinity or numbers beyond 1e100, lengths
+    differ, or labels are of fewer than two classes.""",
 }
