@@ -11,12 +11,7 @@ from binfeat._binning.bin_matrix import BinMatrix, code_dtype
 from binfeat._binning.bins import Bins
 from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
-from binfeat._binning.input_checks import (
-    ARRAY_CHECKS,
-    check_categories,
-    require_binning_memory,
-    require_grids_memory,
-)
+from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory, require_grids_memory
 from binfeat._binning.row_table import RowTable
 from binfeat._binning.tables import BinTables, find_codes, learn_bins
 from binfeat._common.docstrings import filled
@@ -49,7 +44,7 @@ def _has_gamma(binning):
     return True
 
 
-@filled()
+@filled({"codes_on_dask": ""})
 class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     """Random binning features, whose inner products approximate a kernel.
 
@@ -172,9 +167,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         $X
         $y
 
-        Returns
-        -------
-        self : RandomBinning
+        $self
         """
         table = self._begin(X)
         if not self._hashed:
@@ -252,11 +245,12 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        $rows
 
         Returns
         -------
         Z : BinMatrix of shape (n_rows, n_columns)
+            $codes_on_dask
         """
         check_is_fitted(self)
         X = self._check(X)
@@ -292,14 +286,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features=None):
         """Names of the columns: "randombinning_{grid}_{code}".
 
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-            Only checked against the names seen in `fit`.
-
-        Returns
-        -------
-        names : ndarray of shape (n_columns,), object
+        $names
         """
         check_is_fitted(self, "bin_offsets_")
         check_input_names(self, input_features)

@@ -5,6 +5,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
 from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_out
 
@@ -13,7 +14,10 @@ __all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
 _ROWS = 600  # they make 180,000 pairs
 _DECADE = 8.0  # ratio of the largest to the smallest x from which an axis is logarithmic
 
+_TEXTS = {"ax": "ax : matplotlib Axes, default=None\n    None makes a new figure."}
 
+
+@filled(_TEXTS)
 class RelevanceDisplay:
     """Bars of the relevance of each input.
 
@@ -58,12 +62,9 @@ class RelevanceDisplay:
             None uses the column names seen in `fit`, if there were any.
         max_features : int, default=20
             Maximum number of bars; the other inputs share one more.
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
+        $ax
 
-        Returns
-        -------
-        display : RelevanceDisplay
+        $display
         """
         check_is_fitted(machine, "feature_relevances_")
         names = getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
@@ -74,16 +75,13 @@ class RelevanceDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
+        $ax
         max_features : int, default=20
             Maximum number of bars; the other inputs share one more.
         **bar_kwargs : dict
             Passed to `Axes.barh`.
 
-        Returns
-        -------
-        display : RelevanceDisplay
+        $display
 
         Raises
         ------
@@ -119,6 +117,7 @@ class RelevanceDisplay:
         return self
 
 
+@filled(_TEXTS)
 class LearningCurveDisplay:
     """Held-out error against grids, rows or iterations.
 
@@ -160,14 +159,11 @@ class LearningCurveDisplay:
         Parameters
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
+        $ax
         **line_kwargs : dict
             Passed to `Axes.plot`.
 
-        Returns
-        -------
-        display : LearningCurveDisplay
+        $display
         """
         check_is_fitted(machine, "learning_curve_")
         return cls(*np.asarray(machine.learning_curve_).T).plot(ax, **line_kwargs)
@@ -177,14 +173,11 @@ class LearningCurveDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
+        $ax
         **line_kwargs : dict
             Passed to `Axes.plot`.
 
-        Returns
-        -------
-        display : LearningCurveDisplay
+        $display
 
         Raises
         ------
@@ -218,6 +211,7 @@ class LearningCurveDisplay:
             self.ax_.set_xticks([], minor=True)
 
 
+@filled(_TEXTS)
 class KernelErrorDisplay:
     """Errors of the inner products of random features, against the exact kernel values.
 
@@ -272,12 +266,9 @@ class KernelErrorDisplay:
         n_pairs : int, default=2000
             Maximum number of pairs.
         random_state : int, RandomState instance or None, default=None
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
+        $ax
 
-        Returns
-        -------
-        display : KernelErrorDisplay
+        $display
 
         Raises
         ------
@@ -288,14 +279,8 @@ class KernelErrorDisplay:
         check_is_fitted(estimator)
         check_integer(n_pairs, "n_pairs", 1)
         X = X.tocsr() if sparse.issparse(X) else X
-        checked = checked_array(
-            X,
-            accept_sparse="csr",
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            ensure_min_samples=2,
-            input_name="X",
-        )
+        checks = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2, "input_name": "X"}
+        checked = checked_array(X, accept_sparse="csr", **checks)
         rng = np.random.default_rng(seed_of(random_state))
         chosen = rng.permutation(checked.shape[0])[:_ROWS]
         dense = checked[chosen].toarray() if sparse.issparse(checked) else checked[chosen]
@@ -314,14 +299,11 @@ class KernelErrorDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
+        $ax
         **scatter_kwargs : dict
             Passed to `Axes.scatter`.
 
-        Returns
-        -------
-        display : KernelErrorDisplay
+        $display
 
         Raises
         ------

@@ -162,9 +162,7 @@ class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixi
             Its values are used for ``gamma="scale"`` only.
         $y
 
-        Returns
-        -------
-        self : RandomFourier
+        $self
 
         Raises
         ------

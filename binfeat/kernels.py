@@ -163,11 +163,8 @@ class Product(ProductKernel):
         if not callable(self.profile):
             raise TypeError(f"profile must be a callable of an array of distances, got {self.profile!r}.")
         at_zero = np.asarray(self.profile(np.zeros(1)))
-        if (
-            at_zero.dtype.kind not in "iuf"
-            or at_zero.shape != (1,)
-            or not np.isclose(at_zero[0], 1.0, rtol=0, atol=1e-12)
-        ):
+        is_one = at_zero.dtype.kind in "iuf" and at_zero.shape == (1,) and abs(at_zero[0] - 1.0) <= 1e-12
+        if not is_one:
             raise ValueError(f"profile must map an array to an array with profile(0) = 1, got {at_zero}.")
         log_t = np.linspace(-_LOG_RANGE, _LOG_RANGE, 4001)
         F = self._distribution(log_t)
@@ -358,13 +355,7 @@ class Spectral(Kernel):
             )
 
     def draw(self, n_frequencies, n_inputs, rng):
-        """Frequencies from the caller's sampler.
-
-        Raises
-        ------
-        ValueError
-            If they are not finite real numbers of shape (n_frequencies, n_inputs).
-        """
+        """Frequencies from the caller's sampler; ValueError if they are not finite numbers of the right shape."""
         drawn, shape = np.asarray(self.sampler(n_frequencies, n_inputs, rng)), (n_frequencies, n_inputs)
         wanted = f"sampler must return finite real numbers of shape (n_frequencies, n_inputs) = {shape}"
         if drawn.shape != shape or drawn.dtype.kind not in "iuf":
@@ -396,13 +387,7 @@ def _resolve(kernel):
 
 
 def binning_kernel(kernel):
-    """The kernel object for a name or an object, if random binning can approximate it.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown or the kernel has no pitch law.
-    """
+    """The kernel object for a name or an object; ValueError if the name is unknown or the kernel has no pitch law."""
     found = _resolve(kernel)
     if type(found) in _NO_PITCH_LAW:
         raise ValueError(
@@ -418,13 +403,7 @@ def binning_kernel(kernel):
 
 
 def fourier_kernel(kernel):
-    """The kernel object for a name or an object, if random Fourier features can approximate it.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown or the kernel has no spectral law.
-    """
+    """The kernel object for a name or an object; ValueError if the name is unknown or it has no spectral law."""
     found = _resolve(kernel)
     if not isinstance(found, Kernel):
         raise ValueError(

@@ -39,13 +39,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     learn_gamma : Learns the length scales only.
     RandomBinning, RandomFourier, CGRidge : The parts of the machine.
 
-    Notes
-    -----
     $notes
-
-    References
-    ----------
-    $references
 
     Examples
     --------
@@ -69,18 +63,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             None for a source, which has targets and weights.
-        $sample_weight
-        $groups
-
-        Returns
-        -------
-        self : KernelMachineRegressor
-
-        Raises
-        ------
-        ValueError
-            If a parameter, a target or a weight is out of range, X or y holds infinity or numbers beyond 1e100,
-            or lengths differ.
+        $rest_of_fit
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
@@ -98,16 +81,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         return self
 
     def predict(self, X):
-        """Predict targets.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        """
+        """$predict"""
         scores = self._scores(X)
         scores *= self._target_std
         scores += self._target_mean
@@ -142,13 +116,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     learn_gamma : Learns the length scales only.
     RandomBinning, RandomFourier, CGRidgeClassifier : The parts of the machine.
 
-    Notes
-    -----
     $notes
-
-    References
-    ----------
-    $references
 
     Examples
     --------
@@ -212,18 +180,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,), default=None
             Labels, numbers or strings, of at least two classes. None for a source, which has targets and weights.
-        $sample_weight
-        $groups
-
-        Returns
-        -------
-        self : KernelMachineClassifier
-
-        Raises
-        ------
-        ValueError
-            If a parameter or a weight is out of range, X holds infinity or numbers beyond 1e100, lengths differ,
-            or y has fewer than two classes.
+        $rest_of_fit
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = check_labels(y)
@@ -240,31 +197,12 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         return self
 
     def decision_function(self, X):
-        """Predictions of the targets, 1 for a class and -1 for the others.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one score, above 0 for ``classes_[1]``.
-        """
+        """$decision_function"""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X):
-        """Predict labels.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,)
-        """
+        """$predict_labels"""
         scores = self._scores(X)
         return labels_of(self.classes_, scores)
 

@@ -36,12 +36,9 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     intercept_ : float or ndarray of shape (n_targets,)
         b; 0 with ``fit_intercept=False``.
     solver_ : {"cg", "gram"}
-        The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
-        expected to be faster. The Gram matrix gives the exact solution in one iteration.
+        $solver
     $attributes
 
-    Warns
-    -----
     $warns
 
     See Also
@@ -72,17 +69,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
             Or a source of blocks of its rows, see `binfeat.blocks`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             None uses the targets and weights stored with X: a source of blocks, or its features.
-        $sample_weight
-        $groups
-
-        Returns
-        -------
-        self : CGRidge
-
-        Raises
-        ------
-        ValueError
-            If a parameter, a target or a weight is out of range, lengths differ, or sums of products overflow.
+        $rest_of_fit
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
@@ -94,17 +81,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
         return self
 
     def predict(self, X):
-        """Predict targets.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-            $on_dask
-        """
+        """$predict"""
         return self._linear(X)
 
 
@@ -134,13 +111,10 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted.
     solver_ : {"cg", "gram", "newton-cg"}
-        The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
-        expected to be faster; Newton's method with conjugate gradients for the squared hinge. The Gram matrix gives
-        the exact solution in one iteration.
+        $solver
+        For the squared hinge it is Newton's method with conjugate gradients.
     $attributes
 
-    Warns
-    -----
     $warns
 
     See Also
@@ -204,18 +178,7 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         y : array-like of shape (n_rows,), default=None
             Labels, numbers or strings, of at least two classes. None uses the targets and weights stored with
             X: a source of blocks, or its features.
-        $sample_weight
-        $groups
-
-        Returns
-        -------
-        self : CGRidgeClassifier
-
-        Raises
-        ------
-        ValueError
-            If a parameter or a weight is out of range, lengths differ, y has fewer than two classes, or sums of
-            products overflow.
+        $rest_of_fit
         """
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
         if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):
@@ -245,32 +208,11 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
             yield result
 
     def decision_function(self, X):
-        """Predictions of the targets.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one score, above 0 for ``classes_[1]``.
-            $on_dask
-        """
+        """$decision_function"""
         scores = self._linear(X)
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict(self, X):
-        """Predict labels.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,)
-            $on_dask
-        """
+        """$predict_labels"""
         scores = self.decision_function(X)
         return labels_of(self.classes_, scores)

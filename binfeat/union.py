@@ -88,9 +88,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         ----------
         **params : dict
 
-        Returns
-        -------
-        self : RandomFeatureUnion
+        $self
         """
         if "transformers" in params:
             self.transformers = params.pop("transformers")
@@ -115,9 +113,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         y : array-like, default=None
             Passed on to the maps.
 
-        Returns
-        -------
-        self : RandomFeatureUnion
+        $self
 
         Raises
         ------
@@ -184,13 +180,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features=None):
         """Names of the columns: the name of the map, two underscores, and the column's name in that map.
 
-        Parameters
-        ----------
-        input_features : array-like of str, default=None
-
-        Returns
-        -------
-        names : ndarray of shape (n_features,), object
+        $names
         """
         check_is_fitted(self)
         parts = ((name, part.get_feature_names_out(input_features)) for name, part in self.transformers_)

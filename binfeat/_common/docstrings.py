@@ -11,6 +11,8 @@ _unfilled: dict[object, str | None] = {}  # docstrings of methods as they are wr
 TEXTS = {
     "X": """\
 X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows""",
+    "rows": """\
+X : {array-like, sparse matrix} of shape (n_rows, n_inputs)""",
     "y": """\
 y : None
     Ignored.""",
@@ -25,6 +27,49 @@ feature_names_in_ : ndarray of shape (n_inputs,)
     "groups": """\
 groups : array-like of shape (n_rows,), default=None
     Group of each row; a group is held out as a whole.""",
+    "predict": """\
+Predict targets.
+
+Parameters
+----------
+$X
+
+Returns
+-------
+y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+    $on_dask""",
+    "predict_labels": """\
+Predict labels.
+
+Parameters
+----------
+$X
+
+Returns
+-------
+y : ndarray of shape (n_rows,)
+    $on_dask""",
+    "decision_function": """\
+Predictions of the targets, 1 for a class and -1 for the others.
+
+Parameters
+----------
+$X
+
+Returns
+-------
+scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+    With two classes one score, above 0 for ``classes_[1]``.
+    $on_dask""",
+    "names": """\
+Parameters
+----------
+input_features : array-like of str, default=None
+    Only checked against the names seen in `fit`.
+
+Returns
+-------
+names : ndarray of shape (n_columns,), object""",
     "on_dask": "",
 }
 
@@ -32,31 +77,26 @@ groups : array-like of shape (n_rows,), default=None
 def filled(texts=None, like=None):
     """Decorate a class whose docstring, or a method's, has placeholders: lines such as ``$alpha``.
 
-    Parameters
-    ----------
-    texts : dict of str to str, default=None
-        Text for each placeholder, in addition to `TEXTS`. It is indented as the placeholder is; an empty text
-        removes the line.
-    like : class, default=None
-        A decorated class with the same parameters, attributes and methods. ``$parameters`` and ``$attributes`` are
-        the sections of its docstring; a method without a docstring takes that of the same method, filled with `texts`.
+    `texts` has a text for each placeholder, in addition to `TEXTS`; it is indented as the placeholder is, and an empty
+    text removes the line. ValueError, at import, if a placeholder has no text. ``$self`` and ``$display`` are the
+    section of what is returned, where that is of the decorated class.
 
-    Raises
-    ------
-    ValueError
-        At import, if a placeholder has no text.
+    `like` is a decorated class with the same parameters, attributes and methods. ``$Parameters`` and ``$Attributes``
+    are the sections of its docstring; a method without a docstring takes that of the same method, filled with `texts`.
     """
     known = TEXTS | (texts or {})
     if like is not None:
-        known |= {title: section(like, title.capitalize()) for title in ("parameters", "attributes")}
+        known |= {title: section(like, title) for title in ("Parameters", "Attributes")}
 
     def decorate(cls):
-        cls.__doc__ = _fill(cls.__doc__, known, cls)
+        own = known | {name: f"Returns\n-------\n{name} : {cls.__name__}" for name in ("self", "display")}
+        cls.__doc__ = _fill(cls.__doc__, own, cls)
         for name, method in vars(cls).items():
+            method = method.__func__ if isinstance(method, classmethod) else method
             if inspect.isfunction(method):
                 model = method if method.__doc__ or like is None else getattr(like, name, method)
                 _unfilled[method] = _unfilled.get(model, model.__doc__)
-                method.__doc__ = _fill(_unfilled[method], known, method)
+                method.__doc__ = _fill(_unfilled[method], own, method)
         return cls
 
     return decorate
@@ -67,7 +107,7 @@ def section(cls, title):
     if cls.__doc__ is None:
         return ""
     parts = re.split(r"^(\w[\w ]*)\n-+\n", inspect.cleandoc(cls.__doc__), flags=re.MULTILINE)
-    return parts[parts.index(title) + 1].rstrip()
+    return f"{title}\n{'-' * len(title)}\n{parts[parts.index(title) + 1].rstrip()}"
 
 
 def _fill(docstring, texts, owner):

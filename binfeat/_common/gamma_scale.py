@@ -14,22 +14,12 @@ _SIGNIFICANT = 24  # bits kept, so that bins do not depend on the order of summa
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of the values of some rows, NaN left out and the zeros of CSR counted. They add up.
-
-    Attributes
-    ----------
-    n_values : int
-    unit : float
-        The largest magnitude. The others are in this unit, so that nothing overflows.
-    mean : float
-    squares : float
-        Sum of squared deviations from the mean.
-    """
+    """Moments of the values of some rows, NaN left out and the zeros of CSR counted. They add up."""
 
     n_values: int
-    unit: float
+    unit: float  # the largest magnitude; the others are in this unit, so that nothing overflows
     mean: float
-    squares: float
+    squares: float  # sum of squared deviations from the mean
 
     @classmethod
     def of(cls, X, categorical):
@@ -81,18 +71,8 @@ def _chunks(X):
 def gamma_by_scale(moments, categorical, power):
     """Gamma of each input for ``gamma="scale"``: one over inputs times the spread to a power.
 
-    Parameters
-    ----------
-    moments : Moments
-        Of the inputs that are numbers.
-    categorical : ndarray of bool of shape (n_inputs,)
-        Two different values of such an input are one standard deviation apart.
-    power : {1, 2}
-        1 for kernels of ``|x - y|``, 2 for those of its square.
-
-    Returns
-    -------
-    gamma : ndarray of shape (n_inputs,)
+    The moments are of the inputs that are numbers; two different values of one that the mask `categorical` marks are
+    one standard deviation apart. The power is 1 for kernels of ``|x - y|``, 2 for those of its square.
     """
     n_inputs = categorical.size
     gamma = np.ones(n_inputs)

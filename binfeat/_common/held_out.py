@@ -11,10 +11,7 @@ from binfeat._common.validation import check_share
 def splits(estimator, n_rows, y, groups):
     """Pairs of training and held-out rows, by the estimator's `cv`, `validation_fraction` and `random_state`.
 
-    Raises
-    ------
-    ValueError
-        If `validation_fraction` is not between 0 and 1, or the splitter fails or does not give rows.
+    ValueError if `validation_fraction` is not between 0 and 1, or the splitter fails or does not give rows.
     """
     from sklearn.model_selection import check_cv  # late: slow to import, and needed only to hold out rows
 
@@ -55,13 +52,7 @@ def _random_part(estimator, y, groups):
 
 
 def scorer_of(estimator):
-    """The scorer for the estimator's `scoring`; for None accuracy or R^2.
-
-    Raises
-    ------
-    ValueError
-        If `scoring` is not valid.
-    """
+    """The scorer for the estimator's `scoring`; for None accuracy or R^2. ValueError if `scoring` is not valid."""
     from sklearn.metrics import check_scoring
 
     scoring = estimator.scoring
@@ -83,16 +74,9 @@ class SquaredErrors:
 
 
 class Loss:
-    """Minus a scikit-learn score of the held-out rows, as an array of one number.
+    """Minus a scikit-learn score of the held-out rows X and their y, as an array of one number.
 
-    Parameters
-    ----------
-    estimator : classifier or regressor
-    X, y : held-out rows and their numbers or labels
-    finish : callable
-        From predictions of the targets to predictions of y.
-    classes : ndarray or None
-        Labels of a classifier.
+    `finish` makes predictions of y from those of the targets; `classes` are the labels of a classifier, or None.
     """
 
     def __init__(self, estimator, X, y, finish, classes):
@@ -149,11 +133,7 @@ def probabilities(scores, sharpness):
 def calibrate(scores, labels, weights):
     """The factor of scores with the highest likelihood of held-out labels (temperature scaling, Guo et al. 2017).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows, n_targets)
-    labels : ndarray of shape (n_rows,), int; the number of each row's class
-    weights : ndarray of shape (n_rows, 1) or None
+    Scores are (n_rows, n_targets), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
     """
     from scipy.optimize import minimize_scalar
 

@@ -11,10 +11,7 @@ from binfeat._common.validation import check_weights, checked_array
 def check_labels(y):
     """Labels as a one-dimensional array; there may be any number of classes.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If they are not labels, or cannot be sorted, such as strings together with None.
+    ValueError if they are not labels; TypeError if they cannot be sorted, such as strings together with None.
     """
     y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
     try:
@@ -25,13 +22,7 @@ def check_labels(y):
 
 
 def require_two(classes):
-    """Refuse fewer than two classes.
-
-    Raises
-    ------
-    ValueError
-        If there is only one.
-    """
+    """Refuse fewer than two classes with a ValueError."""
     if len(classes) < 2:
         raise ValueError(f"y must have at least two classes, got one class: {classes[0]!r}.")
 
@@ -51,10 +42,7 @@ def labels_of(classes, scores):
 def class_weights(class_weight, y):
     """Weight of each row's class, or None.
 
-    Raises
-    ------
-    ValueError
-        If `class_weight` is not a dict, "balanced" or None, or a weight is negative or not finite.
+    ValueError if `class_weight` is not a dict, "balanced" or None, or a weight is negative or not finite.
     """
     if class_weight is None:
         return None
@@ -67,13 +55,7 @@ def class_weights(class_weight, y):
 
 
 def weights_by_class(sample_weight, class_weight, y):
-    """Sample weights times class weights, of shape (n_rows, 1), or None.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `check_weights` and `class_weights`.
-    """
+    """Sample weights times class weights, of shape (n_rows, 1), or None; errors as of the two functions for them."""
     weights = check_weights(sample_weight, len(y))
     of_class = class_weights(class_weight, y)
     if of_class is None:

@@ -19,13 +19,7 @@ def memory_limit():
 
 
 def require_memory(n_bytes, what, remedy):
-    """Refuse work that does not fit in memory, before anything is allocated.
-
-    Raises
-    ------
-    MemoryError
-        With the bytes needed, the limit, and a remedy.
-    """
+    """Refuse work that does not fit in memory, before anything is allocated, with a MemoryError that has a remedy."""
     limit = memory_limit()
     if limit is not None and n_bytes > limit:
         raise MemoryError(f"{what} needs about {n_bytes:,} bytes and this machine has {limit:,}. {remedy}")

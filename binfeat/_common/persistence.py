@@ -66,13 +66,8 @@ class Persistent(BaseEstimator):
 def _check_arrays(arrays, layout, sizes):
     """Refuse arrays of other types or shapes than the kernels expect.
 
-    Parameters
-    ----------
-    arrays : dict of str to ndarray
-    layout : dict of str to tuple
-        For each array that must be there, its type or types, and what each axis counts.
-    sizes : dict of str to int
-        Lengths of the axes; unknown ones are added.
+    `layout` has, for each array that must be there, its type or types and what each axis counts; `sizes` has the
+    lengths of the axes, to which unknown ones are added.
     """
     for name, (dtypes, *axes) in layout.items():
         array = arrays[name]
@@ -110,16 +105,8 @@ _FASTFOOD = {
     "fastfood_normals_": (_FLOATS, "blocks", "length"),
     "fastfood_norms_": (_FLOATS, "frequencies"),
 }
-_COLUMNS = {
-    "categorical": (np.bool_, "inputs"),
-    "source": (np.int64, "inputs"),
-    "medians": (np.float64, "columns"),
-}
-_QUANTILES = {
-    "columns": (np.int64, "mapped"),
-    "knots": (np.float64, "knots"),
-    "ranks": (np.float64, "knots"),
-}
+_COLUMNS = {"categorical": (np.bool_, "inputs"), "source": (np.int64, "inputs"), "medians": (np.float64, "columns")}
+_QUANTILES = {"columns": (np.int64, "mapped"), "knots": (np.float64, "knots"), "ranks": (np.float64, "knots")}
 
 
 def check_binning(state):

@@ -50,13 +50,7 @@ def float_dtype(dtype):
 
 
 def check_moderate(values, name):
-    """Refuse numbers whose squares, or sums of squares, might be infinite; NaN is ignored.
-
-    Raises
-    ------
-    ValueError
-        If one is larger than 1e100 in magnitude.
-    """
+    """Refuse numbers beyond 1e100 with a ValueError: squares, or their sums, might be infinite. NaN is ignored."""
     largest = max(abs(float(end.reduce(values, axis=None, initial=0))) for end in (np.fmax, np.fmin))
     if largest > _MODERATE:
         raise ValueError(
@@ -65,13 +59,7 @@ def check_moderate(values, name):
 
 
 def check_integer(value, name, minimum):
-    """An integer parameter that is at least `minimum`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not an integer, or too small.
-    """
+    """An integer parameter of at least `minimum`; TypeError if it is not an integer, ValueError if it is too small."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
     if value < minimum:
@@ -80,13 +68,7 @@ def check_integer(value, name, minimum):
 
 
 def check_real(value, name, minimum):
-    """A finite number that is at least `minimum`, as a float.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a number, not finite, or too small.
-    """
+    """A finite number of at least `minimum`, as a float; TypeError if it is no number, ValueError if out of range."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number of at least {minimum}, got {value!r}.")
     if not minimum <= value < np.inf:
@@ -95,13 +77,7 @@ def check_real(value, name, minimum):
 
 
 def check_numbers(values, name):
-    """Numbers as an array of float64 of any shape.
-
-    Raises
-    ------
-    TypeError
-        If they are anything else.
-    """
+    """Numbers as an array of float64 of any shape; TypeError if they are anything else."""
     with suppress(TypeError, ValueError):
         array = np.asarray(values)
         if array.dtype.kind != "c":
@@ -110,26 +86,14 @@ def check_numbers(values, name):
 
 
 def check_flag(value, name):
-    """True or False.
-
-    Raises
-    ------
-    TypeError
-        If it is anything else.
-    """
+    """True or False; TypeError if it is anything else."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
     return bool(value)
 
 
 def check_choice(value, name, choices):
-    """A string or None that is one of `choices`.
-
-    Raises
-    ------
-    ValueError
-        If it is not one of them.
-    """
+    """A string or None that is one of `choices`; ValueError if it is not."""
     if (value is None or isinstance(value, str)) and value in choices:
         return value
     *others, last = map(repr, choices)
@@ -137,13 +101,7 @@ def check_choice(value, name, choices):
 
 
 def check_float_type(dtype):
-    """float32 or float64, as a `numpy.dtype`.
-
-    Raises
-    ------
-    ValueError
-        If it is any other type.
-    """
+    """float32 or float64, as a `numpy.dtype`; ValueError if it is any other type."""
     for known in (np.dtype(np.float32), np.dtype(np.float64)):
         if dtype is known.type or (isinstance(dtype, np.dtype) and dtype == known) or str(dtype) == known.name:
             return known
@@ -151,13 +109,7 @@ def check_float_type(dtype):
 
 
 def check_share(value, name):
-    """A number above 0 and below 1.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a number, or out of range.
-    """
+    """A number above 0 and below 1; TypeError if it is not a number, ValueError if it is out of range."""
     share = check_real(value, name, minimum=0.0)
     if not 0 < share < 1:
         raise ValueError(f"{name} must be between 0 and 1, got {share}.")
@@ -167,10 +119,7 @@ def check_share(value, name):
 def check_weights(sample_weight, n_rows, some=True):
     """Sample weights as float64 of shape (n_rows, 1), or None; all may be zero only with ``some=False``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If they are not numbers, negative, not finite, all zero, or not one per row.
+    TypeError if they are not numbers; ValueError if they are negative, not finite, all zero, or not one per row.
     """
     if sample_weight is None:
         return None
@@ -196,21 +145,10 @@ def seed_of(random_state):
 
 
 def check_gamma(gamma, n_inputs, some=True, words=()):
-    """One non-negative gamma per input; all may be zero only with ``some=False``.
+    """One non-negative gamma per input, as an array; all may be zero only with ``some=False``.
 
-    Parameters
-    ----------
-    gamma : float or array-like of shape (n_inputs,)
-    n_inputs : int
-    some : bool, default=True
-        Whether at least one must be positive.
-    words : tuple of str, default=()
-        Words that the caller accepts too, for the message.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a number or a sequence of numbers, has the wrong length, or a value out of range.
+    TypeError, which tells of the `words` that the caller accepts too, if it is not a number or a sequence of numbers;
+    ValueError if it has the wrong length or a value out of range.
     """
     try:
         values = np.asarray(gamma, dtype=np.float64)
@@ -231,13 +169,7 @@ def check_gamma(gamma, n_inputs, some=True, words=()):
 
 
 def check_categorical(categorical_features, estimator):
-    """Mask of the categorical inputs, from a mask, positions or column names.
-
-    Raises
-    ------
-    ValueError
-        If a position or a name is not among the inputs seen in `fit`.
-    """
+    """Mask of the categorical inputs, from a mask, positions or names; ValueError if one was not seen in `fit`."""
     n_inputs = estimator.n_features_in_
     mask = np.zeros(n_inputs, dtype=bool)
     chosen = np.atleast_1d(np.asarray([] if categorical_features is None else categorical_features))
@@ -259,13 +191,7 @@ def check_categorical(categorical_features, estimator):
 
 
 def check_input_names(estimator, input_features):
-    """Refuse names of inputs that differ from those seen in `fit`.
-
-    Raises
-    ------
-    ValueError
-        If their number or a name differs.
-    """
+    """Refuse names of inputs that differ from those seen in `fit`, or are not as many, with a ValueError."""
     if input_features is None:
         return
     if len(input_features) != estimator.n_features_in_:

@@ -57,9 +57,6 @@ def spread_out(exact, n_pairs, rng):
 def quantile_bands(exact, error):
     """Mean exact value, 5 % quantile, mean and 95 % quantile of the errors, in intervals of equally many pairs."""
     parts = np.array_split(np.argsort(exact, kind="stable"), max(1, min(_BANDS, exact.size // 25)))
-    return np.array([[exact[part].mean(), *_summary(error[part])] for part in parts]).T
-
-
-def _summary(error):
-    low, high = np.quantile(error, (0.05, 0.95))
-    return low, error.mean(), high
+    centres, means = np.transpose([(exact[part].mean(), error[part].mean()) for part in parts])
+    low, high = np.transpose([np.quantile(error[part], (0.05, 0.95)) for part in parts])
+    return centres, low, means, high

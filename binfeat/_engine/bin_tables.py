@@ -112,11 +112,9 @@ def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
 
     Parameters
     ----------
-    hashes : (n_grids, n_rows) uint64
-    first_row : int; column of the first row in `codes`
+    hashes, first_row, codes : as in `insert`
     slots, slot_starts, keys, key_starts : tables, as `index` builds them
     none : uint32; code for a bin that is not in the table
-    codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
     """
     for p in prange(hashes.shape[0]):
         table = slots[slot_starts[p] : slot_starts[p + 1]]
@@ -129,10 +127,8 @@ def fold(hashes, first_row, n_slots, codes):
 
     Parameters
     ----------
-    hashes : (n_grids, n_rows) uint64
-    first_row : int; column of the first row in `codes`
+    hashes, first_row, codes : as in `insert`
     n_slots : uint64, below 2^32
-    codes : (n_grids, n_all_rows) uint16 or uint32, written from column `first_row`
     """
     for p in prange(hashes.shape[0]):
         written = codes[p, first_row : first_row + hashes.shape[1]]
@@ -221,10 +217,9 @@ def recode(codes, new_codes, starts, out):
 
     Parameters
     ----------
-    codes : (n_grids, n_rows) uint16 or uint32
+    codes, out : (n_grids, n_rows) uint16 or uint32; `out` is written, and may be `codes`
     new_codes : (n_keys,) uint32
     starts : (n_grids + 1,) int64
-    out : (n_grids, n_rows) uint16 or uint32, written; may be `codes`
     """
     for p in prange(codes.shape[0]):
         grid_codes = new_codes[starts[p] : starts[p + 1]]
@@ -238,8 +233,7 @@ def count_entries(codes, none, out):
 
     Parameters
     ----------
-    codes : (n_grids, n_rows) uint16 or uint32
-    none : uint32; code for "no bin"
+    codes, none : as in `to_csr`
     out : (n_rows,) int64, written
     """
     n_rows = codes.shape[1]

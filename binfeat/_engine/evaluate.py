@@ -29,10 +29,7 @@ def evaluate(X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, star
 
     Parameters
     ----------
-    X : (n_rows, n_inputs) float64
-    scale, shift, keys, nan_keys : (n_grids, n_inputs); as in `hash_dense`
-    slots, slot_starts, bin_keys, starts : tables, as `index` builds them
-    weights : (n_targets, n_bins) float32 or float64
+    X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights : as in `differences`
     out : (n_rows, n_targets) float64, written
     """
     for i in range(X.shape[0]):

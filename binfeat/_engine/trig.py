@@ -107,18 +107,13 @@ def _writers(cos_sin, reach):
 
     @jit
     def write_shifted(projection, shift, scale, out):
-        """Cosines of each row after a shift, times `scale`; as exact as `write_pairs`.
+        """Cosines of each row after a shift, times `scale`; as exact as `write_pairs`, and returns what it does.
 
         Parameters
         ----------
-        projection : (n_rows, n) of the type; NaN and infinity give NaN
+        projection, scale : as of `write_pairs`
         shift : (n,) of the same type
-        scale : float of the same type
         out : (n_rows, n) of the same type, written
-
-        Returns
-        -------
-        lost : int, as of `write_pairs`
         """
         n, lost = projection.shape[1], 0
         for i in range(projection.shape[0]):

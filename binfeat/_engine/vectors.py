@@ -65,12 +65,7 @@ def partial_dots(a, b, out):
 
 @driver(work="a")
 def partial_squares(a, weights, out):
-    """Partial sums of ``a**2 * weights``, block by block.
-
-    Parameters
-    ----------
-    a, weights, out : as a, b and out of `partial_dots`
-    """
+    """Partial sums of ``a**2 * weights``, block by block; parameters as of `partial_dots`."""
     for task in prange(out.size):
         k, block = _block(task, out.shape[1], a.shape[1])
         out[k, task % out.shape[1]] = _weighted_square(a[k, block], weights[min(k, weights.shape[0] - 1), block])
@@ -155,9 +150,7 @@ def redirect(ratio, targets, residual, inverse, direction):
     Parameters
     ----------
     ratio : (n_active,) float64
-    targets : (n_active,) int64
-    residual : (n_targets, n)
-    inverse : (1, n) or (n_targets, n)
+    targets, residual, inverse : as in `advance`
     direction : (n_active, n), updated
     """
     n = direction.shape[1]

@@ -43,7 +43,12 @@ n_features_in_ : int
     Number of features.
 feature_names_in_ : ndarray of shape (n_features,)
     Names of the features, when X has string column names.""",
+    "solver": """\
+The solver used: conjugate gradients, or the Gram matrix of dense features where these are few and that is
+expected to be faster. The Gram matrix gives the exact solution in one iteration.""",
     "warns": """\
+Warns
+-----
 ConvergenceWarning
     If the solver stopped before it reached `tol`; the coefficients are those of its last iterate.""",
     "X": """\
@@ -51,4 +56,15 @@ X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_feat
     "sample_weight": """\
 sample_weight : float or array-like of shape (n_rows,), default=None
     Non-negative, not all zero. A row of weight 2 counts as two rows.""",
+    "rest_of_fit": """\
+$sample_weight
+$groups
+
+$self
+
+Raises
+------
+ValueError
+    If a parameter, a target or a weight is out of range, lengths differ, sums of products overflow, or labels are of
+    fewer than two classes.""",
 }

@@ -70,9 +70,13 @@ status_ : {"converged", "budget", "stopped", "interrupted"}
 coef_ : ndarray of shape (n_targets, n_features)
 intercept_ : ndarray of shape (n_targets,)""",
     "notes": """\
+Notes
+-----
 A missing number is replaced by the training median, and a 0/1 column marks where numbers were missing. A missing
-category is a category. A category that `fit` has not seen matches no other.""",
-    "references": """\
+category is a category. A category that `fit` has not seen matches no other.
+
+References
+----------
 A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
 
 A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks and
@@ -82,4 +86,15 @@ X : array, sparse matrix or data frame of shape (n_rows, n_inputs)""",
     "sample_weight": """\
 sample_weight : float or array-like of shape (n_rows,), default=None
     Non-negative, not all zero.""",
+    "rest_of_fit": """\
+$sample_weight
+$groups
+
+$self
+
+Raises
+------
+ValueError
+    If a parameter, a target or a weight is out of range, X or y holds infinity or numbers beyond 1e100, lengths
+    differ, or labels are of fewer than two classes.""",
 }

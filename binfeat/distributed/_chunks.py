@@ -28,28 +28,14 @@ _GONE = (
 
 @dataclass
 class Chunks:
-    """The rows of a collection, a delayed chunk at a time.
+    """The rows of a collection, a delayed chunk at a time."""
 
-    Attributes
-    ----------
-    blocks : list of Delayed
-    lengths : tuple of int, or None where they are not known
-    width : int
-        Columns; 1 where the chunks have one dimension.
-    dtype : numpy.dtype
-        float32 if all of the collection is, else float64.
-    kind : _ArrayKind or _FrameKind, or None
-        What every chunk has to look like; None if that is known.
-    name : str
-        For errors.
-    """
-
-    blocks: list
-    lengths: tuple | None
-    width: int
-    dtype: np.dtype
-    kind: Any
-    name: str
+    blocks: list  # of Delayed
+    lengths: tuple | None  # None where they are not known
+    width: int  # columns; 1 where the chunks have one dimension
+    dtype: np.dtype  # float32 if all of the collection is, else float64
+    kind: Any  # the _ArrayKind or _FrameKind that every chunk has to look like; None if that is known
+    name: str  # for errors
 
     def each(self, function, *arguments, own=()):
         """Delayed results of ``function(chunk, *its own, *arguments)``; errors name the chunk.
@@ -112,12 +98,7 @@ def is_chunked(X):
 def chunks_of(X, name):
     """The chunks of a Dask array, with all columns in each, or of a dataframe.
 
-    Raises
-    ------
-    TypeError
-        If X is another kind of collection.
-    RuntimeError
-        If it lies on a client that is closed.
+    TypeError if X is another kind of collection, RuntimeError if it lies on a client that is closed.
     """
     if hasattr(X, "_as_chunks"):
         chunks = X._as_chunks(name)
@@ -158,13 +139,7 @@ def require_live(collection, name):
 
 
 def beside(chunks, values, name):
-    """Delayed values, targets or weights, for the rows of each chunk.
-
-    Raises
-    ------
-    ValueError
-        If they cannot be cut where the chunks are.
-    """
+    """Delayed targets or weights for the rows of each chunk; ValueError if they cannot be cut where the chunks are."""
     if np.ndim(values) == 0 and not is_chunked(values):
         return Chunks([values] * len(chunks.blocks), None, 1, chunks.dtype, None, name)
     if not is_chunked(values):
@@ -190,10 +165,12 @@ def beside(chunks, values, name):
     return own
 
 
-def note_inputs(estimator, X, width, reset):
-    """Check, or set, `n_features_in_` and `feature_names_in_` by a collection's columns."""
-    rows = X._meta if hasattr(X, "columns") else np.empty((0, width))
+def inputs_of(estimator, X, reset):
+    """The chunks of X, by whose columns `n_features_in_` and `feature_names_in_` are checked or, by `reset`, set."""
+    chunks = chunks_of(X, "X")
+    rows = X._meta if hasattr(X, "columns") else np.empty((0, chunks.width))
     validate_data(estimator, rows, reset=reset, skip_check_array=True)
+    return chunks
 
 
 def moments_of(chunks, twin, categorical):
@@ -211,6 +188,18 @@ def array_of(blocks, lengths, tail, meta):
     lengths = [np.nan] * len(blocks) if lengths is None else lengths
     parts = [da.from_delayed(block, (length, *tail), meta=meta) for block, length in zip(blocks, lengths, strict=True)]
     return da.concatenate(parts, allow_unknown_chunksizes=True)
+
+
+def results_of(chunks, twin, method, tail, dtype):
+    """Dask array of the results of a method of `twin` for each chunk, each of shape ``(n_rows, *tail)``."""
+    meta = np.empty((0,) * (1 + len(tail)), dtype)
+    return array_of(chunks.each(_call_method, twin, method, tail, meta.dtype), chunks.lengths, tail, meta)
+
+
+def _call_method(X, twin, method, tail, dtype):
+    if not X.shape[0]:
+        return np.empty((0, *tail), dtype)
+    return getattr(twin, method)(X).astype(dtype, copy=False)
 
 
 def on_worker(estimator, kind):

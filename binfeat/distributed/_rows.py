@@ -17,23 +17,10 @@ _VISIT_COST = 9  # a round of the scheduler, beside a product
 
 
 class DaskRows(Rows):
-    """Rows on the workers.
+    """Rows on the workers: delayed Parts with some rows each, all with weights.
 
-    Parameters
-    ----------
-    parts : list of Delayed, each of which comes to a Part with some rows, all with weights
-    lengths : list of int
-    n_columns, n_targets : int
-    dtype : numpy.dtype
-        Of the features.
-    dense : bool
-        Whether these are arrays.
-
-    Attributes
-    ----------
-    traffic : list of tuple of (int, int)
-        Bytes of coefficients sent out and of sums that came back, for each sum that took coefficients or made a Gram
-        matrix.
+    `dtype` and `dense` are those of the features. `traffic` lists the bytes of coefficients sent out and of sums that
+    came back, for each sum that took coefficients or made a Gram matrix.
     """
 
     visit_cost = _VISIT_COST

@@ -1,6 +1,7 @@
 """Random binning features of the rows of a Dask collection."""
 
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 from dask.sizeof import sizeof
@@ -20,11 +21,10 @@ from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._chunks import (
     Chunks,
     array_of,
-    chunks_of,
     compute,
+    inputs_of,
     is_chunked,
     moments_of,
-    note_inputs,
     on_worker,
     persist,
     reduce_in_tree,
@@ -35,7 +35,11 @@ from binfeat.distributed._docs import MAP_TEXTS
 sizeof.register(BinMatrix, lambda Z: Z.nbytes)
 sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
 
-_TEXTS = MAP_TEXTS | {"on_dask": "For a Dask collection, a Dask array of CSR chunks or `BinBlocks`, on the workers."}
+_TEXTS = MAP_TEXTS | {
+    "rows": MAP_TEXTS["X"],
+    "on_dask": "For a Dask collection, a Dask array of CSR chunks or `BinBlocks`, on the workers.",
+    "codes_on_dask": "For a Dask collection, `BinBlocks` that are not yet computed.",
+}
 
 
 class BinBlocks:
@@ -113,13 +117,9 @@ class RandomBinning(InMemory):
     chunks. A fitted map takes both Dask collections and rows in memory. For Dask collections `transform` returns a Dask
     array of CSR chunks, or `BinBlocks` with ``output="codes"``.
 
-    Parameters
-    ----------
-    $parameters
+    $Parameters
 
-    Attributes
-    ----------
-    $attributes
+    $Attributes
 
     Notes
     -----
@@ -156,7 +156,7 @@ class RandomBinning(InMemory):
         if self._hashed:
             return self._as_output(self.encode(X).persist())
         numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), kind=None)
-        self._unite(numbered.each(_bins_of))
+        self._unite(numbered.each(itemgetter(0)))
         blocks = numbered.each(_renumber, on_worker(self, InMemory), chunks.dtype)
         return self._as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist())
 
@@ -167,12 +167,9 @@ class RandomBinning(InMemory):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        y : None
-            Ignored.
+        $y
 
-        Returns
-        -------
-        self : RandomBinning
+        $self
 
         Raises
         ------
@@ -184,30 +181,17 @@ class RandomBinning(InMemory):
         return super().partial_fit(X)
 
     def encode(self, X):
-        """The features of X in compact form.
-
-        Parameters
-        ----------
-        $X
-
-        Returns
-        -------
-        Z : BinMatrix of shape (n_rows, n_columns)
-            For a Dask collection, `BinBlocks` that are not yet computed.
-        """
         if not is_chunked(X):
             return super().encode(X)
         check_is_fitted(self)
-        chunks = chunks_of(X, "X")
-        note_inputs(self, X, chunks.width, reset=False)
+        chunks = inputs_of(self, X, reset=False)
         blocks = chunks.each(_encode, on_worker(self, InMemory), chunks.dtype)
         return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
 
     def _begin_chunks(self, X):
         """Check parameters, draw the grids, and return the chunks of X."""
         self._check_parameters()
-        chunks = chunks_of(X, "X")
-        note_inputs(self, X, chunks.width, reset=True)
+        chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
         self._draw(moments_of(chunks, on_worker(self, InMemory), self._categorical) if self._scales else None)
         return chunks
@@ -236,10 +220,6 @@ def _number(X, twin):
     if not X.shape[0]:
         return Bins.none(n_grids), store.array
     return count_bins(twin._grids, [twin._check(X)], X.shape[0], codes=store, n_jobs=1), store.array
-
-
-def _bins_of(numbered):
-    return numbered[0]
 
 
 def _renumber(numbered, twin, dtype):

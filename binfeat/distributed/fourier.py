@@ -5,7 +5,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat.distributed._chunks import array_of, chunks_of, is_chunked, moments_of, note_inputs, on_worker
+from binfeat.distributed._chunks import inputs_of, is_chunked, moments_of, on_worker, results_of
 from binfeat.distributed._docs import MAP_TEXTS
 from binfeat.fourier import RandomFourier as InMemory
 
@@ -17,13 +17,9 @@ class RandomFourier(InMemory):
     It is the map of `binfeat.RandomFourier`. A fitted map takes both Dask collections and rows in memory. `fit` reads
     the rows for ``gamma="scale"`` only, once.
 
-    Parameters
-    ----------
-    $parameters
+    $Parameters
 
-    Attributes
-    ----------
-    $attributes
+    $Attributes
 
     Examples
     --------
@@ -39,8 +35,7 @@ class RandomFourier(InMemory):
         if not is_chunked(X):
             return super().fit(X)
         self._check_parameters()
-        chunks = chunks_of(X, "X")
-        note_inputs(self, X, chunks.width, reset=True)
+        chunks = inputs_of(self, X, reset=True)
         categorical = np.zeros(chunks.width, dtype=bool)
         self._draw(chunks.dtype, moments_of(chunks, on_worker(self, InMemory), categorical) if self._scales else None)
         return self
@@ -49,15 +44,5 @@ class RandomFourier(InMemory):
         if not is_chunked(X):
             return super().transform(X)
         check_is_fitted(self)
-        chunks = chunks_of(X, "X")
-        note_inputs(self, X, chunks.width, reset=False)
-        meta = np.empty((0, 0), chunks.dtype)
-        blocks = chunks.each(_features, on_worker(self, InMemory), meta.dtype)
-        return array_of(blocks, chunks.lengths, (self._n_features_out,), meta)
-
-
-def _features(X, twin, dtype):
-    """The features of a chunk."""
-    if not X.shape[0]:
-        return np.empty((0, twin._n_features_out), dtype)
-    return twin.transform(X).astype(dtype, copy=False)
+        chunks = inputs_of(self, X, reset=False)
+        return results_of(chunks, on_worker(self, InMemory), "transform", (self._n_features_out,), chunks.dtype)

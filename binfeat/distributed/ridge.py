@@ -20,20 +20,12 @@ from binfeat._common.labels import check_labels, class_weights, one_against_rest
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.estimator import CGRidgeBase
 from binfeat._rows.rows import Part
-from binfeat.distributed._chunks import (
-    array_of,
-    beside,
-    chunks_of,
-    compute,
-    is_chunked,
-    note_inputs,
-    persist,
-    shared,
-)
+from binfeat.distributed._chunks import beside, compute, inputs_of, is_chunked, persist, results_of, shared
 from binfeat.distributed._docs import RIDGE_TEXTS
 from binfeat.distributed._rows import DaskRows
 
 
+@filled(RIDGE_TEXTS)
 class _OnDask(CGRidgeBase):
     """What is different in the ridge machines where rows are on workers."""
 
@@ -41,8 +33,33 @@ class _OnDask(CGRidgeBase):
     _encoder: Callable
     predict: Callable
 
-    def _fit_chunks(self, X, y, sample_weight, groups):
-        """Fit to a Dask collection or a BinBlocks."""
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X, y, sample_weight=None, groups=None):
+        """Fit the machine.
+
+        Parameters
+        ----------
+        $X
+            Chunks of arrays may be dense or CSR.
+        y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or, of numbers, (n_rows, n_targets)
+            It must be a collection with the same chunks as X where the lengths of these are not known.
+        $sample_weight
+        $groups
+
+        Returns
+        -------
+        self : CGRidge or CGRidgeClassifier
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is out of range, or a chunk is not valid; the error names the chunk.
+        RuntimeError
+            If X is on a client that is closed.
+        """
+        if not is_chunked(X):
+            return self._in_memory.fit(self, X, y, sample_weight, groups)
         rows, y, flat = self._rows_of(X, y, sample_weight)
         try:
             self._fit_linear(X, rows, y, None if groups is None else np.asarray(groups), flat=flat)
@@ -54,8 +71,7 @@ class _OnDask(CGRidgeBase):
         """The rows on their workers; y, fetched where rows are held out; and whether y has one dimension only."""
         self._require(y)
         held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
-        chunks = chunks_of(X, "X")
-        note_inputs(self, X, chunks.width, reset=True)
+        chunks = inputs_of(self, X, reset=True)
         beside_X = [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
         parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=beside_X))
         facts = compute([delayed(_facts)(part, is_classifier(self)) for part in parts])
@@ -64,7 +80,7 @@ class _OnDask(CGRidgeBase):
         parts, facts = zip(*((part, fact) for part, fact in zip(parts, facts, strict=True) if fact.n_rows))
         check_weights([fact.weight for fact in facts], len(facts))
         encode, n_targets, flat = self._encoder(facts)
-        y = np.concatenate(compute(list(map(delayed(_targets), parts)))) if held_out else None
+        y = np.concatenate(compute([part.Y for part in parts])) if held_out else None
         parts = persist([delayed(encode)(part) for part in parts])
         lengths = [fact.n_rows for fact in facts]
         return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].dense), y, flat
@@ -97,11 +113,7 @@ class _OnDask(CGRidgeBase):
 
     def _by_chunk(self, method, X, tail, dtype):
         """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
-        chunks = chunks_of(X, "X")
-        note_inputs(self, X, chunks.width, reset=False)
-        meta = np.empty((0,) * (1 + len(tail)), dtype)
-        blocks = chunks.each(_call_method, self._on_worker(), method, tail, meta.dtype)
-        return array_of(blocks, chunks.lengths, tail, meta)
+        return results_of(inputs_of(self, X, reset=False), self._on_worker(), method, tail, dtype)
 
 
 @filled(RIDGE_TEXTS, like=ridge.CGRidge)
@@ -112,13 +124,9 @@ class CGRidge(_OnDask, ridge.CGRidge):
     any chunks. A fitted machine takes both Dask collections and rows in memory; for Dask collections it predicts Dask
     arrays.
 
-    Parameters
-    ----------
-    $parameters
+    $Parameters
 
-    Attributes
-    ----------
-    $attributes
+    $Attributes
     traffic_ : ndarray of shape (n_products, 2), int64
         Bytes of coefficients sent out and of sums received, for each product with the normal equations; an iteration
         makes one. For the Gram matrix, a single row with all that it needed.
@@ -157,35 +165,6 @@ class CGRidge(_OnDask, ridge.CGRidge):
 
     _in_memory = ridge.CGRidge
 
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X, y, sample_weight=None, groups=None):
-        """Fit the machine.
-
-        Parameters
-        ----------
-        $X
-            Chunks of arrays may be dense or CSR.
-        y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
-            It must be a collection with the same chunks as X where the lengths of these are not known.
-        $sample_weight
-        $groups
-
-        Returns
-        -------
-        self : CGRidge
-
-        Raises
-        ------
-        TypeError, ValueError
-            If a parameter is out of range, or a chunk is not valid; the error names the chunk.
-        RuntimeError
-            If X is on a client that is closed.
-        """
-        if not is_chunked(X):
-            return super().fit(X, y, sample_weight, groups)
-        return self._fit_chunks(X, y, sample_weight, groups)
-
     def _encoder(self, facts):
         """The function that makes the targets of a part, their number, and whether y has one dimension."""
         return _numbers, facts[0].n_targets, facts[0].target_ndim == 1
@@ -205,45 +184,19 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     tolerance; the notes on `binfeat.distributed.CGRidge` hold for it, too. ``loss="squared_hinge"`` takes rows in
     memory only.
 
-    Parameters
-    ----------
-    $parameters
+    $Parameters
 
-    Attributes
-    ----------
-    $attributes
+    $Attributes
     traffic_ : ndarray of shape (n_products, 2), int64
         As in `CGRidge`.
     """
 
     _in_memory = ridge.CGRidgeClassifier
 
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X, y, sample_weight=None, groups=None):
-        """Fit the machine.
-
-        Parameters
-        ----------
-        $X
-        y : Dask array or series, or array-like, of shape (n_rows,)
-        $sample_weight
-        $groups
-
-        Returns
-        -------
-        self : CGRidgeClassifier
-
-        Raises
-        ------
-        TypeError, ValueError, RuntimeError
-            As in `CGRidge`.
-        """
-        if not is_chunked(X):
-            return super().fit(X, y, sample_weight, groups)
+    def _rows_of(self, X, y, sample_weight):
         if check_choice(self.loss, "loss", ("squared_error", "squared_hinge")) == "squared_hinge":
             raise ValueError("loss must be 'squared_error' for a Dask collection, got 'squared_hinge'.")
-        return self._fit_chunks(X, y, sample_weight, groups)
+        return super()._rows_of(X, y, sample_weight)
 
     def _encoder(self, facts):
         self.classes_, places = np.unique(np.concatenate([fact.classes for fact in facts]), return_inverse=True)
@@ -310,10 +263,6 @@ def _facts(part, of_classes):
     return _Facts(len(Y), part.weights.sum(), isinstance(part.Z, np.ndarray), Y.ndim, n_targets, classes, counts)
 
 
-def _targets(part):
-    return part.Y
-
-
 def _numbers(part):
     return replace(part, Y=part.Y.reshape(len(part.Y), -1))
 
@@ -323,10 +272,3 @@ def _signs(part, classes, of_class):
     labels = np.searchsorted(classes, part.Y)
     weights = part.weights * of_class[labels][:, None]
     return replace(part, Y=one_against_rest(labels, classes.size), weights=weights)
-
-
-def _call_method(X, twin, method, tail, dtype):
-    """The result of a method for a chunk."""
-    if not X.shape[0]:
-        return np.empty((0, *tail), dtype)
-    return getattr(twin, method)(X).astype(dtype, copy=False)
