@@ -1,7 +1,5 @@
 """Random binning features: `RandomBinning`."""
 
-import warnings
-
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
@@ -19,7 +17,6 @@ from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.persistence import Derived, Persistent, check_binning
 from binfeat._common.validation import (
-    callers_level,
     canonical,
     check_categorical,
     check_choice,
@@ -380,7 +377,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     def _keep(self, learned, n_rows):
         """Set the attributes that tell of the bins of so many rows."""
         coded, rare = learned.coded, learned.rare
-        self._warn_if_too_fine((coded.keys.size + rare.keys.size) / coded.sizes.size, n_rows)
+        learned.warn_if_too_fine(n_rows)
         self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
         self.n_bins_ = coded.keys.size
         self.kappa_ = self.n_bins_ / coded.sizes.size
@@ -395,15 +392,6 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
     def _streamed(self, survey):
         """The features of a source, made again whenever they are needed."""
         return StreamedFeatures.of(survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
-
-    def _warn_if_too_fine(self, kappa, n_rows):
-        if n_rows > 100 and kappa > n_rows / 2:
-            warnings.warn(
-                f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so most rows are "
-                "alone in their bins. Lower gamma.",
-                UserWarning,
-                stacklevel=callers_level(),
-            )
 
     def _matrix(self, codes, X):
         return BinMatrix._trusted(codes, self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)

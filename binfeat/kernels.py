@@ -34,11 +34,14 @@ from scipy import special
 
 from binfeat._kernels.base import Kernel, PitchKernel, ProductKernel, RadialKernel
 from binfeat._kernels.quantiles import (
+    LOG_RANGE,
     cauchy_quantile,
     chi_quantile,
     gamma2_quantile,
     laplace_quantile,
     matern_profile,
+    profile_distribution,
+    profile_quantile,
     sinc_quantile,
     student_radius,
     student_scale,
@@ -128,11 +131,6 @@ class GammaPitch(ProductKernel):
         return special.gammaincinv(self.shape, u) * (2 / self.shape)
 
 
-_LOG_STEP = 2.0**-17  # balances the truncation and the rounding of the central difference: 1e-10 in F
-_TOLERANCE = 1e-7
-_LOG_RANGE = 30.0 * np.log(2.0)  # pitches are searched between 2^-30 and 2^30
-
-
 @dataclass(frozen=True)
 class Product(ProductKernel):
     """``prod_j profile(gamma_j |x_j - y_j|)`` for a convex profile that falls from 1 to 0.
@@ -166,9 +164,9 @@ class Product(ProductKernel):
         is_one = at_zero.dtype.kind in "iuf" and at_zero.shape == (1,) and abs(at_zero[0] - 1.0) <= 1e-12
         if not is_one:
             raise ValueError(f"profile must map an array to an array with profile(0) = 1, got {at_zero}.")
-        log_t = np.linspace(-_LOG_RANGE, _LOG_RANGE, 4001)
-        F = self._distribution(log_t)
-        falls = np.flatnonzero(~(np.diff(F) >= -_TOLERANCE))
+        log_t = np.linspace(-LOG_RANGE, LOG_RANGE, 4001)
+        F = profile_distribution(self.profile, log_t)
+        falls = np.flatnonzero(~(np.diff(F) >= -1e-7))
         if not np.isfinite(F).all() or falls.size:
             where = np.exp(log_t[falls[0] if falls.size else np.flatnonzero(~np.isfinite(F))[0]])
             raise ValueError(
@@ -181,21 +179,8 @@ class Product(ProductKernel):
                 f"t = {np.exp(log_t[0]):.3g} and {F[-1]:.3g} at t = {np.exp(log_t[-1]):.3g}."
             )
 
-    def _distribution(self, log_t):
-        """``F(exp(log_t))``, with ``t k'(t)`` as the derivative of k in ``log t``."""
-        value, above, below = (
-            np.asarray(self.profile(np.exp(log_t + step)), dtype=np.float64) for step in (0.0, _LOG_STEP, -_LOG_STEP)
-        )
-        return 1.0 - value + (above - below) / (2 * _LOG_STEP)
-
     def pitch_quantile(self, u):
-        u = np.asarray(u)
-        low, high = np.full(u.shape, -_LOG_RANGE), np.full(u.shape, _LOG_RANGE)
-        for _ in range(45):  # until the bracket is narrower than 2^-32 of the pitch
-            middle = (low + high) / 2
-            below = self._distribution(middle) < u
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.exp((low + high) / 2)
+        return profile_quantile(self.profile, u)
 
 
 @dataclass(frozen=True)
@@ -349,10 +334,7 @@ class Spectral(Kernel):
 
     def __post_init__(self):
         if not callable(self.sampler):
-            raise TypeError(
-                "sampler must be a callable sampler(n_frequencies, n_inputs, rng) that returns frequencies, "
-                f"got {self.sampler!r}."
-            )
+            raise TypeError(f"sampler must be a callable of n_frequencies, n_inputs and rng, got {self.sampler!r}.")
 
     def draw(self, n_frequencies, n_inputs, rng):
         """Frequencies from the caller's sampler; ValueError if they are not finite numbers of the right shape."""
@@ -373,10 +355,10 @@ class Spectral(Kernel):
 
 _BY_NAME: dict[str, Callable] = {"cauchy": Cauchy, "hat": Hat, "laplacian": Laplacian, "rbf": RBF}
 
-_CONCAVE = "its profile {} is concave near 0, so F(t) = 1 - k(t) + t k'(t) is negative and no law of pitches gives it"
+_CONCAVE = "is concave near 0, so F(t) = 1 - k(t) + t k'(t) is negative and no law of pitches gives it"
 _NO_PITCH_LAW: dict[type, str] = {
-    RBF: _CONCAVE.format("exp(-t^2)"),
-    Cauchy: _CONCAVE.format("1 / (1 + t^2)"),
+    RBF: f"its profile exp(-t^2) {_CONCAVE}",
+    Cauchy: f"its profile 1 / (1 + t^2) {_CONCAVE}",
     Matern: "it is not a product over inputs of one profile",
     Spectral: "only the sampler of its frequencies is known",
 }

@@ -1,10 +1,12 @@
 """The occupied bins of every grid: counted, ranked, and united from parts of the rows."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from binfeat._binning.bin_matrix import code_dtype, no_bin
+from binfeat._common.validation import callers_level
 from binfeat._engine.bin_tables import rank
 
 
@@ -80,6 +82,17 @@ class LearnedBins:
     rare: Bins  # those of too few rows
     new_codes: np.ndarray  # (n_counted,), uint32
     starts: np.ndarray  # (n_grids + 1,)
+
+    def warn_if_too_fine(self, n_rows):
+        """Warn that most of so many rows are alone in their bins, if they are."""
+        kappa = (self.coded.keys.size + self.rare.keys.size) / self.coded.sizes.size
+        if n_rows > 100 and kappa > n_rows / 2:
+            warnings.warn(
+                f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so most rows are "
+                "alone in their bins. Lower gamma.",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
 
     @property
     def code_dtype(self):

@@ -60,6 +60,29 @@ def sinc_quantile(u):
     return w.reshape(u.shape) * np.sign(u - 0.5)
 
 
+LOG_RANGE = 30.0 * np.log(2.0)  # pitches are searched between 2^-30 and 2^30
+_LOG_STEP = 2.0**-17  # balances the truncation and the rounding of the central difference: 1e-10 in F
+
+
+def profile_distribution(profile, log_t):
+    """``F(t) = 1 - k(t) + t k'(t)`` of a profile k at ``exp(log_t)``; ``t k'(t)`` is its derivative in ``log t``."""
+    value, above, below = (
+        np.asarray(profile(np.exp(log_t + step)), dtype=np.float64) for step in (0.0, _LOG_STEP, -_LOG_STEP)
+    )
+    return 1.0 - value + (above - below) / (2 * _LOG_STEP)
+
+
+def profile_quantile(profile, u):
+    """Of the pitch law of a profile, by bisection."""
+    u = np.asarray(u)
+    low, high = np.full(u.shape, -LOG_RANGE), np.full(u.shape, LOG_RANGE)
+    for _ in range(45):  # until the bracket is narrower than 2^-32 of the pitch
+        middle = (low + high) / 2
+        below = profile_distribution(profile, middle) < u
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.exp((low + high) / 2)
+
+
 def chi_quantile(u, degrees):
     """Of the norm of a vector of `degrees` standard normals."""
     return np.sqrt(2.0 * special.gammaincinv(degrees / 2, u))
