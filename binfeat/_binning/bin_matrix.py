@@ -109,10 +109,10 @@ class BinMatrix(LinearOperator):
         return self._store is not None and self._store.in_file
 
     def row_blocks(self):
-        """Pairs of rows, as a slice, and their matrix in memory."""
+        """Pairs of rows, as a slice, and what a solver asks of their matrix; nothing is copied."""
         for start in range(0, self.shape[0], _BLOCK_ROWS):
             rows = slice(start, min(start + _BLOCK_ROWS, self.shape[0]))
-            yield rows, self._trusted(np.ascontiguousarray(self.codes[:, rows]), self.offsets, self.dtype, self.n_jobs)
+            yield rows, _RowRange(self, rows)
 
     @property
     def nbytes(self):
@@ -211,20 +211,22 @@ class BinMatrix(LinearOperator):
         self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums)
         return sums[0]
 
-    def _multiply(self, weights, out):
-        """Write ``weights @ Z.T`` for weights of shape (n_targets, n_columns)."""
+    def _multiply(self, weights, out, first_row=0):
+        """Write ``weights @ Z.T`` for weights (n_targets, n_columns), and the rows that out has room for."""
         workers, dtype = thread_count(self.n_jobs), weights.dtype
         n_pairs = (weights.shape[0] + 1) // 2
         n_blocks = 1 if n_pairs % workers == 0 else workers
         pairs = np.empty((workers, np.diff(self.offsets).max(), 2), dtype)
-        multiply(*self._parts, weights, dtype.type(self._value), n_blocks, pairs, out, n_jobs=self.n_jobs)
+        value = dtype.type(self._value)
+        multiply(*self._parts, first_row, weights, value, n_blocks, pairs, out, n_jobs=self.n_jobs)
 
-    def _multiply_transposed(self, values, value, out):
-        """Write ``values @ Z`` times a value over Z's own, for values of shape (n_targets, n_rows)."""
+    def _multiply_transposed(self, values, value, out, first_row=0):
+        """Write ``values @ Z`` with `value` for all entries, for values (n_targets, n_rows) of some rows."""
         workers, dtype = thread_count(self.n_jobs), values.dtype
         copies = np.empty((workers, COPIES, FEW_BINS), dtype)
         pairs = np.empty((workers, np.diff(self.offsets).max(), 2), dtype)
-        multiply_transposed(*self._parts, values, dtype.type(value), copies, pairs, out, n_jobs=self.n_jobs)
+        value = dtype.type(value)
+        multiply_transposed(*self._parts, first_row, values, value, copies, pairs, out, n_jobs=self.n_jobs)
 
     def _matmat_into(self, W, out):
         """Write ``Z @ W``; both are in Fortran order and of one type."""
@@ -260,3 +262,26 @@ class BinMatrix(LinearOperator):
 
     def _rmatvec(self, v):
         return self._rmatmat(np.reshape(v, (-1, 1)))
+
+
+class _RowRange:
+    """Some neighbouring rows of a BinMatrix, for products."""
+
+    def __init__(self, matrix, rows):
+        self._matrix, self._rows = matrix, rows
+        self.shape, self.dtype = (rows.stop - rows.start, matrix.shape[1]), matrix.dtype
+
+    def _matmat_into(self, W, out):
+        self._matrix._multiply(W.T, out.T, self._rows.start)
+
+    def _rmatmat_into(self, V, out):
+        self._matrix._multiply_transposed(V.T, self._matrix._value, out.T, self._rows.start)
+
+    def gram_diagonal(self, sample_weight=None):
+        matrix, n_rows = self._matrix, self.shape[0]
+        weights = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        sums = np.empty((1, self.shape[1]))
+        matrix._multiply_transposed(
+            np.ascontiguousarray(weights.reshape(1, -1)), 1 / len(matrix.codes), sums, self._rows.start
+        )
+        return sums[0]

@@ -56,14 +56,15 @@ def _multiply_pair(codes, none, starts, weights, rows, pairs, out_0, out_1):
 
 
 @driver(work="codes")
-def multiply(codes, none, starts, weights, value, n_blocks, pairs, out):
+def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, out):
     """``out = weights @ Z.T``, with the grids of each row added in order.
 
     Parameters
     ----------
-    codes : (n_grids, n_rows) uint16 or uint32
+    codes : (n_grids, n_all_rows) uint16 or uint32
     none : uint32; code for "no bin"
     starts : (n_grids + 1,) int64; first column of each grid
+    first_row : int; of the rows of Z among those of `codes`
     weights : (n_targets, n_columns) float32 or float64
     value : of the type of `weights`; value of every entry of Z
     n_blocks : int; number of blocks of rows, for each of which a grid's weights are read once
@@ -76,12 +77,13 @@ def multiply(codes, none, starts, weights, value, n_blocks, pairs, out):
         for task in range(worker, n_tasks, pairs.shape[0]):
             first, block = 2 * (task // n_blocks), task % n_blocks
             rows = slice(block * n_rows // n_blocks, (block + 1) * n_rows // n_blocks)
+            place = slice(first_row + rows.start, first_row + rows.stop)
             last = min(first + 2, n_targets)
             if last - first == 1:
-                _multiply_one(codes, none, starts, weights[first], rows, out[first, rows])
+                _multiply_one(codes, none, starts, weights[first], place, out[first, rows])
             else:
                 two = weights[first:last]
-                _multiply_pair(codes, none, starts, two, rows, pairs[worker], out[first, rows], out[first + 1, rows])
+                _multiply_pair(codes, none, starts, two, place, pairs[worker], out[first, rows], out[first + 1, rows])
             for k in range(first, last):
                 out[k, rows] *= value
 
@@ -134,14 +136,14 @@ def _multiply_transposed_pair(codes, none, values, value, pairs, out_0, out_1):
 
 
 @driver(work="codes")
-def multiply_transposed(codes, none, starts, values, value, copies, pairs, out):
+def multiply_transposed(codes, none, starts, first_row, values, value, copies, pairs, out):
     """``out = values @ Z``, with the rows of each bin added in order.
 
     For a target without a second one beside it, and a grid of few bins, they are added in four interleaved sums.
 
     Parameters
     ----------
-    codes, none, starts, value, pairs : as in `multiply`
+    codes, none, starts, first_row, value, pairs : as in `multiply`
     values : (n_targets, n_rows) float32 or float64
     copies : (n_workers, 4, 256) of the type of `values`, scratch
     out : (n_targets, n_columns) of the type of `values`, written
@@ -149,12 +151,12 @@ def multiply_transposed(codes, none, starts, values, value, copies, pairs, out):
     n_workers = pairs.shape[0]
     for worker in prange(n_workers):
         for p in range(worker, codes.shape[0], n_workers):
-            bins = slice(starts[p], starts[p + 1])
+            bins, of_grid = slice(starts[p], starts[p + 1]), codes[p, first_row : first_row + values.shape[1]]
             for k in range(0, out.shape[0] - 1, 2):
                 two = values[k : k + 2]
-                _multiply_transposed_pair(codes[p], none, two, value, pairs[worker], out[k, bins], out[k + 1, bins])
+                _multiply_transposed_pair(of_grid, none, two, value, pairs[worker], out[k, bins], out[k + 1, bins])
             if out.shape[0] % 2:
-                _scatter_one(codes[p], none, values[-1], value, copies[worker], out[-1, bins])
+                _scatter_one(of_grid, none, values[-1], value, copies[worker], out[-1, bins])
 
 
 @driver(work="codes")
