@@ -210,3 +210,10 @@ def test_operators_need_a_transpose():
     forward = LinearOperator((6, 2), matvec=lambda w: Z0 @ w, dtype=np.float64)
     with pytest.raises(ValueError, match="X must be a LinearOperator with rmatvec"):
         CGRidge().fit(forward, y0)
+
+
+def test_warnings_point_to_the_callers_line(rng):
+    Z = rng.normal(size=(200, 60))
+    with pytest.warns(ConvergenceWarning) as seen:
+        CGRidge(tol=1e-12, max_iter=1, early_stopping=True, random_state=0).fit(Z, rng.normal(size=200))
+    assert seen[0].filename == __file__
