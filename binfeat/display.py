@@ -2,12 +2,12 @@
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
 from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_out
+from binfeat._rows.sampled import take_rows
 
 __all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
 
@@ -286,7 +286,7 @@ class KernelErrorDisplay:
         dense = checked[chosen].toarray() if sparse.issparse(checked) else checked[chosen]
         if np.isnan(dense).any():
             raise ValueError("X holds NaN, for which kernels have no exact value; remove those rows.")
-        Z = estimator.transform(_safe_indexing(X, chosen))
+        Z = estimator.transform(take_rows(X, chosen))
         first, second = np.triu_indices(len(dense), k=1)
         exact = exact_kernel(estimator, dense, kernel, gamma)[first, second]
         chosen = spread_out(exact, n_pairs, rng)

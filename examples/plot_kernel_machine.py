@@ -3,9 +3,9 @@ A kernel machine that sets itself up
 ====================================
 
 A table with a hundred inputs, of which five matter, and not alike: Friedman's first target, with noise. A kernel with
-one width for all inputs sees mostly noise here. `KernelMachineRegressor` learns one width per input from how its own
-function answers to each of them, and chooses the rest (scaling, kind of features, penalty, number of grids) on rows
-that it holds out. Boosted trees with their defaults stand beside it.
+one length scale for all inputs sees mostly noise here. `KernelMachineRegressor` learns one per input from the slopes of
+its function along each of them, and chooses the rest (scaling, kind of features, penalty, number of grids) on rows that
+it holds out. Boosted trees with their defaults stand beside it.
 """
 
 from time import perf_counter
@@ -29,7 +29,7 @@ y_test = make_friedman1(n_samples=6000, n_features=100, noise=0.0, random_state=
 # The share of the noiseless target's variance that is left unexplained.
 
 machines = {
-    "one width (SVR)": make_pipeline(StandardScaler(), SVR(C=10.0)),
+    "one length scale (SVR)": make_pipeline(StandardScaler(), SVR(C=10.0)),
     "boosted trees": HistGradientBoostingRegressor(random_state=0),
     "kernel machine": KernelMachineRegressor(random_state=0),
 }

@@ -63,7 +63,7 @@ class SampledSource:
                 raise TypeError(f"column {j} of X has type {kind}, which does not go with {known} of the first block.")
         keys = self._rng.random(X.shape[0])
         chosen = np.flatnonzero(keys < self._bound)
-        self._parts.append((keys[chosen], self._n_rows + chosen, _taken(X, chosen)))
+        self._parts.append((keys[chosen], self._n_rows + chosen, take_rows(X, chosen)))
         self._n_rows += X.shape[0]
         if sum(len(keys) for keys, _, _ in self._parts) > 2 * self._most:
             self._thin()
@@ -76,7 +76,7 @@ class SampledSource:
             self._bound = np.partition(keys, self._most)[self._most]
         kept = [keys < self._bound for keys, _, _ in self._parts]
         self._parts = [
-            (keys[keep], rows[keep], _taken(X, np.flatnonzero(keep)))
+            (keys[keep], rows[keep], take_rows(X, np.flatnonzero(keep)))
             for keep, (keys, rows, X) in zip(kept, self._parts, strict=True)
         ]
 
@@ -97,11 +97,11 @@ def _checked_types(X):
     return types
 
 
-def _taken(X, rows):
-    """Rows of a table, copied."""
+def take_rows(X, rows):
+    """Some rows, by their numbers, of a data frame, sparse matrix or array-like, copied."""
     if nw.dependencies.is_into_dataframe(X):
         return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
-    return X[rows]
+    return (X.tocsr() if sparse.issparse(X) else np.asarray(X))[rows]
 
 
 def _joined(tables):
