@@ -45,20 +45,23 @@ class NormalEquations:
         self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
         self.right, rest, columns, *squares = rows.sum(_moments, self._target_means)
         self._means = self._typed_means = None  # without intercept
+        self.diagonal = squares[0] if squares else np.ones((rows.shape[1], 1))
+        self._recentres = fit_intercept and not rows.whole
         if fit_intercept:
-            self._means = np.asfortranarray(columns / total)
-            self._typed_means = self._means.astype(self.dtype, copy=False)
-        self.diagonal = np.ones((rows.shape[1], 1))
-        if squares:
-            self.diagonal = np.maximum(squares[0] - (columns**2 / total if fit_intercept else 0.0), 0.0)
-        self._recentres = fit_intercept and not (rows.whole and squares and self._near_zero(columns / total, total))
+            if squares:
+                of_means = columns**2
+                of_means /= total
+                self.diagonal -= of_means
+                np.maximum(self.diagonal, 0.0, out=self.diagonal)
+            self._recentres |= not squares or self._is_far(of_means)
+            columns /= total
+            self._means, self._typed_means = columns, columns.astype(self.dtype, copy=False)
         if self._recentres:
             self._recentre(self.right, rest, slice(None))
 
-    def _near_zero(self, means, total):
-        """Whether all columns lie within some standard deviations of zero, or are constant."""
-        far = means**2 * total
-        return bool(((far <= _FAR**2 * self.diagonal) | (self.diagonal <= _CONSTANT * far)).all())
+    def _is_far(self, of_means):
+        """Whether some column that is not constant lies many standard deviations from zero, by its mean's squares."""
+        return not ((of_means <= _FAR**2 * self.diagonal) | (self.diagonal <= _CONSTANT * of_means)).all()
 
     def apply(self, W, targets):
         """``A @ W``, where column k of W, in Fortran order, belongs to ``targets[k]``; the next call overwrites it."""
@@ -97,7 +100,12 @@ def _moments(part, target_means):
     columns = np.empty((part.Z.shape[1], part.typed_weights.shape[1]), dtype, order="F")
     transposed_product(part.Z, part.typed_weights, columns)
     diagonal = gram_diagonal(part.Z, part.weights)
-    return [right.copy(order="F"), rest, columns.astype(np.float64), *([] if diagonal is None else [diagonal])]
+    return [
+        right.copy(order="F"),
+        rest,
+        columns.astype(np.float64, copy=False),
+        *([] if diagonal is None else [diagonal]),
+    ]
 
 
 def _product(part, W, pivot, targets):
