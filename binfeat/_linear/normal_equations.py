@@ -46,14 +46,14 @@ class NormalEquations:
         self.right, rest, columns, *squares = rows.sum(_moments, self._target_means)
         self._means = self._typed_means = None  # without intercept
         self.diagonal = squares[0] if squares else np.ones((rows.shape[1], 1))
-        self._recentres = fit_intercept and not rows.whole
+        self._recentres = False
         if fit_intercept:
             if squares:
                 of_means = columns**2
                 of_means /= total
                 self.diagonal -= of_means
                 np.maximum(self.diagonal, 0.0, out=self.diagonal)
-            self._recentres |= not squares or self._is_far(of_means)
+            self._recentres = not (rows.whole and squares) or self._is_far(of_means)
             columns /= total
             self._means, self._typed_means = columns, columns.astype(self.dtype, copy=False)
         if self._recentres:

@@ -26,9 +26,9 @@ class TrainingRows:
     weights : ndarray of shape (n_rows, 1) or None
     """
 
-    def __init__(self, blocks, Y, weights, n_jobs, max_bytes=np.inf, compute=None, weights_with_held_out=None):
+    def __init__(self, blocks, Y, weights, n_jobs, max_bytes=np.inf, weights_with_held_out=None):
         self.blocks, self.Y, self.weights = blocks, Y, weights
-        self._n_jobs, self._compute, self._later = n_jobs, compute, weights_with_held_out
+        self._n_jobs, self._later = n_jobs, weights_with_held_out  # the latter for a source only
         self._store = CodeStore(len(Y), 0, max_bytes)
 
     @classmethod
@@ -41,14 +41,14 @@ class TrainingRows:
         all_weights = np.ones((len(Y), 1)) if weights is None else weights
         weights = all_weights.copy()
         weights[held_out] = 0.0
-        return cls(blocks, Y, weights, n_jobs, max_bytes, StreamedFeatures, all_weights)
+        return cls(blocks, Y, weights, n_jobs, max_bytes, all_weights)
 
     def features(self, fourier):
         """Fourier features of the rows: an array, or what reads the source for them."""
-        if self._compute is None:
+        if self._later is None:
             (X,) = self.blocks
             return fourier(X)
-        return self._compute(self.blocks, fourier, fourier.n_components, np.float64, dense=True)
+        return StreamedFeatures(self.blocks, fourier, fourier.n_components, np.float64, dense=True)
 
     def count(self, grids, first_grid):
         """Keep the codes of the rows in more grids, and give the bins of these."""
