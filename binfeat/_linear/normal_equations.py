@@ -6,7 +6,7 @@ from binfeat._common.validation import float_dtype
 from binfeat._engine.vectors import centre
 from binfeat._linear.path import solve_path
 from binfeat._rows.products import gram_diagonal, product, transposed_product
-from binfeat._rows.vectors import column_dots
+from binfeat._rows.vectors import column_dots, column_sums
 
 _TINY = np.finfo(float).tiny
 _CONSTANT = 1e-14  # share of a column's squares that rounding leaves when their mean is taken out
@@ -97,8 +97,9 @@ def _moments(part, target_means):
     dtype = float_dtype(part.Z.dtype)
     values = np.array(part.Y - target_means, dtype, order="F")
     right, rest = _back(part, values, np.zeros(values.shape[1]), slice(None))
-    columns = np.empty((part.Z.shape[1], part.typed_weights.shape[1]), dtype, order="F")
-    transposed_product(part.Z, part.typed_weights, columns)
+    weights = part.typed_weights
+    columns = np.empty((part.Z.shape[1], weights.shape[1]), dtype, order="F")
+    transposed_product(part.Z, weights, columns)
     diagonal = gram_diagonal(part.Z, part.weights)
     return [
         right.copy(order="F"),
@@ -116,13 +117,20 @@ def _product(part, W, pivot, targets):
 
 def _back(part, values, pivot, targets):
     """``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; None is the weighted mean for a pivot."""
-    weights, total = part.typed_weights, part.total_weight
-    if weights.shape[1] > 1:
-        weights, total = np.asfortranarray(weights[:, targets]), total[targets]
-    if pivot is None:
-        pivot = column_dots(values, weights) / total
-    if part.weights is not None or pivot.any():
-        centre(pivot, weights.T, values.T, n_jobs=part.n_jobs)
+    if part.weights is None:
+        pivot = column_sums(values) / len(values) if pivot is None else pivot
+        if pivot.any():
+            values -= pivot
+    else:
+        _centre(part, values, pivot, targets)
     out = part.space("image", (part.Z.shape[1], values.shape[1]), values.dtype)
     transposed_product(part.Z, values, out)
     return [out, values.sum(axis=0, dtype=np.float64)]
+
+
+def _centre(part, values, pivot, targets):
+    weights, total = part.typed_weights, part.total_weight
+    if weights.shape[1] > 1:
+        weights, total = np.asfortranarray(weights[:, targets]), total[targets]
+    pivot = column_dots(values, weights) / total if pivot is None else pivot
+    centre(pivot, weights.T, values.T, n_jobs=part.n_jobs)

@@ -46,15 +46,19 @@ class Part:
         """An array in Fortran order to write to; what was written under the same name may be lost."""
         return np.empty(shape, dtype, order="F") if self.scratch is None else self.scratch.array(name, shape, dtype)
 
-    @cached_property
+    @property
     def known_weights(self):
-        """The weights in Fortran order, with ones in place of None."""
-        return np.ones((self.Z.shape[0], 1)) if self.weights is None else np.asfortranarray(self.weights)
+        """The weights in Fortran order, with new ones in place of None."""
+        return np.ones((self.Z.shape[0], 1)) if self.weights is None else self._ordered_weights
 
-    @cached_property
+    @property
     def typed_weights(self):
         """The same in the type of the products."""
         return self.known_weights.astype(float_dtype(self.Z.dtype), copy=False)
+
+    @cached_property
+    def _ordered_weights(self):
+        return np.asfortranarray(self.weights)
 
     @cached_property
     def total_weight(self):

@@ -21,3 +21,17 @@ def column_dots(a, b):
 def weighted_squares(a, weights):
     """Sum of the squares of each column of `a`, times weights, one column of them or one for each."""
     return _sums(partial_squares, a, weights)
+
+
+def column_sums(a):
+    """Sum of each column of `a`, without ones as many as rows; bitwise that of `column_dots` with them."""
+    ones, sums = np.ones((1, BLOCK), a.dtype), []
+    for column in np.asfortranarray(a).T:
+        whole = column.size // BLOCK
+        partial = np.empty((-(-column.size // BLOCK), 1))
+        partial_dots(column[: whole * BLOCK].reshape(whole, BLOCK), ones, partial[:whole])
+        if whole < len(partial):
+            rest = column[np.newaxis, whole * BLOCK :]
+            partial_dots(rest, ones[:, : rest.size], partial[whole:])
+        sums.append(partial.T.sum(axis=1)[0])
+    return np.array(sums)
