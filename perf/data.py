@@ -114,6 +114,37 @@ def census():
     return np.hstack([X, more[:, fresh]]), y
 
 
+def kin8nm():
+    """Delve's kin-8nm, a robot arm: X of shape (8192, 8), and the distance of its end from a target."""
+    return _numbers("kin8nm.csv.gz")
+
+
+def abalone():
+    """Abalone: a frame of shape (4177, 8), whose first column is a category, and the number of rings."""
+    table = _frame("abalone.csv.gz", ",")
+    rings = table.pop("Class_Rings").to_numpy(np.float64)
+    return with_categories(table, ["Sex"]), rings
+
+
+def pendigits():
+    """Digits written with a pen: X of shape (10992, 16), and the digit."""
+    X, y = _numbers("pendigits.csv.gz")
+    return X, y.astype(np.int64)
+
+
+def pmlb(name):
+    """A table of the Penn Machine Learning Benchmarks: X, and a target of floats (regression) or integers (classes)."""
+    table = _frame(f"pmlb/{name}.tsv.gz", "\t")
+    y = table.pop("target").to_numpy()
+    return table.to_numpy(np.float64), y
+
+
+def _frame(name, separator):
+    import pandas as pd
+
+    return _read(name, lambda path: pd.read_csv(path, sep=separator))
+
+
 def _header(name):
     with gzip.open(_path(name), "rt") as lines:
         return next(lines).strip().split(",")
@@ -143,7 +174,7 @@ def _adult_part(name, n_skipped):
     options = {"header": None, "names": _ADULT_COLUMNS, "skipinitialspace": True, "na_values": "?"}
     table = _read(name, lambda path: pd.read_csv(path, skiprows=n_skipped, **options))
     income = table.pop("income").str.startswith(">50K").to_numpy(bool)
-    return _with_categories(table, [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]), income
+    return with_categories(table, [name for name in table if not pd.api.types.is_numeric_dtype(table[name])]), income
 
 
 def kddcup99():
@@ -161,10 +192,11 @@ def _kdd_part(name):
     table = _read(name, lambda path: pd.read_csv(path, header=None))
     attack = (table.pop(_KDD_COLUMNS) != "normal.").to_numpy()
     names = [f"c{j}" for j in range(_KDD_COLUMNS)]
-    return _with_categories(table.set_axis(names, axis=1), [names[j] for j in _KDD_CATEGORIES]), attack
+    return with_categories(table.set_axis(names, axis=1), [names[j] for j in _KDD_CATEGORIES]), attack
 
 
-def _with_categories(table, names):
+def with_categories(table, names):
+    """The frame with these columns as categories."""
     return table.astype(dict.fromkeys(names, "category"))
 
 

