@@ -20,8 +20,11 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m perf", description="Measure binfeat beside its references.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run, or all; none lists them")
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds: shows that it runs, not how fast")
-    options = parser.parse_intermixed_args(arguments)
     known = suite.case_names()
+    own = [name for name in known if name in arguments and hasattr(suite.load(name), "add_options")]
+    for name in own:
+        suite.load(name).add_options(parser)
+    options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in (*known, "all")]
     if unknown:
         parser.error(
@@ -30,7 +33,9 @@ def main(arguments=None):
         )
     if not options.names:
         _list(known)
-    failed = suite.run(known if "all" in options.names else options.names, options.quick)
+    names = known if "all" in options.names else options.names
+    more = {key: value for key, value in vars(options).items() if key not in ("names", "quick")}
+    failed = suite.run(names, options.quick, dict.fromkeys(own, more))
     if failed:
         print(f"{parser.prog}: failed, in part or in whole: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

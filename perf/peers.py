@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 
 from perf.measure import Times
 from perf.record import Row, failed
@@ -104,29 +104,53 @@ def xgboost(n_trees, depth):
     return XGBClassifier(n_estimators=n_trees, max_depth=depth, n_jobs=os.cpu_count(), random_state=0)
 
 
-class XRFM(ClassifierMixin, BaseEstimator):
+class _XRFM(BaseEstimator):
     """xRFM with its defaults, and a tenth of the training rows to validate on."""
 
-    def __init__(self, max_leaf_size=10_000):
+    def __init__(self, max_leaf_size=10_000, random_state=0):
         self.max_leaf_size = max_leaf_size
+        self.random_state = random_state
 
-    def fit(self, X, y):
+    def _fit(self, X, y):
         from xrfm import xRFM
 
-        n = len(y) // 10
-        X, y = np.asarray(X, np.float32), y.astype(np.int64)
-        options = {"device": "cpu", "tuning_metric": "accuracy", "random_state": 0, "verbose": False}
+        n, X = len(y) // 10, np.asarray(X, np.float32)
+        options = {"device": "cpu", "random_state": self.random_state, "verbose": False}
         self.machine_ = xRFM(max_leaf_size=self.max_leaf_size, **options)
         self.machine_.fit(X[n:], y[n:], X[:n], y[:n])
         return self
 
+    def _predict(self, X):
+        return np.asarray(self.machine_.predict(np.asarray(X, np.float32))).ravel()
+
+
+class XRFMClassifier(ClassifierMixin, _XRFM):
+    """xRFM for classes."""
+
+    def fit(self, X, y):
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        return self._fit(X, labels.astype(np.int64))
+
     def predict(self, X):
-        return np.asarray(self.machine_.predict(np.asarray(X, np.float32))).ravel() > 0
+        return self.classes_[self._predict(X)]
 
 
-def xrfm():
-    """An xRFM machine for two classes; None where it is not installed."""
-    return None if find_spec("xrfm") is None else XRFM()
+class XRFMRegressor(RegressorMixin, _XRFM):
+    """xRFM for standardised targets, since it has no intercept."""
+
+    def fit(self, X, y):
+        self.mean_, self.std_ = y.mean(), y.std()
+        return self._fit(X, ((y - self.mean_) / self.std_).astype(np.float32))
+
+    def predict(self, X):
+        return self.mean_ + self.std_ * self._predict(X)
+
+
+def xrfm(regression=False):
+    """An xRFM machine; None where it is not installed."""
+    if find_spec("xrfm") is None:
+        return None
+    return XRFMRegressor() if regression else XRFMClassifier()
 
 
 def skipped(name):

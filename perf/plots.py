@@ -115,6 +115,25 @@ def _tails(ax, record, **where):
     ax.legend(frameon=False, fontsize="x-small")
 
 
+def tables(record):
+    """Our error over the best peer's against our time over LightGBM's, a point for each table."""
+    from matplotlib.ticker import LogFormatter
+
+    figure, ((ax,),) = canvas(1, 1, 9.0, 6.5)
+    for i, series in enumerate(("regression", "classes")):
+        own = [row["at"] for row in record["rows"] if _is_at(row, {"panel": "tables", "series": series})]
+        ax.scatter([at["x"] for at in own], [at["y"] for at in own], s=14, color=f"C{i}", label=series)
+        for at in own:
+            ax.annotate(at["table"], (at["x"], at["y"]), (3, 3), textcoords="offset points", fontsize="xx-small")
+    for line in (ax.axhline, ax.axvline):
+        line(1, color="0.35", linewidth=0.8)
+    ax.set(xscale="log", yscale="log", xlabel="Our seconds of fit / LightGBM's", ylabel="Our error / the best peer's")
+    ax.yaxis.set_major_formatter(LogFormatter(labelOnlyBase=False))
+    ax.yaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
+    ax.legend(frameon=False, fontsize="small")
+    return figure
+
+
 def _plain_ticks(axis, places):
     """Ticks of a logarithmic axis where they are wanted, written in full."""
     axis.set_ticks(places, [f"{place:,}" for place in places])

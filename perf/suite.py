@@ -33,23 +33,35 @@ def guarded(what, part, *arguments):
         yield record.failed(what, error)
 
 
-def run(names, quick):
+def run(names, quick, options=None):
     """Run cases one after the other, print their tables and keep their records.
+
+    Parameters
+    ----------
+    names : list of str
+    quick : bool
+    options : dict of str to dict, default=None
+        More keywords of the cases that take some. What a case's `NARROWING` names makes it a part of itself, which is
+        not recorded.
 
     Returns
     -------
     failed : list of str
         Cases of which a part failed, or the record could not be kept.
     """
-    return [name for name in names if not _run_one(name, quick)]
+    return [name for name in names if not _run_one(name, quick, (options or {}).get(name, {}))]
 
 
-def _run_one(name, quick):
-    rows = list(guarded(name, lambda: load(name).run(quick)))
+def _run_one(name, quick, options):
+    rows = list(guarded(name, lambda: load(name).run(quick, **options)))
     print(record.table(name, rows, quick), flush=True)
+    ok = all(row.error is None for row in rows)
+    if any(options.get(key) for key in getattr(load(name), "NARROWING", ())):
+        print("Not recorded, since it is a part of the case only.\n", flush=True)
+        return ok
     try:
         print(f"Recorded in {record.save(name, rows, quick)}\n", flush=True)
     except record.RecordError as error:
         print(error, file=sys.stderr)
         return False
-    return all(row.error is None for row in rows)
+    return ok

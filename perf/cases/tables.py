@@ -1,0 +1,129 @@
+"""KernelMachine* with its defaults beside all peers on more than fifty tables; it has options of its own."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from perf.data import MissingDataError
+from perf.record import Row
+from perf.suite import guarded
+from perf.tables import TABLES
+from perf.tables.contest import Child
+from perf.tables.peers import LIGHTGBM, MACHINES, OURS, PEERS, QUICK_MACHINES
+from perf.tables.results import folder, keep, kept
+from perf.tables.standings import geometric_mean, mean_ranks, standing
+
+N_SPLITS = 3
+NARROWING = ("only", "peers", "splits")
+QUICK_TABLES = ("diabetes", "iris")
+
+
+def add_options(parser):
+    """What narrows the case or leaves out fits; a narrowed run is not recorded."""
+    group = parser.add_argument_group("options of tables")
+    group.add_argument("--only", type=_names(TABLES), metavar="TABLE,...", help="these tables only")
+    group.add_argument("--peers", type=_names(PEERS), metavar="PEER,...", help="fit these peers only, where not kept")
+    group.add_argument("--splits", type=int, metavar="N", help=f"the first N splits of each table, not {N_SPLITS}")
+    group.add_argument("--ours", action="store_true", help="fit ours only; the peers are those that are kept")
+    group.add_argument("--print", action="store_true", dest="printed", help="fit nothing; print what is kept")
+
+
+def _names(known):
+    def names(text):
+        unknown = [name for name in text.split(",") if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are: {', '.join(known)}")
+        return text.split(",")
+
+    return names
+
+
+def pictures(record):
+    """Ratio of errors against ratio of seconds, a point for each table."""
+    from perf import plots
+
+    return {"tables.png": plots.tables(record)}
+
+
+def run(quick, only=None, peers=None, splits=None, ours=False, printed=False):
+    """Fit what is asked for, and compare all that is kept of the chosen tables and peers."""
+    if quick:
+        with tempfile.TemporaryDirectory() as kept_briefly:
+            yield from _run(QUICK_TABLES, QUICK_MACHINES, list(QUICK_MACHINES), 1, Path(kept_briefly))
+        return
+    machines = {name: machine for name, machine in MACHINES.items() if name in (OURS, *(peers or PEERS))}
+    yield from [Row(f"{name}: not installed, skipped", None) for name, one in machines.items() if not one.installed]
+    fitted = () if printed else [OURS] if ours else peers or machines
+    yield from _run(only or TABLES, machines, fitted, splits or N_SPLITS, folder())
+
+
+def _run(tables, machines, fitted, n_splits, folder):
+    fitted = [name for name in fitted if machines[name].installed]
+    for table in tables:
+        yield from guarded(table, _fit, table, machines, fitted, range(n_splits), folder)
+    results = [
+        one for one in kept(folder).values() if one.table in tables and one.who in machines and one.split < n_splits
+    ]
+    yield from _compare(tables, list(machines), results)
+
+
+def _fit(table, machines, fitted, splits, folder):
+    """Fit machines to the splits of a table: ours anew, of the peers what is not kept."""
+    results = kept(folder)
+    orders = [(who, k) for k in splits for who in fitted if who == OURS or (table, who, k) not in results]
+    if not orders:
+        return
+    failures = {}
+    try:
+        with Child(table, machines) as child:
+            for who, k in orders:
+                result = failures[who].on(k) if who in failures else child.fit(who, k)
+                if result is None:
+                    continue
+                if result.failed:
+                    failures[who] = result
+                print(result, flush=True)
+                keep(result, folder)
+    except MissingDataError as error:
+        yield Row(f"{table}: skipped, {error}", None)
+
+
+def _compare(tables, machines, results):
+    """Print the figures of every table, and make rows of what they say together."""
+    by_table = {table: [one for one in results if one.table == table] for table in tables}
+    standings = [standing(table, own) for table, own in by_table.items() if own]
+    everybody = [who for who in machines if any(one.who == who for one in results)]
+    for one in standings:
+        print(one.text(everybody), flush=True)
+        yield from (Row(f"{one.name}: {who}", None, error=why) for who, why in one.failed.items())
+    standings = [one for one in standings if one.is_comparable]
+    if standings:
+        yield from _together(standings, everybody)
+    for one in standings:
+        yield from _each(one)
+
+
+def _together(standings, everybody):
+    """Rows over all tables that have figures of ours and of a peer."""
+    n = len(standings)
+    ratio = geometric_mean([one.error_ratio for one in standings])
+    yield Row("error / the best peer's, geometric mean", ratio, reach=("<=", 1), unit="")
+    times = [one.fit_ratio for one in standings if one.fit_ratio is not None]
+    if times:
+        yield Row("fit / LightGBM's, geometric mean", geometric_mean(times), reach=("<=", 1), unit="")
+        yield Row("fit / LightGBM's, the largest", max(times), reach=("<=", 3), unit="")
+    ranks = mean_ranks(standings, everybody)
+    peers = [ranks[who] for who in everybody if who != OURS]
+    yield Row("mean rank / the best peer's", ranks[OURS], min(peers), ("<=", 1), unit="")
+    yield from (Row(f"mean rank of {who}", rank, unit="") for who, rank in ranks.items())
+    yield Row("tables where we are first", sum(one.is_first for one in standings), unit=f"of {n}")
+
+
+def _each(one):
+    """Rows of one table."""
+    at = None
+    ours, best = one.entries[OURS], one.best_peer
+    if one.fit_ratio is not None:
+        at = {"panel": "tables", "series": one.kind, "x": one.fit_ratio, "y": one.error_ratio, "table": one.name}
+        yield Row(f"{one.name}, fit / {LIGHTGBM}", ours.fit, one.entries[LIGHTGBM].fit)
+    yield Row(f"{one.name}, error / {best}", ours.error, one.entries[best].error, unit="%", at=at)

@@ -1,0 +1,151 @@
+"""Ours and the peers, each with its customary settings and its customary preparation of a table."""
+
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+from sklearn.compose import TransformedTargetRegressor, make_column_selector, make_column_transformer
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.linear_model import RidgeClassifierCV, RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC, SVR
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from perf.peers import QUICK, XRFMClassifier, XRFMRegressor, lightgbm
+from perf.tables.splitting import is_regression
+
+OURS, LIGHTGBM = "binfeat", "lightgbm"
+_N_TREES, _N_LEAVES, _N_LEAVES_OF_MANY_ROWS, _MANY_ROWS = 500, 63, 255, 100_000
+_N_COMPONENTS = 600
+_ALPHAS = np.geomspace(1e-4, 1e3, 8)
+_MOST_ROWS_OF_SVM, _MOST_ROWS_OF_XRFM = 10_000, 20_000
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A machine of the contest.
+
+    Parameters
+    ----------
+    make : callable
+        From training inputs, training targets and a seed to a machine that takes the table as it is.
+    package : str
+    most_rows : float
+        It takes no table of more training rows.
+    """
+
+    make: object
+    package: str = "sklearn"
+    most_rows: float = float("inf")
+
+    @property
+    def installed(self):
+        return find_spec(self.package) is not None
+
+
+def _ours(X, y, seed):
+    return (KernelMachineRegressor if is_regression(y) else KernelMachineClassifier)(random_state=seed)
+
+
+def _ours_quick(X, y, seed):
+    return _ours(X, y, seed).set_params(**QUICK)
+
+
+def _lightgbm(X, y, seed):
+    n_leaves = _N_LEAVES_OF_MANY_ROWS if len(y) >= _MANY_ROWS else _N_LEAVES
+    return lightgbm(_N_TREES, n_leaves, regression=is_regression(y)).set_params(random_state=seed)
+
+
+def _xgboost(X, y, seed):
+    from xgboost import XGBClassifier, XGBRegressor
+
+    kind = XGBRegressor if is_regression(y) else XGBClassifier
+    return kind(n_jobs=os.cpu_count(), random_state=seed, enable_categorical=True)
+
+
+def _catboost(X, y, seed):
+    from catboost import CatBoostClassifier, CatBoostRegressor
+
+    kind = CatBoostRegressor if is_regression(y) else CatBoostClassifier
+    options = {"silent": True, "allow_writing_files": False, "thread_count": os.cpu_count(), "random_seed": seed}
+    if not hasattr(X, "columns"):
+        return kind(**options)
+    names = list(X.select_dtypes("category").columns)
+    return make_pipeline(FunctionTransformer(_categories_as_text), kind(cat_features=names, **options))
+
+
+def _categories_as_text(X):
+    """The frame with text in place of categories, and a text for missing ones, as CatBoost wants it."""
+    names = X.select_dtypes("category").columns
+    return X.assign(**{name: X[name].astype(object).fillna("missing").astype(str) for name in names})
+
+
+def _boosting(X, y, seed):
+    kind = HistGradientBoostingRegressor if is_regression(y) else HistGradientBoostingClassifier
+    return kind(random_state=seed)  # categories from the dtype is its default
+
+
+def _trees(X, y, seed):
+    kind = ExtraTreesRegressor if is_regression(y) else ExtraTreesClassifier
+    return make_pipeline(_numbers(X), kind(n_jobs=-1, random_state=seed))
+
+
+def _xrfm(X, y, seed):
+    kind = XRFMRegressor if is_regression(y) else XRFMClassifier
+    return make_pipeline(_numbers(X), kind(max_leaf_size=60_000, random_state=seed))
+
+
+def _rbf_sampler(X, y, seed):
+    return make_pipeline(
+        _numbers(X), RBFSampler(gamma="scale", n_components=_N_COMPONENTS, random_state=seed), _ridge(y)
+    )
+
+
+def _nystroem(X, y, seed):
+    return make_pipeline(_numbers(X), Nystroem(n_components=_N_COMPONENTS, random_state=seed), _ridge(y))
+
+
+def _ridge(y):
+    return (RidgeCV if is_regression(y) else RidgeClassifierCV)(alphas=_ALPHAS)
+
+
+def _svm(X, y, seed):
+    machine = TransformedTargetRegressor(SVR(), transformer=StandardScaler()) if is_regression(y) else SVC()
+    return make_pipeline(_numbers(X), machine)
+
+
+def _numbers(X):
+    """Medians for missing numbers, standard scaling, a column of 0 and 1 for each category."""
+    numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
+    if not hasattr(X, "columns"):
+        return numbers
+    flags = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    return make_column_transformer(
+        (numbers, make_column_selector(dtype_include="number")),
+        (flags, make_column_selector(dtype_include="category")),
+    )
+
+
+MACHINES = {
+    OURS: Peer(_ours, "binfeat"),
+    LIGHTGBM: Peer(_lightgbm, "lightgbm"),
+    "xgboost": Peer(_xgboost, "xgboost"),
+    "catboost": Peer(_catboost, "catboost"),
+    "hist_gradient_boosting": Peer(_boosting),
+    "extra_trees": Peer(_trees),
+    "rbf_sampler": Peer(_rbf_sampler),
+    "nystroem": Peer(_nystroem),
+    "svm": Peer(_svm, most_rows=_MOST_ROWS_OF_SVM),
+    "xrfm": Peer(_xrfm, "xrfm", _MOST_ROWS_OF_XRFM),
+}
+PEERS = tuple(name for name in MACHINES if name != OURS)
+QUICK_MACHINES = {OURS: Peer(_ours_quick, "binfeat"), **{name: MACHINES[name] for name in ("rbf_sampler", "svm")}}

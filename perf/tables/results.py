@@ -1,0 +1,85 @@
+"""What became of one machine on one split of one table, kept as one file of JSON each."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from perf import record
+from perf.tables.splitting import is_regression
+
+_REGRESSION_FLOOR = 0.05  # percent
+
+
+@dataclass(frozen=True)
+class Result:
+    """One machine on one split.
+
+    Parameters
+    ----------
+    table, who : str
+    split : int
+    failed : str or None
+        Why there are no figures.
+    error : float
+        In percent: of wrong labels, or root mean squared error over the standard deviation of the test targets.
+    floor : float
+        An error too small to tell: half a test row, or 0.05 %. It is added to both sides of a ratio.
+    fit, predict : float
+        Seconds.
+    regression : bool
+    n_train, n_inputs : int
+    """
+
+    table: str
+    who: str
+    split: int
+    failed: str | None = None
+    error: float | None = None
+    floor: float | None = None
+    fit: float | None = None
+    predict: float | None = None
+    regression: bool | None = None
+    n_train: int | None = None
+    n_inputs: int | None = None
+
+    def __str__(self):
+        figures = f"{self.error:.4g} %, fit {self.fit:.3g} s, predict {self.predict:.3g} s" if not self.failed else ""
+        return f"{self.table}, {self.who}, split {self.split}: {figures or f'FAILED, {self.failed}'}"
+
+    def on(self, split):
+        """The same on another split."""
+        return replace(self, split=split)
+
+
+def error_of(predictions, y):
+    """Error in percent, and its floor."""
+    if is_regression(y):
+        return 100 * float(np.sqrt(np.mean((predictions - y) ** 2)) / y.std()), _REGRESSION_FLOOR
+    return 100 * float(np.mean(predictions != y)), 100 * 0.5 / len(y)
+
+
+def folder():
+    return record.FOLDER / "tables"
+
+
+def keep(result, folder):
+    """Write the file of a result, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result.table}.{result.who}.{result.split}.json"
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(asdict(result)) + "\n")
+    unfinished.replace(path)
+
+
+def kept(folder):
+    """All results of a folder.
+
+    Returns
+    -------
+    results : dict of (str, str, int) to Result
+        By table, machine and split.
+    """
+    found = [Result(**json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
+    return {(one.table, one.who, one.split): one for one in found}
