@@ -58,19 +58,20 @@ def run(quick, only=None, peers=None, splits=None, ours=False, printed=False):
 
 
 def _run(tables, machines, fitted, n_splits, folder):
+    """Fit ours anew, and of the peers what is not kept; then compare what is kept."""
     fitted = [name for name in fitted if machines[name].installed]
+    before = kept(folder)
     for table in tables:
-        yield from guarded(table, _fit, table, machines, fitted, range(n_splits), folder)
+        orders = [(who, k) for k in range(n_splits) for who in fitted if who == OURS or (table, who, k) not in before]
+        yield from guarded(table, _fit, table, machines, orders, folder)
     results = [
         one for one in kept(folder).values() if one.table in tables and one.who in machines and one.split < n_splits
     ]
     yield from _compare(tables, list(machines), results)
 
 
-def _fit(table, machines, fitted, splits, folder):
-    """Fit machines to the splits of a table: ours anew, of the peers what is not kept."""
-    results = kept(folder)
-    orders = [(who, k) for k in splits for who in fitted if who == OURS or (table, who, k) not in results]
+def _fit(table, machines, orders, folder):
+    """Fit machines to splits of a table; one that fails on a split is not tried on others."""
     if not orders:
         return
     failures = {}

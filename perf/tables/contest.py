@@ -13,8 +13,10 @@ from perf.data import MissingDataError, Split
 from perf.tables import TABLES
 from perf.tables.peers import MACHINES
 from perf.tables.results import Result, error_of
+from perf.tables.splitting import is_regression
 
 LIMIT = 900  # seconds of a fit and its predictions
+_GRACE = 5  # seconds for a process to end by itself
 _WARM_UP_ROWS, _WARM_UP_ROWS_OF_A_CLASS = 300, 10
 
 
@@ -64,13 +66,16 @@ class Child:
                 return self._pipe.recv()
         except EOFError:
             failure = replace(failure, failed="its process ended")
+        self._process.kill()
         self.close()
         return failure
 
     def close(self):
+        """End the process: it does so itself, unless it is busy."""
+        self._pipe.close()
+        self._process.join(_GRACE)
         self._process.kill()
         self._process.join()
-        self._pipe.close()
 
     def __enter__(self):
         return self
@@ -105,7 +110,7 @@ def _serve(pipe, table, machines):
 
 def _with_numbered_classes(split):
     """The split with the classes 0 to k - 1 of the training rows; test rows of another class have -1."""
-    if np.issubdtype(split.y.dtype, np.floating):
+    if is_regression(split.y):
         return split
     classes, y = np.unique(split.y, return_inverse=True)
     place = np.searchsorted(classes, split.y_test).clip(max=classes.size - 1)
@@ -115,7 +120,7 @@ def _with_numbered_classes(split):
 def _few(split):
     """A few rows, some of every class, to warm up with."""
     rows = np.arange(min(_WARM_UP_ROWS, len(split.y)))
-    if split.y.dtype.kind != "f":
+    if not is_regression(split.y):
         each = [np.flatnonzero(split.y == label)[:_WARM_UP_ROWS_OF_A_CLASS] for label in np.unique(split.y)]
         rows = np.unique(np.concatenate([rows, *each]))
     X = split.X.iloc[rows] if hasattr(split.X, "iloc") else split.X[rows]
@@ -124,7 +129,7 @@ def _few(split):
 
 def _result(table, who, split, machine, rows):
     n_train, n_inputs = rows.X.shape
-    result = Result(table, who, split, regression=rows.y.dtype.kind == "f", n_train=n_train, n_inputs=n_inputs)
+    result = Result(table, who, split, regression=bool(is_regression(rows.y)), n_train=n_train, n_inputs=n_inputs)
     try:
         predictions, fit, predict = _timed(machine, rows, split)
     except Exception as error:

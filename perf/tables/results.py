@@ -80,6 +80,18 @@ def kept(folder):
     -------
     results : dict of (str, str, int) to Result
         By table, machine and split.
+
+    Raises
+    ------
+    RecordError
+        If a file is not a result.
     """
-    found = [Result(**json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
+    found = [_read(path) for path in sorted(Path(folder).glob("*.json"))]
     return {(one.table, one.who, one.split): one for one in found}
+
+
+def _read(path):
+    try:
+        return Result(**json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise record.RecordError(f"{path} is not a result, delete it: {error!r}") from error

@@ -84,7 +84,7 @@ class Standing:
         """The table's figures, laid out, best error first."""
         ranks = self.ranks(everybody)
         lines = [
-            f"{self.name}: {self.size}, {self.kind}, {len(self.splits)} splits",
+            f"{self.name}: {self.size}, {self.kind}, splits: {len(self.splits)}",
             _TITLE.format("", "error", "fit", "predict", "rank"),
         ]
         for who, entry in sorted(self.entries.items(), key=lambda named: named[1].error):

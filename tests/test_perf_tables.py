@@ -1,0 +1,301 @@
+"""The contest on many tables: how tables are split, what is kept of the fits, and how they are compared."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+pytest.importorskip("perf", reason="perf is in the checkout only")
+pytest.importorskip("pandas")
+
+from perf import __main__ as command
+from perf import plots, record, suite
+from perf.cases import tables as case
+from perf.data import MissingDataError, Split
+from perf.tables import TABLES, contest, splitting
+from perf.tables.contest import Child
+from perf.tables.peers import LIGHTGBM, MACHINES, OURS, Peer
+from perf.tables.results import Result, error_of, keep, kept
+from perf.tables.standings import geometric_mean, mean_ranks, standing
+
+HERE = ("diabetes", "iris", "made_categories", "made_missing", "made_wide", "made_rare")  # need no file and no package
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "FOLDER", tmp_path)
+    return tmp_path / "tables"
+
+
+def result(who, error, split=0, table="a", fit=1.0, **more):
+    more = {"floor": 0.05, "predict": 0.1, "regression": True, "n_train": 80, "n_inputs": 3, **more}
+    return Result(table, who, split, error=error, fit=fit, **more)
+
+
+def failed(who, split=0, table="a"):
+    return Result(table, who, split, failed="ValueError: no")
+
+
+# tables
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_splits_are_those_of_their_seed(name):
+    first, again, other = (TABLES[name]().split(seed) for seed in (0, 0, 1))
+    for split in (first, other):
+        assert len(split.X) == len(split.y)
+        assert len(split.X_test) == len(split.y_test) > 0
+    np.testing.assert_array_equal(first.y, again.y)
+    assert not np.array_equal(first.y, other.y)
+
+
+def test_a_fifth_of_the_rows_is_tested_with(monkeypatch):
+    table = splitting.Table(np.arange(100.0)[:, None], np.arange(100.0))
+    split = table.split(3)
+    assert sorted(np.concatenate([split.y, split.y_test])) == list(range(100))
+    assert len(split.y_test) == 20
+    monkeypatch.setattr(splitting, "MOST_TEST_ROWS", 5)
+    assert len(table.split(3).y_test) == 5
+    assert len(table.split(3).y) == 80
+
+
+def test_numbers_are_floats_and_text_is_categories_that_both_parts_know():
+    import pandas as pd
+
+    table = splitting.with_text_as_categories(pd.DataFrame({"n": [1, 2, 3], "t": ["b", "a", None]}))
+    assert [str(dtype) for dtype in table.dtypes] == ["float64", "category"]
+    parts = Split(table[:1], np.zeros(1), table[1:].assign(t=pd.Categorical(["c", None])), np.zeros(2))
+    shared = splitting.with_shared_categories(parts)
+    assert list(shared.X["t"].cat.categories) == ["b", "c"]
+    assert shared.X["t"].dtype == shared.X_test["t"].dtype
+    assert shared.X_test["t"].isna().tolist() == [False, True]
+
+
+def test_classes_are_numbered_by_those_of_the_training_rows():
+    labels = Split(None, np.array(["b", "d", "b"]), None, np.array(["a", "b", "d", "e"]))
+    split = contest._with_numbered_classes(labels)
+    assert split.y.tolist() == [0, 1, 0]
+    assert split.y_test.tolist() == [-1, 0, 1, -1]
+
+
+def test_what_is_not_there_is_named(monkeypatch):
+    monkeypatch.delenv("BINFEAT_DATA", raising=False)
+    with pytest.raises(MissingDataError, match="set BINFEAT_DATA"):
+        TABLES["cpu_act"]()
+    with pytest.raises(MissingDataError, match="no_such_package is not installed; pip install it"):
+        splitting.require("no_such_package", "it")
+
+
+# errors, ratios and ranks
+
+
+def test_error_is_relative_to_the_spread_or_a_share_of_the_rows():
+    y = np.array([0.0, 2.0])
+    assert error_of(np.array([1.0, 1.0]), y) == (100, 0.05)
+    assert error_of(np.array([0, 1, 1, 1]), np.array([0, 1, 1, 0])) == (25, 12.5)
+
+
+def test_ratios_have_a_floor_and_take_the_best_peer():
+    one = standing("a", [result(OURS, 0.0, fit=3.0), result(LIGHTGBM, 0.15, fit=2.0), result("svm", 0.05)])
+    assert one.best_peer == "svm"
+    assert one.error_ratio == pytest.approx(0.5)
+    assert one.fit_ratio == 1.5
+    assert one.is_first
+    assert geometric_mean([0.5, 2.0, 8.0]) == pytest.approx(2)
+
+
+def test_errors_are_means_and_times_medians_of_the_splits_that_all_have():
+    ours = [result(OURS, error, split, fit=error) for split, error in enumerate((1.0, 2.0, 9.0))]
+    theirs = [result(LIGHTGBM, 1.0, split) for split in range(3)]
+    entry = standing("a", ours + theirs).entries[OURS]
+    assert (entry.error, entry.fit) == (4.0, 2.0)
+    assert standing("a", ours + theirs[:2]).entries[OURS].error == 1.5
+
+
+def test_equal_errors_share_a_rank_and_who_has_no_figures_is_last():
+    results = [result(OURS, 2.0), result(LIGHTGBM, 1.0), result("svm", 2.0), failed("xgboost")]
+    one = standing("a", results)
+    everybody = [OURS, LIGHTGBM, "svm", "xgboost", "xrfm"]
+    assert list(one.ranks(everybody).values()) == [2.5, 1, 2.5, 4.5, 4.5]
+    assert one.failed == {"xgboost": "ValueError: no"}
+    alone = standing("b", [result(OURS, 1.0, table="b"), result(LIGHTGBM, 3.0, table="b")])
+    assert mean_ranks([one, alone], [OURS, LIGHTGBM]) == {OURS: 1.5, LIGHTGBM: 1.5}
+    text = one.text(everybody)
+    assert text.index(LIGHTGBM) < text.index("xgboost")
+    assert "FAILED: ValueError: no" in text
+
+
+def test_a_table_that_one_side_has_no_figures_of_is_not_compared():
+    assert not standing("a", [failed(OURS), result("svm", 1.0)]).is_comparable
+    assert not standing("a", [result(OURS, 1.0)]).is_comparable
+
+
+# fits in a process of their own
+
+
+class Mean:
+    """A regression by the mean, or what else becomes of a fit."""
+
+    def __init__(self, what):
+        self.what = what
+
+    def fit(self, X, y):
+        if self.what == "raises":
+            raise ValueError("no")
+        if self.what == "dies":
+            os._exit(1)
+        if self.what == "sleeps":
+            time.sleep(600)
+        self.mean = y.mean()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean)
+
+
+def good(X, y, seed):
+    return Mean("is good")
+
+
+def raises(X, y, seed):
+    return Mean("raises")
+
+
+def dies(X, y, seed):
+    return Mean("dies")
+
+
+def sleeps(X, y, seed):
+    return Mean("sleeps")
+
+
+def test_a_fit_that_raises_dies_or_lasts_leaves_the_others():
+    machines = {make.__name__: Peer(make) for make in (good, raises, dies, sleeps)}
+    machines["small"] = Peer(good, most_rows=10)
+    with Child("diabetes", machines, limit=3) as child:
+        fits = {who: child.fit(who, 0) for who in machines}
+        again = child.fit("good", 1)
+    assert fits.pop("small") is None
+    assert {who: one.failed for who, one in fits.items()} == {
+        "good": None,
+        "raises": "ValueError: no",
+        "dies": "its process ended",
+        "sleeps": "more than 3 s",
+    }
+    assert 90 < fits["good"].error < 120
+    assert (fits["good"].regression, fits["good"].n_train, fits["good"].n_inputs) == (True, 354, 10)
+    assert again.error != fits["good"].error
+
+
+def test_a_child_without_its_table_says_so(monkeypatch):
+    monkeypatch.delenv("BINFEAT_DATA", raising=False)
+    with pytest.raises(MissingDataError, match="set BINFEAT_DATA"):
+        Child("cpu_act")
+
+
+# what is kept
+
+
+FITS = []
+
+
+class StandIn:
+    """In place of the process: fits are remembered, and only those of svm fail."""
+
+    def __init__(self, table, machines):
+        if table == "iris":
+            raise MissingDataError("not here")
+        self.table = table
+
+    def fit(self, who, split):
+        FITS.append((self.table, who, split))
+        return failed(who, split, self.table) if who == "svm" else result(who, 5.0 + split, split, self.table)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+@pytest.fixture
+def fits(folder, monkeypatch):
+    monkeypatch.setattr(case, "Child", StandIn)
+    monkeypatch.setattr(case, "MACHINES", {name: Peer(None) for name in (OURS, LIGHTGBM, "svm")})
+    monkeypatch.setattr(case, "PEERS", (LIGHTGBM, "svm"))
+    FITS.clear()
+    return FITS
+
+
+def test_results_come_back_as_they_were(folder):
+    results = [result(OURS, 1.0), failed("svm", 2)]
+    for one in results:
+        keep(one, folder)
+    assert list(kept(folder).values()) == results
+    (folder / "broken.json").write_text("{")
+    with pytest.raises(record.RecordError, match=r"broken\.json is not a result, delete it"):
+        kept(folder)
+
+
+def test_ours_is_fitted_anew_and_of_the_peers_what_is_not_kept(fits, folder):
+    rows = list(case.run(False, only=["wine"], splits=1, peers=[LIGHTGBM]))
+    assert fits == [("wine", LIGHTGBM, 0)]
+    assert rows == []
+    rows = list(case.run(False, only=["wine", "iris"], splits=2))
+    assert fits[1:] == [("wine", OURS, 0), ("wine", "svm", 0), ("wine", OURS, 1), ("wine", LIGHTGBM, 1)]
+    assert "iris: skipped, not here" in [row.what for row in rows]
+    assert [row.what for row in rows if row.error] == ["wine: svm"]
+    assert kept(folder)["wine", "svm", 1].failed  # without another try
+    fits.clear()
+    list(case.run(False, only=["wine"], splits=2, ours=True))
+    assert fits == [("wine", OURS, 0), ("wine", OURS, 1)]
+    fits.clear()
+    rows = {row.what: row for row in case.run(False, only=["wine"], printed=True)}
+    assert fits == []
+    assert rows["error / the best peer's, geometric mean"].ok
+    assert rows["mean rank / the best peer's"].measured == 1
+    assert rows["tables where we are first"].ours == 1
+    assert plots.tables({"rows": [row.as_dict() for row in rows.values()]}).axes[0].texts[0].get_text() == "wine"
+
+
+def test_options_narrow_the_case_and_leave_no_record(fits, folder, capsys, monkeypatch):
+    assert command.main(["tables", "--only", "wine", "--peers", LIGHTGBM, "--ours", "--splits", "1"]) == 0
+    assert "Not recorded" in capsys.readouterr().out
+    assert list(folder.parent.glob("*.json")) == []
+    monkeypatch.setattr(case, "TABLES", {"wine": None})
+    assert command.main(["tables", "--ours"]) == 0
+    assert len(list(folder.parent.glob("tables-*.json"))) == 1
+    with pytest.raises(SystemExit):
+        command.main(["tables", "--only", "wine,tea"])
+    assert "unknown: tea; there are: wine" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.main(["ridge", "--only", "wine"])
+
+
+def test_quick_run_keeps_nothing(fits, folder):
+    rows = list(case.run(True))
+    assert {row.what for row in rows if row.error is None} >= {"diabetes, error / rbf_sampler"}
+    assert not folder.exists()
+
+
+# peers
+
+
+@pytest.mark.parametrize("name", ["made_categories", "made_missing", "iris"])
+@pytest.mark.parametrize("who", [name for name in MACHINES if name != OURS])
+def test_every_peer_takes_categories_missing_values_and_classes(name, who):
+    if not MACHINES[who].installed:
+        pytest.skip(f"{who} is not installed")
+    split = contest._few(contest._with_numbered_classes(TABLES[name]().split(0)))
+    with threadpool_limits(1):
+        predictions, fit, predict = contest._timed(MACHINES[who], split, 0)
+    assert predictions.shape == split.y.shape
+    assert error_of(predictions, split.y)[0] < 100
+    assert fit > 0
+    assert predict > 0
+
+
+def test_the_case_is_among_the_others():
+    assert "tables" in suite.case_names()
