@@ -15,7 +15,7 @@ from perf.tables.peers import MACHINES
 from perf.tables.results import Result, error_of
 from perf.tables.splitting import is_regression
 
-LIMIT = 900  # seconds of a fit and its predictions
+LIMIT = 900  # seconds of a fit, the one before it to warm up, and the predictions
 _GRACE = 5  # seconds for a process to end by itself
 _WARM_UP_ROWS, _WARM_UP_ROWS_OF_A_CLASS = 300, 10
 
@@ -59,12 +59,12 @@ class Child:
         """
         if not self._process.is_alive():
             self._start()
-        self._pipe.send((who, split))
         failure = Result(self._table, who, split, failed=f"more than {self._limit:g} s")
         try:
+            self._pipe.send((who, split))
             if self._pipe.poll(self._limit):
                 return self._pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):
             failure = replace(failure, failed="its process ended")
         self._process.kill()
         self.close()
