@@ -117,7 +117,7 @@ def _tails(ax, record, **where):
 
 def tables(record):
     """Our error over the best peer's against our time over LightGBM's, a point for each table."""
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import StrMethodFormatter
 
     figure, ((ax,),) = canvas(1, 1, 9.0, 6.5)
     for i, series in enumerate(("regression", "classes")):
@@ -128,8 +128,9 @@ def tables(record):
     for line in (ax.axhline, ax.axvline):
         line(1, color="0.35", linewidth=0.8)
     ax.set(xscale="log", yscale="log", xlabel="Our seconds of fit / LightGBM's", ylabel="Our error / the best peer's")
-    ax.yaxis.set_major_formatter(LogFormatter(labelOnlyBase=False))
-    ax.yaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}"))
     ax.legend(frameon=False, fontsize="small")
     return figure
 
