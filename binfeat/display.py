@@ -19,7 +19,7 @@ _TEXTS = {"ax": "ax : matplotlib Axes, default=None\n    None makes a new figure
 
 @filled(_TEXTS)
 class RelevanceDisplay:
-    """Bars of the relevance of each input.
+    """Bars of the relevance of each input: its share in the mean exponent of the kernel with learned length scales.
 
     Parameters
     ----------
@@ -159,13 +159,24 @@ class LearningCurveDisplay:
         Parameters
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
+            Not exact; one with Fourier features alone has a single point, at 0 grids.
         $ax
         **line_kwargs : dict
             Passed to `Axes.plot`.
 
         $display
+
+        Raises
+        ------
+        ValueError
+            If the machine is exact, so that there is no curve.
         """
         check_is_fitted(machine, "learning_curve_")
+        if machine.features_ == "exact":
+            raise ValueError(
+                "machine must have grids, got features_='exact'; fit it with features='binning', or draw its "
+                "width_errors_, the leave-one-out error before each step of the search for length scales."
+            )
         return cls(*np.asarray(machine.learning_curve_).T).plot(ax, **line_kwargs)
 
     def plot(self, ax=None, **line_kwargs):

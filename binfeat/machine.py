@@ -17,12 +17,12 @@ __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
 @filled(TEXTS)
 class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase):
-    """Kernel ridge regression on random features that chooses its settings: a raw table in, predictions out.
+    """Kernel ridge regression that chooses its settings: a raw table in, predictions out.
 
     Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
-    targets y, sample weights v, and random features z of a kernel ``prod_j k(gamma_j |x_j - y_j|)``. It learns one
-    length scale per input, ``1 / gamma_j`` (ARD), and chooses scaling, pitch law, kind of features, alpha and the
-    number of grids, each on held-out rows.
+    targets y, sample weights v, and random features z of a kernel. Where rows are few, it solves that for the kernel
+    itself, with weights of mean 1 and ``b^2`` added to ``|w|^2``. It learns one length scale per input (ARD), and
+    chooses scaling, kernel, kind and number of features, and alpha, on held-out rows or by leave-one-out predictions.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     >>> from binfeat import KernelMachineRegressor
     >>> X = np.random.default_rng(0).uniform(-2, 2, size=(600, 4))
     >>> y = np.sin(3 * X[:, 0]) + (X[:, 1] > 0)
-    >>> machine = KernelMachineRegressor(max_grids=100, random_state=0).fit(X[:400], y[:400])
+    >>> machine = KernelMachineRegressor(random_state=0).fit(X[:400], y[:400])
     >>> bool(machine.score(X[400:], y[400:]) > 0.9)
     True
     """
@@ -90,11 +90,11 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
 
 @filled(TEXTS)
 class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
-    """Kernel ridge classification on random features that chooses its settings: a raw table in, labels out.
+    """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the
     largest prediction is the answer; two classes share one target. Probabilities are the softmax of the predictions
-    times a factor that is fitted on held-out rows.
+    times a factor that is fitted on held-out rows, or to leave-one-out predictions of an exact machine.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
     >>> from sklearn.datasets import load_iris
     >>> from binfeat import KernelMachineClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> machine = KernelMachineClassifier(max_grids=100, random_state=0).fit(X[::2], y[::2])
+    >>> machine = KernelMachineClassifier(random_state=0).fit(X[::2], y[::2])
     >>> bool(machine.score(X[1::2], y[1::2]) > 0.9)
     True
     """
@@ -207,7 +207,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         return labels_of(self.classes_, scores)
 
     def predict_proba(self, X):
-        """Class probabilities, calibrated on held-out rows by temperature scaling (Guo et al. 2017).
+        """Class probabilities, calibrated by temperature scaling (Guo et al. 2017) on predictions for rows left out.
 
         Parameters
         ----------

@@ -7,24 +7,23 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
 
-from binfeat._binning.input_checks import ARRAY_CHECKS, require_binning_memory
-from binfeat._common.held_out import SquaredErrors
+from binfeat._binning.input_checks import ARRAY_CHECKS
 from binfeat._common.labels import check_labels, one_against_rest
 from binfeat._common.validation import (
     check_categorical,
     check_integer,
     check_moderate,
-    check_share,
     check_weights,
     checked_array,
     checked_rows,
     seed_of,
 )
-from binfeat._machine.length_scales import LengthScaleSearch
-from binfeat._machine.sample import Sample
-from binfeat.kernels import binning_kernel
+from binfeat._engine.policy import one_blas_thread
+from binfeat._machine.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat.kernels import RBF, Matern, binning_kernel
 
-_OUT_ROWS = 10_000  # held out at most
+_HALF_INTEGERS = (1.5, 2.5)
+_MISSING = 10.0  # standard deviations beyond the largest value, where missing ones stand
 
 
 @dataclass(frozen=True)
@@ -34,15 +33,15 @@ class LearnedGamma:
     Attributes
     ----------
     gamma : ndarray of shape (n_inputs,)
-        Inverse length scale of each input.
+        Inverse length scale of each input; of radial kernels one over the square of a length.
     relevances : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     alpha : float
-        Best penalty with these gammas on the rows of the search.
-    errors : ndarray of shape (n_rounds + 1,)
-        Held-out mean squared error before the first and after each round.
-    gammas : ndarray of shape (n_rounds + 1, n_inputs)
-        Inverse length scales before the first and after each round.
+        Penalty that was learned with these gammas.
+    errors : ndarray of shape (n_steps,)
+        Leave-one-out mean squared error of standardised targets before each step, on the rows of the step.
+    gammas : ndarray of shape (n_steps, n_inputs)
+        Inverse length scales before each step.
     """
 
     gamma: np.ndarray
@@ -59,53 +58,54 @@ def learn_gamma(
     kernel="laplacian",
     categorical_features=None,
     sample_weight=None,
-    n_grids=50,
-    max_rounds=12,
-    max_rows=40_000,
-    validation_fraction=0.2,
+    max_steps=60,
+    max_rows=500,
     n_jobs=None,
     random_state=None,
 ):
-    """Learn one length scale per input (ARD), ``1 / gamma_j``, from the slopes of ridge machines on binning features.
+    """Learn one length scale per input (ARD), ``1 / gamma_j``, by the gradient of a leave-one-out error.
 
-    In each round a machine is fitted to a sample of the rows. The relevance of an input is the mean squared slope
-    along it, by central differences over its length scale (the diagonal of the average gradient outer product:
-    Radhakrishnan et al., recursive feature machines, Science 383, 2024). The new gammas are proportional to the square
-    roots of the relevances, keep the kernel's mean exponent, and get one common factor chosen on held-out rows.
+    Kernel ridge regression on a few rows has a leave-one-out error in closed form, and so has its gradient in the
+    logarithms of all gammas and of the penalty. Each step of Adam takes fresh rows. A prior keeps the logarithms of
+    the gammas together where rows are few.
+
+    More rows than a step has take shorter length scales: multiply `gamma` by one overall factor, chosen on held-out
+    rows, as `KernelMachineRegressor` does.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        NaN matches NaN and nothing else.
+        A missing value (NaN) is far from all others.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         Numbers, or labels of classes.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        A kernel that has a pitch law.
+        A kernel that has a pitch law, "rbf", or `Matern` with nu 3/2, 5/2 or infinity.
     categorical_features : array-like of bool, int or str, default=None
         Inputs whose values are category numbers, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
-    n_grids : int, default=50
-        Number of grids of the machine; fewer rows need more grids.
-    max_rounds : int, default=12
-        Maximum number of rounds; the search ends earlier once two rounds in a row gain less than a paired standard
-        error.
-    max_rows : int, default=40_000
-        Maximum number of training rows.
-    validation_fraction : float, default=0.2
-        Share of the rows that is held out; at most 10,000 of these are used.
+    max_steps : int, default=60
+        Number of steps.
+    max_rows : int, default=500
+        Maximum number of rows of a step; fewer are taken of a small table, and of one with many inputs.
     n_jobs : int, default=None
     random_state : int, RandomState instance or None, default=None
 
     Returns
     -------
     learned : LearnedGamma
-        With `gamma` for `RandomBinning`, `relevances`, `alpha`, and the errors and gammas of all rounds.
+        With `gamma` for `RandomBinning` or `RandomFourier`, `relevances`, `alpha`, and the errors and gammas of all
+        steps.
 
     Raises
     ------
     ValueError
         If a parameter is out of range, X or y holds infinity or numbers beyond 1e100, lengths differ, or there
         are fewer than 2 rows.
+
+    References
+    ----------
+    D. Allen, "The relationship between variable selection and data augmentation and a method for prediction",
+    Technometrics 16, 1974 (the leave-one-out error). D. Kingma and J. Ba, "Adam", ICLR 2015.
 
     Examples
     --------
@@ -122,36 +122,30 @@ def learn_gamma(
     Y = _targets(y)
     check_consistent_length(X, Y)
     if X.shape[0] < 2:
-        raise ValueError("learn_gamma needs at least 2 rows, to hold some out; got 1.")
-    weights = check_weights(sample_weight, X.shape[0])
-    share = check_share(validation_fraction, "validation_fraction")
-    seed = seed_of(random_state)
-    order = np.random.default_rng(seed).permutation(X.shape[0])
-    n_out = min(max(1, round(share * order.size)), order.size - 1)
-    out = order[:n_out][:_OUT_ROWS]
-    train = order[n_out:][: check_integer(max_rows, "max_rows", 1)]
-    n_grids = check_integer(n_grids, "n_grids", 1)
-    require_binning_memory((train.size, X.shape[1]), n_grids, 0)
-    sample = Sample(
-        _dense(X, train),
-        Y[train],
-        None if weights is None else weights[train],
-        _dense(X, out),
-        SquaredErrors(Y[out], None if weights is None else weights[out]),
-        categorical=check_categorical(categorical_features, checked),
-        kernel=binning_kernel(kernel),
-        n_grids=n_grids,
-        seed=seed,
-        n_jobs=n_jobs,
-    )
-    search = LengthScaleSearch(sample, seed).run(check_integer(max_rounds, "max_rounds", 1))
-    return LearnedGamma(
-        search.best.gamma,
-        search.relevances,
-        search.best.alpha,
-        np.array([fit.error for fit in search.fits]),
-        np.array([fit.gamma for fit in search.fits]),
-    )
+        raise ValueError("learn_gamma needs at least 2 rows, to leave one out; got 1.")
+    weights, seed = check_weights(sample_weight, X.shape[0]), seed_of(random_state)
+    n_steps, n_rows = check_integer(max_steps, "max_steps", 1), check_integer(max_rows, "max_rows", 2)
+    rows = np.random.default_rng(seed).permutation(X.shape[0])[: n_steps * n_rows]
+    X, Y, weights = _dense(X, rows), Y[rows], None if weights is None else weights[rows, 0] / weights.mean()
+    categorical = check_categorical(categorical_features, checked)
+    search = LengthScaleSearch(_known_kernel(kernel), X, Y, weights, categorical, seed, n_jobs=n_jobs)
+    with one_blas_thread():
+        search.run(n_steps, n_rows)
+    distance = mean_distances(X, categorical, np.random.default_rng(seed), search.kernel.power)
+    relevances = exponent_shares(search.gamma, distance)
+    errors, gammas = np.array(search.errors), np.reshape(search.gammas, (-1, X.shape[1]))
+    return LearnedGamma(search.gamma, relevances, search.alpha, errors, gammas)
+
+
+def _known_kernel(kernel):
+    if isinstance(kernel, str) and kernel == "rbf":
+        return RBF()
+    if isinstance(kernel, RBF | Matern):
+        nu = getattr(kernel, "nu", np.inf)
+        if not (np.isinf(nu) or nu in _HALF_INTEGERS):
+            raise ValueError(f"kernel must be Matern with nu 1.5, 2.5 or infinity, or another kernel; got {kernel!r}.")
+        return kernel
+    return binning_kernel(kernel)
 
 
 class _Checked(BaseEstimator):
@@ -171,5 +165,12 @@ def _targets(y):
 
 
 def _dense(X, rows):
+    """Rows without missing values, which stand far from all others instead."""
     part = X[rows]
-    return np.ascontiguousarray(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
+    part = np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
+    missing = np.isnan(part)
+    if missing.any():
+        there = np.where(missing, 0.0, part)
+        far = there.max(axis=0) + _MISSING * np.maximum(there.std(axis=0), 1e-3)
+        part[missing] = np.broadcast_to(far, part.shape)[missing]
+    return part

@@ -1,4 +1,4 @@
-"""Machines of random features and least squares; scaling, kernel, widths and penalty chosen on held-out training rows.
+"""Machines of random features and least squares; scaling, kernel, gamma and penalty by held-out training rows.
 
 Neither the coarse nor the fine search sees a test row; README.md says what decided the lists of candidates. Scalings
 and bins are fitted to the held-out rows too, which takes their inputs but not their targets; the machine that is
@@ -27,14 +27,13 @@ FOURIER_KERNELS = (RBF(), Laplacian())
 EXPONENTS = np.geomspace(0.3, 30, 5)  # mean of sum_j gamma_j |x_j - y_j|^power over pairs of rows
 FOURIER_EXPONENTS = np.geomspace(0.03, 3, 5)
 BINNING_ALPHAS, FOURIER_ALPHAS = np.geomspace(10, 1e-3, 5), np.geomspace(1, 1e-4, 5)
-FACTORS = (0.55, 1.0, 1.8)  # of widths in the fine search, and about half a step of the exponents
+FACTORS = (0.55, 1.0, 1.8)  # of gamma in the fine search, and about half a step of the exponents
 NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # likewise of the penalty
 SCALERS = (MinMaxScaler(), StandardScaler())
 LEARNING_SCALERS = (StandardScaler(), QuantileTransformer(n_quantiles=100, random_state=0))
 COARSE_ROWS = 50_000
 FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of both searches with Fourier features
 FOURIER_MAX_ITER = 60  # where there are too many features for their Gram matrix: each reads all of them twice
-LEARNING_GRIDS = 50
 _DISTANCE_ROWS = 5_000
 _HELD_OUT = 0.25
 _HELD_SHARE = 0.7  # of the memory that features may take at once
@@ -90,11 +89,11 @@ def one_gamma(X, y, n_grids, kernels=BINNING_KERNELS, scalers=SCALERS):
 
 
 def learned_widths(X, y, n_grids, kernels=BINNING_KERNELS, scalers=LEARNING_SCALERS):
-    """Binning machines with the widths that `learn_gamma` finds."""
+    """Binning machines with the length scales that `learn_gamma` finds."""
     for scaler in _scalers(X, scalers):
         X_scaled = scaled(scaler, X)
         for kernel in kernels:
-            learned = learn_gamma(X_scaled, y, kernel=kernel, n_grids=LEARNING_GRIDS, random_state=0)
+            learned = learn_gamma(X_scaled, y, kernel=kernel, random_state=0)
             yield machine(scaler, _binning(kernel, learned.gamma, n_grids), y.dtype.kind == "f")
 
 
@@ -114,7 +113,7 @@ def fourier(X, y, n_frequencies):
 
 
 def finer(best):
-    """The same machine with its widths multiplied."""
+    """The same machine with its gamma multiplied."""
     for factor in FACTORS:
         yield clone(best).set_params(features__gamma=best.get_params()["features__gamma"] * factor)
 

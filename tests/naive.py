@@ -186,3 +186,59 @@ def ranks(training, n_quantiles):
         return points[-1][1]
 
     return mapping
+
+
+def kernel_matrix(A, B, gamma, profile, *, categorical=(), radial=False):
+    """Kernel values of all pairs of rows, pair by pair.
+
+    A product kernel has a profile of ``gamma_j |a_j - b_j|``; a categorical input multiplies by ``exp(-gamma_j)`` where
+    values differ. A radial one has a profile of ``sum_j gamma_j (a_j - b_j)^2``, to which a categorical input adds
+    gamma_j.
+    """
+    K = np.empty((len(A), len(B)))
+    for i, a in enumerate(A):
+        for k, b in enumerate(B):
+            square, product = 0.0, 1.0
+            for j in range(len(gamma)):
+                mismatch = float(a[j] != b[j])
+                square += gamma[j] * (mismatch if j in categorical else (a[j] - b[j]) ** 2)
+                factor = math.exp(-gamma[j] * mismatch) if j in categorical else profile(gamma[j] * abs(a[j] - b[j]))
+                product *= 1.0 if radial else float(factor)
+            K[i, k] = profile(square) if radial else product
+    return K
+
+
+def kernel_ridge(K, Y, alpha, weights=None):
+    """Coefficients of kernel ridge regression whose intercept is a kernel of ones."""
+    v = np.ones(len(K)) if weights is None else weights
+    return np.linalg.solve(K + 1.0 + np.diag(alpha / v), Y)
+
+
+def left_out_residuals(K, Y, alpha, weights=None):
+    """Residual of each row under the machine fitted to all other rows."""
+    out = np.empty(Y.shape)
+    for i in range(len(K)):
+        others = np.arange(len(K)) != i
+        coef = kernel_ridge(K[np.ix_(others, others)], Y[others], alpha, None if weights is None else weights[others])
+        out[i] = Y[i] - (K[i, others] + 1.0) @ coef
+    return out
+
+
+def left_out_error(K, Y, alpha, weights=None):
+    """Weighted mean of squares of the residuals of rows that were left out."""
+    v = np.ones(len(K)) if weights is None else weights
+    return float(np.mean(v[:, None] * left_out_residuals(K, Y, alpha, weights) ** 2))
+
+
+def left_out_slopes(kernel, X, Y, gamma, alpha, weights=None, step=1e-4):
+    """Central differences of the error, by the logarithms of all gammas above 0 and of alpha; kernel(X, gamma)."""
+    theta = np.append(gamma, alpha)
+    out = np.zeros(theta.size)
+    for j in np.flatnonzero(theta):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = theta.copy()
+            moved[j] *= math.exp(sign * step)
+            ends.append(left_out_error(kernel(X, moved[:-1]), Y, moved[-1], weights))
+        out[j] = (ends[0] - ends[1]) / (2 * step)
+    return out

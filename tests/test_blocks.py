@@ -430,7 +430,7 @@ def small_samples(monkeypatch):
     """Samples of 800 rows, a short search, and few grids."""
     limits = Limits(sample_grids=(5, 20), sample_rows=300, n_fourier=256)
     monkeypatch.setattr(KernelMachineBase, "_limits", limits)
-    monkeypatch.setattr(kernel_choice, "_ROUNDS", 2)
+    monkeypatch.setattr(kernel_choice, "_STEPS", 20)
     monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 800)
     monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
 
@@ -449,6 +449,7 @@ def test_streamed_machine_of_given_widths(rng, small_samples, monkeypatch):
     X, y = table(rng)
     weights = rng.random(len(X))
     options = {"gamma": [1.0, 0.5, 0.5], "alpha": 1.0, "n_grids": 30, "features": "binning", "random_state": 0}
+    options["kernel"] = "laplacian"
     whole = KernelMachineRegressor(**options).fit(X, y, weights)
     machine = streamed(rng, monkeypatch, X, y, weights, **options)
     assert machine.coef_.shape == whole.coef_.shape
@@ -468,12 +469,13 @@ def fixed_store(own_bytes, n_rows, n_grids, max_bytes):
     return CodeStore(n_rows, n_grids, own_bytes)
 
 
-def test_a_source_that_is_all_sample(rng, small_samples):
+@pytest.mark.parametrize("features", ["exact", "binning"])
+def test_a_source_that_is_all_sample(rng, small_samples, features):
     X, y = table(rng, 500)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(X[:, 2] > 0, "up", "down")})
-    expected = KernelMachineClassifier(max_grids=10, random_state=0).fit(frame, y > 0)
+    expected = KernelMachineClassifier(features=features, max_grids=10, random_state=0).fit(frame, y > 0)
     parts = [(frame[i : i + 90], y[i : i + 90] > 0) for i in range(0, 500, 90)]
-    got = KernelMachineClassifier(max_grids=10, random_state=0).fit(blocks(parts))
+    got = KernelMachineClassifier(features=features, max_grids=10, random_state=0).fit(blocks(parts))
     np.testing.assert_array_equal(got.predict_proba(frame), expected.predict_proba(frame))
 
 
@@ -490,8 +492,9 @@ def test_streamed_classifier_of_frames(rng, small_samples, folder):
 
 def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
     X, y = table(rng)
-    with pytest.raises(ValueError, match="features='hybrid' needs all rows in memory"):
-        KernelMachineRegressor(features="hybrid").fit(blocks(X, y))
+    for features in ("hybrid", "exact"):
+        with pytest.raises(ValueError, match=f"features='{features}' needs all rows in memory"):
+            KernelMachineRegressor(features=features).fit(blocks(X, y))
     with pytest.raises(ValueError, match="max_bytes must be more than"):
         KernelMachineRegressor(max_bytes=1000).fit(blocks(X, y))
     bad = X[2000:2500].copy()

@@ -33,6 +33,7 @@ MADE = {
     "codes": lambda: binfeat.RandomBinning(gamma=0.2, n_grids=8, random_state=0, output="codes"),
     "fastfood": lambda: binfeat.RandomFourier(gamma=0.2, n_components=32, sampler="fastfood", random_state=0),
     "ridge": lambda: binfeat.CGRidge(alpha=0.1),
+    "exact": lambda: binfeat.KernelMachineRegressor(features="exact", gamma=0.2, random_state=0),
     "machine": lambda: binfeat.KernelMachineRegressor(features="binning", n_grids=8, random_state=0),
 }
 

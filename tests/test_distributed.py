@@ -260,13 +260,13 @@ def test_rows_in_memory_are_taken_too(rows):
     np.testing.assert_array_equal(machine.predict(Z), expected.predict(Z))
     X = np.nan_to_num(X)
     assert_same_map(remote.RandomFourier(random_state=0).fit(X), binfeat.RandomFourier(random_state=0).fit(X))
-    learned = remote.learn_gamma(X, y, max_rounds=1, random_state=0)
-    np.testing.assert_array_equal(learned.gamma, binfeat.learn_gamma(X, y, max_rounds=1, random_state=0).gamma)
+    learned = remote.learn_gamma(X, y, max_steps=2, random_state=0)
+    np.testing.assert_array_equal(learned.gamma, binfeat.learn_gamma(X, y, max_steps=2, random_state=0).gamma)
 
 
 def test_widths_from_a_sample_that_does_not_depend_on_chunks(rows):
     X, y, weights = rows
-    options = {"max_rounds": 1, "random_state": 0}
+    options = {"max_steps": 3, "random_state": 0}
     expected = binfeat.learn_gamma(X, y, sample_weight=weights, **options)
     table = dd.from_pandas(pd.DataFrame(X, columns=NAMES).assign(y=y, w=weights), npartitions=3)
     learned = remote.learn_gamma(table[NAMES], table["y"], sample_weight=table["w"], **options)

@@ -1,11 +1,10 @@
-"""Linear functions of binning features, row by row, and their differences along each input, against slow twins."""
+"""Linear functions of binning features, row by row, against a slow twin."""
 
 import numpy as np
 import pytest
 
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, count_bins
-from binfeat._engine.differences import differences
 from binfeat._engine.evaluate import evaluate
 from binfeat.kernels import Laplacian
 from tests import naive
@@ -64,24 +63,3 @@ def test_evaluate_a_row_that_shares_no_bin(learned):
     out = np.full((1, 2), np.nan)
     evaluate(X, *arguments, out)
     np.testing.assert_array_equal(out, 0.0)
-
-
-@pytest.mark.parametrize("n_blocks", [1, 3, 9])
-def test_differences(rng, learned, n_blocks):
-    arguments, known = learned
-    X = table(rng, 8)
-    step = np.array([1.0, 1.0, 1e-3, 0.0])  # the third seldom leaves its cell
-    low, high = X - step, X + step
-    low[:, 3], high[:, 3] = X[:, 3], np.roll(X[:, 3], 1)
-    low[0, 0], high[0, 0] = X[1, 0], np.nan  # into and out of missing
-    expected = np.zeros((8, 4, 2))
-    for i, j in np.ndindex(8, 4):
-        ends = np.stack([X[i], X[i]])
-        ends[:, j] = low[i, j], high[i, j]
-        expected[i, j] = value(known, ends[1]) - value(known, ends[0])
-    assert np.count_nonzero(expected[:, [0, 3]]) > 10
-    assert not expected[:, 1].any()
-    for n_jobs in (1, 2):
-        out = np.full((8, 4, 2), np.nan)
-        differences(X, low, high, *arguments, n_blocks, out, n_jobs=n_jobs)
-        np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-13)

@@ -77,6 +77,7 @@ CALLS = {
     "early stop": (binfeat.CGRidgeClassifier(early_stopping=True, random_state=0), "fit"),
     "hinge": (binfeat.CGRidgeClassifier(loss="squared_hinge"), "fit"),
     "machine": (binfeat.KernelMachineRegressor(**MACHINE), "fit"),
+    "exact": (binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0), "fit"),
     "classifier": (binfeat.KernelMachineClassifier(features="binning", gamma="scale", **MACHINE), "fit"),
 }
 
@@ -134,7 +135,7 @@ def test_interrupts_leave_all_or_nothing(name, refit):
     assert n_kept <= LONG
 
 
-@pytest.mark.parametrize("name", ["binning", "waves", "ridge", "machine"])
+@pytest.mark.parametrize("name", ["binning", "waves", "ridge", "machine", "exact"])
 @pytest.mark.usefixtures("small_searches")
 def test_interrupts_of_predictions_change_nothing(name):
     made, _ = CALLS[name]

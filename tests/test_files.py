@@ -38,6 +38,8 @@ def machines():
     fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
     yield binfeat.KernelMachineRegressor(features="binning", scaling="quantile", **fixed).fit(X, Y), X
     yield binfeat.KernelMachineClassifier(features="hybrid", **fixed).fit(X, LABELS), X
+    exact = binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0)
+    yield exact.fit(X, Y), X
     union = [
         ("bins", binfeat.RandomBinning(n_grids=3, random_state=0)),
         ("waves", binfeat.RandomFourier(n_components=4)),
@@ -58,7 +60,7 @@ def saved():
     return found
 
 
-NAMES = ["binning", "hashed", "waves", "fastfood", "ridge", "classes", "regressor", "classifier", "union"]
+NAMES = ["binning", "hashed", "waves", "fastfood", "ridge", "classes", "regressor", "classifier", "exact", "union"]
 
 
 def answer(machine, rows):
@@ -187,6 +189,10 @@ DAMAGES = [
     ),
     ("regressor", not_a_source, "source should name columns, all of them"),
     ("regressor", lambda state: state["_scaler"]["columns"].__setitem__(0, 9), "scaler should have two knots"),
+    ("exact", lambda state: state["_exact"].pop("support"), "KeyError: 'support'"),
+    ("exact", lambda state: state["_exact"].update(shares=np.ones(9)), "shares should be of shape"),
+    ("exact", lambda state: state["_exact"].update(center=np.zeros(2)), "center should be of shape"),
+    ("exact", replaced(coef_=np.zeros((1, 59))), "coef_ should be of shape"),
 ]
 
 

@@ -277,18 +277,19 @@ MACHINES = {
 FEW = {"features": "binning", "n_grids": 5, "scaling": "standard", "kernel": "laplacian", "random_state": 0}
 
 
+@pytest.mark.parametrize("features", ["binning", "exact"])
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.usefixtures("small_searches")
 @given(table=tables.wild_tables(), data=st.data())
 @FEWER
-def test_machines_take_or_refuse_anything(name, table, data):
+def test_machines_take_or_refuse_anything(name, features, table, data):
     rows = (
         len(table)
         if hasattr(table, "__len__") and not hasattr(table, "shape")
         else (*getattr(table, "shape", ()), 2)[0]
     )
     y = data.draw(st.sampled_from([np.arange(rows) % 2, np.arange(rows) * 1.5, ["a"] * rows, None]))
-    machine = MACHINES[name](gamma="scale", alpha=0.1, **FEW)
+    machine = MACHINES[name](**{"gamma": "scale", "alpha": 0.1, **FEW, "features": features})
     fitted = outcome(lambda: machine.fit(table, y))
     if fitted is not None:
         assert len(outcome(lambda: fitted.predict(table))) == rows
@@ -297,31 +298,31 @@ def test_machines_take_or_refuse_anything(name, table, data):
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("parameter", sorted(binfeat.KernelMachineClassifier().get_params()))
 @pytest.mark.usefixtures("small_searches")
-@given(value=st.sampled_from(tables.NASTY))
+@given(value=st.sampled_from(tables.NASTY), features=st.sampled_from(["binning", "exact"]))
 @FEWEST
-def test_parameters_of_machines(name, parameter, value):
+def test_parameters_of_machines(name, parameter, value, features):
     kind = MACHINES[name]
     if parameter not in kind().get_params():
         return
-    machine = kind(**{"gamma": "scale", "alpha": 0.1, **FEW, parameter: value})
+    machine = kind(**{"gamma": "scale", "alpha": 0.1, **FEW, "features": features, parameter: value})
     outcome(lambda: machine.fit(ROWS, LABELS), of_parameter(parameter))
 
 
-LEARN = ["kernel", "categorical_features", "sample_weight", "n_grids", "max_rounds", "max_rows", "validation_fraction"]
+LEARN = ["kernel", "categorical_features", "sample_weight", "max_steps", "max_rows"]
 
 
 @pytest.mark.parametrize("parameter", [*LEARN, "n_jobs", "random_state"])
 @given(value=st.sampled_from(tables.NASTY))
 @FEWEST
 def test_parameters_of_learn_gamma(parameter, value):
-    options = {"n_grids": 5, "max_rounds": 1, "random_state": 0, parameter: value}
+    options = {"max_steps": 2, "random_state": 0, parameter: value}
     outcome(lambda: binfeat.learn_gamma(ROWS, LABELS, **options), of_parameter(parameter))
 
 
 @given(tables.wild_tables(), tables.wild_tables())
 @FEWER
 def test_learn_gamma_takes_or_refuses_anything(table, y):
-    learned = outcome(lambda: binfeat.learn_gamma(table, y, n_grids=5, max_rounds=1, random_state=0))
+    learned = outcome(lambda: binfeat.learn_gamma(table, y, max_steps=2, random_state=0))
     assert learned is None or np.isfinite(learned.gamma).all()
 
 

@@ -98,8 +98,8 @@ def test_parameters_on_collections(made, parameter):
         outcome(lambda own=machine: own.fit(CHUNKS, LABELS), of_parameter(parameter))
 
 
-@pytest.mark.parametrize("parameter", ["sample_weight", "max_rows", "validation_fraction", "random_state", "n_grids"])
+@pytest.mark.parametrize("parameter", ["sample_weight", "max_rows", "max_steps", "random_state", "kernel"])
 def test_parameters_of_learn_gamma_on_collections(parameter):
     for value in tables.NASTY:
-        options = {"n_grids": 5, "max_rounds": 1, "random_state": 0, parameter: value}
+        options = {"max_steps": 2, "random_state": 0, parameter: value}
         outcome(lambda own=options: remote.learn_gamma(CHUNKS, Y, **own), of_parameter(parameter))

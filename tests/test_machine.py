@@ -50,13 +50,13 @@ def test_classes_that_no_line_parts(rng):
     assert KernelMachineClassifier(random_state=0).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
 
 
-@pytest.mark.parametrize("features", ["binning", "fourier", "hybrid", "auto"])
+@pytest.mark.parametrize("features", ["binning", "fourier", "hybrid", "exact", "auto"])
 def test_features_of_each_kind(table, features):
     X, y, labels = table
     machine = KernelMachineRegressor(features=features, random_state=0).fit(X[:300], y[:300])
     assert machine.features_ == features or features == "auto"
     assert machine.score(X[300:], y[300:]) > 0.9
-    assert (machine.n_grids_ == 0) == (machine.features_ == "fourier")
+    assert (machine.n_grids_ == 0) == (machine.features_ in ("fourier", "exact"))
     machine = KernelMachineClassifier(features=features, random_state=0).fit(X[:300], labels[:300])
     assert machine.score(X[300:], labels[300:]) > 0.85
 

@@ -26,7 +26,12 @@ def test_in_a_pipeline(table):
 @pytest.mark.parametrize(
     ("parameter", "value", "error", "message"),
     [
-        ("features", "both", ValueError, "features must be 'auto', 'binning', 'fourier' or 'hybrid', got 'both'"),
+        (
+            "features",
+            "both",
+            ValueError,
+            "features must be 'auto', 'binning', 'fourier', 'hybrid' or 'exact', got 'both'",
+        ),
         ("kernel", "rbf", ValueError, "kernel='rbf' cannot be approximated by random binning"),
         ("kernel", "nonsense", ValueError, "kernel must be 'laplacian', 'hat'"),
         ("kernel", np.ones(2), ValueError, "kernel must be 'laplacian', 'hat'"),

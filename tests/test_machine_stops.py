@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._linear import cg
-from binfeat._machine import growth, sample, size_and_alpha_choice
+from binfeat._machine import growth, length_scales, size_and_alpha_choice
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -89,7 +89,7 @@ def test_ctrl_c_before_there_is_a_machine(table, monkeypatch):
     X, y, labels = table
     for machine, target in ((KernelMachineRegressor(**BINS), y), (KernelMachineClassifier(**BINS), labels)):
         with monkeypatch.context() as patch:
-            interrupt_at(patch, sample.Sample, "relevances", 2)
+            interrupt_at(patch, length_scales.LengthScaleSearch, "_step", 2)
             with pytest.raises(KeyboardInterrupt):
                 machine.fit(X, target)
         with pytest.raises(NotFittedError):

@@ -108,6 +108,16 @@ _FASTFOOD = {
 _COLUMNS = {"categorical": (np.bool_, "inputs"), "source": (np.int64, "inputs"), "medians": (np.float64, "columns")}
 _QUANTILES = {"columns": (np.int64, "mapped"), "knots": (np.float64, "knots"), "ranks": (np.float64, "knots")}
 
+_EXACT = {
+    "nus": (np.float64, "kernels"),
+    "shares": (np.float64, "kernels"),
+    "gammas": (np.float64, "kernels", "inputs"),
+    "categorical": (np.bool_, "inputs"),
+    "support": (np.float32, "inputs", "support"),
+    "center": (np.float64, "inputs"),
+    "unit": (np.float64, "inputs"),
+}
+
 
 def check_binning(state):
     """Refuse a `RandomBinning` whose arrays do not fit together."""
@@ -149,25 +159,34 @@ def check_fourier(state):
 
 def check_machine(state):
     """Refuse a kernel machine whose arrays do not fit together."""
-    if "_scale" not in state:
+    if "_exact" not in state:
         return
     sizes = {"columns": state["n_features_in_"]}
     columns, scaler = state["_columns"], state["_scaler"]
     _check_arrays(columns, _COLUMNS, sizes)
     if sizes["inputs"] < sizes["columns"] or not np.isin(columns["source"], range(sizes["columns"])).all():
         raise ValueError("source should name columns, all of them.")
-    _check_arrays(state, {**_GRIDS, "_bin_keys": (np.uint64, "bins")}, sizes)
-    _check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])
-    n_frequencies = state["_frequencies"].shape[1]
-    if n_frequencies:
-        _check_arrays(state, {"_frequencies": (np.float64, "inputs", "frequencies")}, sizes)
-    sizes["features"] = sizes["bins"] + 2 * n_frequencies
+    if state["_exact"]:
+        _check_arrays(state["_exact"], _EXACT, sizes)
+        sizes["features"] = sizes["support"]
+    else:
+        sizes["features"] = _check_features(state, sizes)
     _check_arrays(state, {"coef_": (np.float64, "targets", "features")}, sizes)
     if "knots" in scaler:
         _check_arrays(scaler, _QUANTILES, sizes)
         _check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
         if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
             raise ValueError("the scaler should have two knots for each of some inputs.")
+
+
+def _check_features(state, sizes):
+    """The number of bins and Fourier features of a machine, whose arrays fit together."""
+    _check_arrays(state, {**_GRIDS, "_bin_keys": (np.uint64, "bins")}, sizes)
+    _check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])
+    n_frequencies = state["_frequencies"].shape[1]
+    if n_frequencies:
+        _check_arrays(state, {"_frequencies": (np.float64, "inputs", "frequencies")}, sizes)
+    return sizes["bins"] + 2 * n_frequencies
 
 
 class ArrayRecord:

@@ -165,6 +165,11 @@ def _blas():
     return ThreadpoolController().select(user_api="blas")
 
 
+def one_blas_thread():
+    """Context in which BLAS uses one thread: small factorisations are slower with more, far slower on busy cores."""
+    return _blas().limit(limits=1)
+
+
 def _taken_from(queue):
     with suppress(IndexError):  # the queue is empty
         while True:
@@ -195,8 +200,18 @@ def share_blocks(work, blocks, size, n_jobs=None):
         _pool.use(lambda: _share(work, queue, threads), lambda: work(_taken_from(queue)))
 
 
+def side_by_side(work, items, n_jobs=None):
+    """Call a function with each of some items, in Python threads, with one thread for BLAS; see `share_blocks`."""
+
+    def work_on(some):
+        for item in some:
+            work(item)
+
+    share_blocks(work_on, items, _WORTH_THREADS, n_jobs)
+
+
 def _share(work, queue, threads):
-    with _blas().limit(limits=1), ThreadPoolExecutor(threads - 1) as others:
+    with one_blas_thread(), ThreadPoolExecutor(threads - 1) as others:
         running = [others.submit(work, _taken_from(queue)) for _ in range(threads - 1)]
         try:
             work(_taken_from(queue))

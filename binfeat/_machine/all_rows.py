@@ -7,7 +7,7 @@ from binfeat._binning.grids import Grids
 from binfeat._binning.tables import count_bins
 from binfeat._machine.growth import Growth, TrainingRows
 
-_FACTORS = (1.0, 1.4, 2.0, 2.8)  # of gamma: more rows take finer grids
+_FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
 
 
@@ -24,18 +24,18 @@ class MemoryRows:
     def __init__(self, problem):
         self._problem = problem
 
-    def new_growth(self, kernels, gamma, fourier):
+    def new_growth(self, kernels, kernel, gamma, fourier):
         """A machine without grids yet, on the training rows."""
         problem, X = self._problem, kernels.X
         train = problem.train
         rows = TrainingRows.in_memory(X[train], problem.Y[train], problem.weights_of(train), problem.n_jobs)
-        return Growth(rows, X[problem.held_out], _draw(problem, kernels.kernel, gamma), fourier, problem.n_jobs)
+        return Growth(rows, X[problem.held_out], _draw(problem, kernel, gamma), fourier, problem.n_jobs)
 
-    def factors(self, kernels, gamma):
+    def factors(self, kernels, kernel, gamma):
         """Overall factors of gamma to try."""
         return _FACTORS
 
-    def first_and_most_grids(self, kernels, gamma):
+    def first_and_most_grids(self, kernels, kernel, gamma):
         """Grids to begin with, and to grow to at most."""
         machine, limits, n_rows = self._problem.machine, self._problem.limits, len(self._problem.train)
         first, largest = limits.sample_grids
@@ -65,8 +65,9 @@ class SourceRows:
     may_mix = False
 
     def __init__(self, problem, source, Y, weights):
-        if problem.machine.features == "hybrid":
-            raise ValueError("features='hybrid' needs all rows in memory; use 'auto', 'binning' or 'fourier'.")
+        wanted = problem.machine.features
+        if wanted in ("hybrid", "exact"):
+            raise ValueError(f"features={wanted!r} needs all rows in memory; use 'auto', 'binning' or 'fourier'.")
         self._problem, self._source, self._Y, self._weights = problem, source, Y, weights
         n_rows, n_targets = Y.shape
         budget = code_budget(problem.machine.max_bytes)
@@ -78,7 +79,7 @@ class SourceRows:
             )
         self._share = (budget - vectors) // 2  # for codes, as for bins
 
-    def new_growth(self, kernels, gamma, fourier):
+    def new_growth(self, kernels, kernel, gamma, fourier):
         """A machine without grids yet, on all rows but those held out of the sample."""
         problem, scaler = self._problem, kernels.scaler
 
@@ -90,26 +91,26 @@ class SourceRows:
         held_out = self._source.rows[problem.held_out]
         rows = TrainingRows.of_source(blocks, self._Y, self._weights, held_out, problem.n_jobs, self._share)
         X_out = kernels.X[problem.held_out]
-        return Growth(rows, X_out, _draw(problem, kernels.kernel, gamma), fourier, problem.n_jobs)
+        return Growth(rows, X_out, _draw(problem, kernel, gamma), fourier, problem.n_jobs)
 
-    def factors(self, kernels, gamma):
+    def factors(self, kernels, kernel, gamma):
         """Overall factors of gamma to try: those whose bins fit in memory."""
         first, *finer = _FACTORS
         few = self._problem.limits.few_grids
-        return [first, *(k for k in finer if self._most_by_bins(kernels, gamma * k) >= few)]
+        return [first, *(k for k in finer if self._most_by_bins(kernels, kernel, gamma * k) >= few)]
 
-    def first_and_most_grids(self, kernels, gamma):
+    def first_and_most_grids(self, kernels, kernel, gamma):
         """Grids to begin with, and to grow to at most."""
         machine, limits = self._problem.machine, self._problem.limits
         first, largest = limits.sample_grids
         most = min(machine.max_grids, max(largest, limits.most_entries // len(self._Y)))
-        most = int(np.clip(self._most_by_bins(kernels, gamma), 1, most))
+        most = int(np.clip(self._most_by_bins(kernels, kernel, gamma), 1, most))
         return min(first, most), most
 
-    def _most_by_bins(self, kernels, gamma):
+    def _most_by_bins(self, kernels, kernel, gamma):
         """Grids whose bins are expected to fit in memory: their number grows with a power of the rows."""
         X = kernels.X[self._problem.train]
-        grids = _draw(self._problem, kernels.kernel, gamma)(_PROBE_GRIDS)
+        grids = _draw(self._problem, kernel, gamma)(_PROBE_GRIDS)
         few, many = (self._mean_bins(grids, X[:n]) for n in (-(-len(X) // 4), len(X)))
         power = np.clip(np.log(many / few) / np.log(4), 0.0, 1.0)
         n_bins = many * (len(self._Y) / len(X)) ** power

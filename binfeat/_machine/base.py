@@ -16,7 +16,7 @@ from binfeat._machine.budget import Budget, Decisions
 from binfeat._machine.fit import MachineFit
 from binfeat._machine.input_scalers import SCALERS
 from binfeat._machine.limits import Limits
-from binfeat._machine.predictor import BinFunction, FourierFunction, Predictor
+from binfeat._machine.predictor import BinFunction, ExactFunction, FourierFunction, Predictor
 from binfeat._machine.problem import Problem
 from binfeat._machine.table_encoder import TableEncoder
 from binfeat._rows.sampled import SampledSource
@@ -102,8 +102,9 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
             return not task.call_on_fit_task_end(estimator=self)
 
         budget = Budget(self.max_seconds)
-        judged = loss_of, encoder, seed_of(self.random_state), goes_on, self._limits, budget, Decisions(budget)
-        problem = Problem(self, table, Y, weights, train, held_out, *judged)
+        judged = loss_of, encoder, seed_of(self.random_state), groups is not None
+        steps = goes_on, self._limits, budget, Decisions(budget)
+        problem = Problem(self, table, Y, weights, train, held_out, *judged, *steps)
         fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
         try:
             fit.run()
@@ -131,7 +132,7 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
             if isinstance(value, str) and value not in words:
                 known = " or ".join(repr(word) for word in words)
                 raise ValueError(f"{name} must be {known}, or a number, got {value!r}.")
-        check_choice(self.features, "features", ("auto", "binning", "fourier", "hybrid"))
+        check_choice(self.features, "features", ("auto", "binning", "fourier", "hybrid", "exact"))
         check_choice(self.scaling, "scaling", ("auto", "standard", "arcsinh", "quantile", None))
         check_flag(self.refit, "refit")
         if not (isinstance(self.kernel, str) and self.kernel == "auto"):
@@ -157,27 +158,40 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _keep(self, problem, fit, status, attributes, labels):
         """Set the attributes, which are arrays, numbers and strings; `labels` of classes calibrate probabilities."""
         self.__dict__ |= attributes
+        rows, predictions = fit.judged()
         if labels is not None:
-            out = problem.held_out
-            self.sharpness_ = calibrate(fit.held_out_predictions(), labels[out], problem.weights_of(out))
+            self.sharpness_ = calibrate(predictions, labels[rows], problem.weights_of(rows))
         kernels, encoder = fit.kernels, problem.encoder
-        function, fourier, self.intercept_ = fit.sizing.growth.learned()
         self._columns = encoder.arrays()
         self._scaler = {} if kernels.scaler is None else kernels.scaler.arrays()
-        self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
-        self._bin_keys, self._bin_starts = function.keys, function.starts
-        self.coef_ = np.hstack([function.coef, fourier])
-        self._frequencies = np.empty((0, 0)) if fit.features.fourier is None else fit.features.fourier.frequencies
-        self.gamma_, self.alpha_, self.n_grids_ = fit.gamma, fit.sizing.alpha, len(function.grids)
-        self.kernel_ = repr(kernels.kernel)
-        self.features_, self.scaling_ = fit.features.features, kernels.scaling
-        relevances = kernels.relevances(fit.gamma)
+        self._keep_function(fit)
+        power = 1 if fit.exact is None else fit.scales.kernel.power
+        relevances = kernels.relevances(fit.gamma, power)
+        self.gamma_ = fit.gamma ** (1 / power)
         self.feature_relevances_ = np.bincount(encoder.source, relevances, minlength=self.n_features_in_)
-        self.width_errors_, self.width_gammas_ = kernels.errors, kernels.gammas
-        self.learning_curve_ = np.array(fit.sizing.curve)
+        self.width_errors_, self.width_gammas_ = kernels.history(fit.scales)
+        self.kernel_, self.scaling_ = fit.kernel_name, kernels.scaling
         self.decisions_ = problem.decisions.table()
         self._derived = Derived()
         self.status_ = status
+
+    def _keep_function(self, fit):
+        """What predicts: bins and Fourier features, or kernel values with the rows of the fit."""
+        if fit.exact is not None:
+            self.features_, self.alpha_, self.n_grids_ = "exact", fit.exact.alpha, 0
+            self._exact, self.intercept_ = fit.exact.function.arrays(), fit.exact.intercept
+            self.coef_ = self._exact.pop("coef")
+            self.learning_curve_ = np.array([[0, fit.exact.error]])
+            return
+        sizing = fit.sizing
+        function, fourier, self.intercept_ = sizing.growth.learned()
+        self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
+        self._bin_keys, self._bin_starts = function.keys, function.starts
+        self.coef_ = np.hstack([function.coef, fourier])
+        self._frequencies = np.empty((0, 0)) if fit.fourier is None else fit.fourier.frequencies
+        self.features_, self.alpha_, self.n_grids_ = fit.features.features, sizing.alpha, len(function.grids)
+        self.learning_curve_ = np.array(sizing.curve)
+        self._exact = {}
 
     def _scores(self, X):
         """Predictions of the targets."""
@@ -186,6 +200,15 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return self._derived.get(self.coef_, self._predictor)(self, X)
 
     def _predictor(self):
+        bins = fourier = exact = None
+        if self._exact:
+            exact = ExactFunction.from_arrays({**self._exact, "coef": self.coef_})
+        else:
+            bins, fourier = self._functions_of_features()
+        scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
+        return Predictor(TableEncoder.from_arrays(self._columns), scaler, bins, fourier, exact, self.intercept_)
+
+    def _functions_of_features(self):
         bins = fourier = None
         n_bins = self._bin_keys.size
         if len(self._scale):
@@ -194,8 +217,7 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
             bins = BinFunction(grids, self._bin_keys, self._bin_starts, coef)
         if self._frequencies.size:
             fourier = FourierFunction(self._frequencies, self.coef_[:, n_bins:].T)
-        scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
-        return Predictor(TableEncoder.from_arrays(self._columns), scaler, bins, fourier, self.intercept_)
+        return bins, fourier
 
     def summary(self):
         """What was decided in `fit`, in order.

@@ -2,46 +2,57 @@
 
 TEXTS = {
     "choices": """\
-features : {"auto", "binning", "fourier", "hybrid"}, default="auto"
-    Random binning, random Fourier features of the Gaussian kernel with the same length scales, or both. "auto"
-    takes what has the lowest held-out error; Fourier features are tried where they need at most 1 GB.
+features : {"auto", "exact", "binning", "fourier", "hybrid"}, default="auto"
+    "exact" is a kernel machine on all rows, without random features; its kernel matrix takes 4 bytes for each pair of
+    rows. The others are random binning, random Fourier features with length scales of their own, or both. "auto" is
+    "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if `kernel` and `n_grids` are "auto",
+    `cv` and `groups` are None, and that is expected to take half of `max_seconds` at most. Else it takes the features
+    with the lowest held-out error; Fourier features are tried if they need at most 1 GB, no input is a category, and a
+    radial kernel did not do much worse in the search for length scales.
 kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-    Kernel of the binning features, one with a pitch law. "auto" starts with ``Skip(GammaPitch(8), 0.2)``, or with
-    ``GammaPitch(inf)`` for more than 40,000 rows, and takes another of `GammaPitch`, `Laplacian` and `Skip` if its
-    held-out error is lower.
+    Kernel of the binning features, one with a pitch law. "auto" learns length scales with the `Laplacian`, then takes
+    ``GammaPitch(8)``, ``GammaPitch(inf)`` or ``Skip(GammaPitch(8), 0.2)`` if its held-out error is lower. An exact
+    machine takes "laplacian", or with "auto" the best of the Laplacian, a radial kernel, and their sums with shares
+    1/4, 1/2 and 3/4. The radial kernel of exact machines and Fourier features is ``Matern(1.5)`` or `RBF`.
 gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
-    Inverse length scale of each input. "learn" learns one per input (ARD) from the slopes of fitted machines, as
+    Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error, as
     `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
 alpha : "auto" or float, default="auto"
-    Ridge penalty; "auto" is chosen on held-out rows.
+    Ridge penalty; "auto" is chosen on held-out rows, or by leave-one-out predictions if the machine is exact.
 n_grids : "auto" or int, default="auto"
-    Number of grids; "auto" adds grids until doubling them lowers the held-out error by less than 1 %.
+    Number of grids; "auto" adds grids until doubling them lowers the held-out error by less than 1 %. Fourier features
+    without grids are doubled by the same rule, from 1,024 on.
 scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
     How inputs are scaled before length scales are learned: "standard" gives every input the same part in the
     kernel, "arcsinh" shortens the tails of inputs that reach further than ten interquartile ranges, "quantile"
-    replaces values by their ranks in the training rows, None starts with one gamma for all inputs. "auto" compares
-    the first three on held-out rows.
+    replaces values by their ranks in the training rows, None starts with one gamma for all inputs. "auto" begins to
+    learn length scales with each of the first three ("arcsinh" only if there are such inputs), compares the
+    leave-one-out errors after 15 steps, and goes on with the best.
 categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
     Inputs whose values are categories; "from_dtype" takes the columns of a data frame that hold categories or
-    strings. Where two rows differ in such an input, the kernel is multiplied by ``exp(-gamma_j)``.""",
+    strings. Where two rows differ in such an input, the kernel is multiplied by ``exp(-gamma_j)``, or their squared
+    distance in a radial kernel grows by the square of ``gamma_j``.""",
     "effort": """\
 max_grids : int, default=1600
     Largest number of grids for ``n_grids="auto"``. Above 100,000 rows it is lower, down to 400.
 max_seconds : float, default=None
     Soft time limit of `fit` in seconds; at most a third is spent on length scales. Adding grids and refitting are
-    started only if they are expected to end in time. None is no limit.
+    started only if they are expected to end in time; an exact machine is solved in any case. None is no limit.
 max_bytes : int, default=None
-    Memory limit for the codes of the rows. For a source of blocks it is the limit for codes, bins and vectors of
-    rows together, and codes that need more than half of what the vectors leave are kept in a scratch file; None is
-    then half of the machine's memory.
+    Memory limit for the codes of the rows, which an exact machine does not have. For a source of blocks it is the
+    limit for codes, bins and vectors of rows together, and codes that need more than half of what the vectors leave
+    are kept in a scratch file; None is then half of the machine's memory.
 cv : int, splitter or iterable, default=None
     How rows are held out for the choices, as in `sklearn.model_selection.check_cv`; only the first split is used.
-    None holds out one random part.
+    None holds out one random part. Length scales are learned on the other rows. An exact machine is tuned by
+    leave-one-out predictions of up to 1,500 rows instead, of all rows if `cv` is None and `refit` is True, else of
+    the rows that are not held out.
 validation_fraction : float, default=0.1
     Share of the rows in that random part.
 scoring : str or callable, default=None
-    Score on the held-out rows that the choices maximise, as in `sklearn.metrics.get_scorer`, without weights; None
-    minimises the mean squared error, weighted by `sample_weight`.
+    Score on the held-out rows, or of the leave-one-out predictions, that the choices maximise, as in
+    `sklearn.metrics.get_scorer`, without weights; None minimises the mean squared error, weighted by `sample_weight`.
+    Length scales and scaling always minimise the squared error.
 refit : bool, default=True
     Whether the final coefficients are fitted to all rows, including those held out.
 $n_jobs
@@ -50,24 +61,28 @@ random_state : int, RandomState instance or None, default=None
     "attributes": """\
 gamma_ : ndarray
     Inverse length scale of each column inside the machine: the inputs, then a 0/1 column for each input that had
-    missing values.
+    missing values. Of two kernels those of the grids, or of the larger share in a sum.
 feature_relevances_ : ndarray of shape (n_inputs,)
     Share of each input in the kernel's mean exponent; they sum to 1.
 features_, kernel_, scaling_ : str
-    The choices; "none" is no scaling.
+    The choices; `features_` is never "auto", and "none" is no scaling.
 alpha_ : float
 n_grids_ : int
-width_errors_, width_gammas_ : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_columns)
-    Held-out error and inverse length scales before the first and after each round of the search, with the scaling
-    that was chosen. Later rounds may use another kernel or more rows.
+    0 without binning features.
+width_errors_, width_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
+    Before each step of the search for length scales: the leave-one-out mean squared error of the standardised targets
+    on the rows of the step, and the gammas (for radial kernels squared inverse length scales), with the scaling that
+    was chosen. Of two kernels that of `gamma_`. Empty if `gamma` is not "learn".
 learning_curve_ : ndarray of shape (n_batches, 2)
-    Number of grids and held-out error each time that grids were added.
+    Number of grids and held-out error each time that grids were added. Without grids it has one row: 0 and the error.
 decisions_ : ndarray of shape (n_decisions,), structured
-    For each decision its name, the choice, the held-out error after it, and the seconds since the start; see
-    `summary`.
+    For each decision its name, the choice, the held-out or leave-one-out error after it, and the seconds since the
+    start; see `summary`.
 status_ : {"converged", "budget", "stopped", "interrupted"}
     Why the fit ended: by itself, at `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C.
 coef_ : ndarray of shape (n_targets, n_features)
+    Of an exact machine (n_targets, n_rows), for each row with a weight above 0; without `refit` those held out are left
+    out.
 intercept_ : ndarray of shape (n_targets,)""",
     "notes": """\
 Notes
@@ -75,12 +90,20 @@ Notes
 A missing number is replaced by the training median, and a 0/1 column marks where numbers were missing. A missing
 category is a category. A category that `fit` has not seen matches no other.
 
+Length scales minimise the leave-one-out error of exact kernel ridge machines on a few hundred rows, fresh ones in each
+step. More rows take shorter length scales: one overall factor is chosen afterwards.
+
 References
 ----------
 A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007.
 
-A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for feature learning in neural networks and
-backpropagation-free machine learning models", Science 383, 2024 (recursive feature machines).""",
+D. Allen, "The relationship between variable selection and data augmentation and a method for prediction",
+Technometrics 16, 1974 (the leave-one-out error in closed form, PRESS).
+
+D. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015 (the steps of the length scales).
+
+Z. Frangella, J. Tropp and M. Udell, "Randomized Nystroem Preconditioning", SIAM J. Matrix Anal. Appl. 44, 2023 (exact
+machines of more than 4,000 rows are solved by conjugate gradients with a preconditioner of this kind).""",
     "X": """\
 X : array, sparse matrix or data frame of shape (n_rows, n_inputs)""",
     "sample_weight": """\

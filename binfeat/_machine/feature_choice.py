@@ -1,4 +1,4 @@
-"""The choice of the kind of features, on the sample of the length scales."""
+"""The choice of the kind of features, and of the kernel of the grids, on a sample of the rows."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,19 @@ from binfeat._fourier.frequencies import draw_frequencies
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
 from binfeat._machine.growth import Growth, TrainingRows
-from binfeat._machine.length_scales import ALPHAS
 from binfeat._machine.sample import surely_less
 from binfeat._rows.rows import LocalRows
-from binfeat.kernels import RBF
+from binfeat.kernels import GammaPitch, Skip
 
-_FACTORS = (0.3, 0.6, 1.0)  # of inverse length scales of the Gaussian to those of the grids
-_TOL, _MAX_ITER = 1e-2, 200
+_FACTOR = 2.0  # between overall factors of the length scales that are tried
+_DECREASE = np.sqrt(10)  # between penalties
+_FIRST_ALPHAS = np.array([10.0, _DECREASE, 1.0])  # times that of the exact kernel: grids are fewer than all
+_ALPHAS = np.geomspace(10.0, 1e-3, 9)
+_TOL, _MAX_ITER = 1e-2, 60
+_MIX = 1.2  # times the error of the grids, up to which Fourier features are tried beside them
+_CLOSE = 1.25  # times the Laplacian's leave-one-out error, up to which a radial kernel is tried
+# Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
+_KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
 
 @dataclass(frozen=True)
@@ -26,21 +32,22 @@ class FeatureTrial:
     errors: np.ndarray
     alpha: float
     fourier: FourierMap | None
+    radial: object = None  # LengthScales of the Fourier features
 
     @property
     def error(self):
         return self.errors.mean()
 
 
-def gaussian_map(gamma, n_components, seed, n_jobs=None):
-    """Random Fourier features of the Gaussian kernel, as `RandomFourier` draws them."""
-    kernel = RBF()
+def fourier_map(scales, n_components, seed, n_jobs=None):
+    """Random Fourier features of a radial kernel, as `RandomFourier` draws them."""
+    kernel, gamma = scales.kernel, scales.gamma
     frequencies = draw_frequencies(kernel, "orthogonal", n_components // 2, gamma.size, seed)
     return FourierMap(np.ascontiguousarray((frequencies * kernel.frequency_scale(gamma)).T), n_jobs=n_jobs)
 
 
 class FeatureChoice:
-    """Fourier features of the Gaussian kernel with the learned length scales: instead of bins, or beside them.
+    """Grids, random Fourier features of a radial kernel, or both.
 
     Parameters
     ----------
@@ -49,65 +56,109 @@ class FeatureChoice:
         Done.
     may_mix : bool
         Whether both kinds can stand side by side.
+
+    Attributes
+    ----------
+    kernel : kernel of the grids
+    gamma : ndarray of shape (n_inputs,)
+        Of the grids; as fine as the sample's held-out rows say.
     """
 
     def __init__(self, problem, kernels, may_mix):
         self._problem, self._kernels, self._may_mix = problem, kernels, may_mix
 
     def run(self):
-        """The features to take, a FeatureTrial.
-
-        Raises
-        ------
-        ValueError
-            If Fourier features are asked for, and some inputs are categorical.
-        """
-        best, wanted = self._kernels.best, self._problem.machine.features
-        if self._problem.categorical.any() and wanted in ("fourier", "hybrid"):
-            raise ValueError(f"features={wanted!r} needs numbers only, and X has categorical inputs; use 'binning'.")
-        bins = FeatureTrial("binning", best.errors, best.alpha, None)
-        # Where no input varies there is a constant, of whatever features.
-        if wanted == "binning" or not best.gamma.any() or (wanted == "auto" and not self._may_try()):
-            return bins
-        chosen = self._best_of(bins, wanted)
-        self._problem.decisions.note("features", chosen.features, chosen.error)
-        return chosen
-
-    def _best_of(self, bins, wanted):
-        fourier = min((self._try_fourier(factor) for factor in _FACTORS), key=_error)
-        trials = [fourier] if wanted != "hybrid" else []
-        if wanted != "fourier" and self._may_mix:
-            trials.append(self._try_hybrid(fourier.fourier))
-        best = bins
-        for trial in trials:
-            if wanted != "auto" or surely_less(trial.errors, best.errors):
+        """The features to take, a FeatureTrial."""
+        wanted = self._problem.machine.features
+        trials = [] if wanted == "fourier" else [self._try_grids()]
+        if wanted != "binning" and self._varies and (wanted != "auto" or self._may_try_fourier()):
+            trials += self._try_fourier_and_both(wanted, *trials)
+        best = trials[0]
+        for trial in trials[1:]:
+            if wanted == trial.features or surely_less(trial.errors, best.errors):
                 best = trial
+        if len(trials) > 1:
+            self._problem.decisions.note("features", best.features, best.error)
         return best
 
-    def _may_try(self):
-        limits = self._problem.limits
-        small = 8 * limits.n_fourier * len(self._problem.table) <= limits.fourier_bytes
-        return small and not self._problem.categorical.any() and self._kernels.may_search()
+    @property
+    def _varies(self):
+        """Whether some input varies; else there is a constant, of whatever features."""
+        return any(scales.gamma.any() for scales in self._kernels.found)
 
-    def _try_fourier(self, factor):
-        problem, sample = self._problem, self._kernels.search.sample
-        gamma = (factor * self._kernels.best.gamma) ** 2
-        fourier = gaussian_map(gamma, problem.limits.n_fourier, problem.seed, problem.n_jobs)
-        rows, alphas = LocalRows(fourier(sample.X), sample.Y, sample.weights), problem.penalties(ALPHAS)
+    def _try_grids(self):
+        problem, scales = self._problem, self._kernels.binning
+        sample = problem.sample(self._kernels.X, scales.kernel, problem.limits.sample_rows)
+        best = sample.fit(scales.gamma, problem.penalties(self._first_alphas(scales)))
+        if self._kernels.learned:
+            best = self._finer(sample, best)
+        if problem.machine.kernel == "auto":
+            sample, best = self._other_kernels(sample, best)
+            problem.decisions.note("kernel", sample.kernel, best.error)
+        self.kernel, self.gamma, self._sample, self._fit = sample.kernel, best.gamma, sample, best
+        return FeatureTrial("binning", best.errors, best.alpha, None)
+
+    def _first_alphas(self, scales):
+        return scales.alpha * self._problem.mean_weight * _FIRST_ALPHAS if self._kernels.learned else _ALPHAS
+
+    def _finer(self, sample, best):
+        """Shorter length scales, as long as they do better: there are more rows than they were learned on."""
+        while self._kernels.may_search():
+            alphas = self._problem.penalties(best.alpha / np.array([1.0, _DECREASE]))
+            other = sample.fit(_FACTOR * best.gamma, alphas)
+            if not other.error < best.error:
+                break
+            best = other
+        return best
+
+    def _other_kernels(self, sample, best):
+        first = sample
+        for kernel in _KERNELS:
+            if self._kernels.may_search():
+                other = first.of_kernel(kernel)
+                rival = other.fit(best.gamma, self._problem.penalties(best.alpha * np.array([1.0])))
+                if rival.error < best.error:
+                    sample, best = other, rival
+        return sample, best
+
+    def _may_try_fourier(self):
+        limits, problem, radial = self._problem.limits, self._problem, self._kernels.radial
+        small = 8 * limits.n_fourier * len(problem.table) <= limits.fourier_bytes
+        if not (small and radial) or problem.categorical.any() or not self._kernels.may_search():
+            return False
+        return not self._kernels.learned or min(map(_error, radial)) < _CLOSE * self._kernels.binning.error
+
+    def _try_fourier_and_both(self, wanted, *grids):
+        radial = self._kernels.radial
+        if self._kernels.learned:
+            radial = [min(radial, key=_error)]
+        fourier = min((self._try_fourier(scales) for scales in radial), key=_error)
+        trials = [fourier] if wanted != "hybrid" else []
+        near = wanted == "hybrid" or (grids and fourier.error < _MIX * grids[0].error)
+        if wanted != "fourier" and self._may_mix and near:
+            trials.append(self._try_both(fourier))
+        return trials
+
+    def _try_fourier(self, scales):
+        problem = self._problem
+        sample = problem.sample(self._kernels.X, scales.kernel, problem.limits.sample_rows)
+        fourier = fourier_map(scales, problem.limits.n_fourier, problem.seed, problem.n_jobs)
+        rows, alphas = LocalRows(fourier(sample.X), sample.Y, sample.weights), problem.penalties(_ALPHAS)
         out, trials = fourier(sample.X_out), []
         for alpha, result in zip(alphas, solve_ridge(rows, alphas, SolverOptions(solver="gram")), strict=True):
             errors = sample.loss(out @ result.solution + result.intercept)
-            trials.append(FeatureTrial("fourier", errors, float(alpha), fourier))
+            trials.append(FeatureTrial("fourier", errors, float(alpha), fourier, scales))
         return min(trials, key=_error)
 
-    def _try_hybrid(self, fourier):
-        sample, best, trials = self._kernels.search.sample, self._kernels.best, []
+    def _try_both(self, fourier):
+        sample, best, trials = self._sample, self._fit, []
         rows = TrainingRows.in_memory(sample.X, sample.Y, sample.weights, self._problem.n_jobs)
-        growth = Growth(rows, sample.X_out, lambda n_grids: best.grids[:n_grids], fourier, self._problem.n_jobs)
+        growth = Growth(rows, sample.X_out, lambda n_grids: best.grids[:n_grids], fourier.fourier, self._problem.n_jobs)
         growth.grow(sample.n_grids)
-        for alpha in self._problem.penalties(best.alpha * np.array([1.0, np.sqrt(10), 10.0])):
+        for alpha in self._problem.penalties(best.alpha * np.array([1.0, _DECREASE])):
             growth.solve(alpha, _TOL, _MAX_ITER)
-            trials.append(FeatureTrial("hybrid", sample.loss(growth.held_out()), float(alpha), fourier))
+            errors = sample.loss(growth.held_out())
+            trials.append(FeatureTrial("hybrid", errors, float(alpha), fourier.fourier, fourier.radial))
         return min(trials, key=_error)
 
 

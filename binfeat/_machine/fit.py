@@ -1,12 +1,21 @@
-"""How a kernel machine sets itself up: each choice in turn, on held-out rows."""
+"""How a kernel machine sets itself up: each choice in turn."""
 
 from typing import Any
 
-from binfeat._machine.feature_choice import FeatureChoice
+import numpy as np
+
+from binfeat._common.memory import memory_limit, require_memory
+from binfeat._machine.exact import ExactChoice
+from binfeat._machine.feature_choice import FeatureChoice, fourier_map
 from binfeat._machine.kernel_choice import KernelChoice
 from binfeat._machine.size_and_alpha_choice import Sizing
+from binfeat.kernels import Laplacian, binning_kernel
 
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
+_MOST_PRODUCTS = 2e11  # multiplications of a Gram matrix of Fourier features
+_PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in an exact machine, and of each of its inputs
+_EXACT_SHARE, _MEMORY_SHARE = 0.5, 0.5  # of the time and the memory, that an exact machine may take
+_ENOUGH = 0.99  # share of the error that twice as many Fourier features have to be below
 
 
 class MachineFit:
@@ -21,56 +30,142 @@ class MachineFit:
     Attributes
     ----------
     kernels : KernelChoice
+    exact : ExactChoice or None
+        Done, if that is what was chosen.
     features : FeatureTrial
-    gamma : ndarray of shape (n_inputs,)
+        Else.
+    fourier : FourierMap or None
+        Likewise.
     sizing : Sizing or None
-        None until the machine grows.
+        None until a machine of features grows.
+    gamma : ndarray of shape (n_inputs,)
     """
 
     def __init__(self, problem, rows):
         self._problem, self._rows = problem, rows
-        self.kernels, self._held_out_predictions = KernelChoice(problem), None
+        self.takes_exact = self._takes_exact()
+        self.kernels, self._held_out_predictions = KernelChoice(problem, self._kinds()), None
         self.sizing: Any = None
+        self.exact: Any = None
+        self.fourier: Any = None
 
     def run(self):
         """All choices in turn."""
         problem = self._problem
-        self.gamma = self.kernels.run().best.gamma
-        self.features = FeatureChoice(problem, self.kernels, self._rows.may_mix).run()
-        if self.kernels.errors.size and self._has_bins and len(problem.train) > 2 * problem.limits.sample_rows:
-            self.gamma = self.gamma * self._overall_factor()
-        self._size()
+        self.kernels.run()
+        if self.takes_exact:
+            self._run_exact()
+            return
+        choice = FeatureChoice(problem, self.kernels, self._rows.may_mix)
+        self.features = choice.run()
+        if self._has_bins:
+            self._kernel, self.gamma, self.fourier = choice.kernel, choice.gamma, self.features.fourier
+            if self.kernels.learned and len(problem.train) > 2 * problem.limits.sample_rows:
+                self.gamma = self.gamma * self._overall_factor()
+            self._size()
+        else:
+            self._size_fourier()
         if problem.machine.refit and self.status != "stopped":
             self.sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))
 
     @property
     def status(self):
         """How the fit ended, as far as it is known."""
-        ended = self.sizing.status
+        ended = self._exact_status if self.takes_exact else self.sizing.status
         return "budget" if ended == "converged" and self.kernels.hurried else ended
 
     @property
     def has_machine(self):
         """Whether there is a machine to keep if the fit ends now."""
-        return self.sizing is not None and bool(self.sizing.curve)
+        return self.exact is not None or (self.sizing is not None and bool(self.sizing.curve))
 
-    def held_out_predictions(self):
-        """Those of the machine before the held-out rows were taken in."""
+    def judged(self):
+        """Rows that choices were made by, and predictions for them of a machine that had not seen them."""
+        if self.exact is not None:
+            return self.exact.rows, self.exact.predictions
         found = self._held_out_predictions
-        return self.sizing.growth.held_out() if found is None else found
+        return self._problem.held_out, self.sizing.growth.held_out() if found is None else found
+
+    @property
+    def scales(self):
+        """Length scales of the machine, or those that its own come from."""
+        if self.exact is not None:
+            return self.exact.scales
+        return self.kernels.binning if self._has_bins else self.features.radial
+
+    @property
+    def kernel_name(self):
+        if self.exact is not None:
+            return self.exact.kernel_name
+        return repr(self._kernel if self._has_bins else self.features.radial.kernel)
 
     @property
     def _has_bins(self):
         return self.features.features != "fourier"
 
-    def _new_growth(self, gamma):
-        return self._rows.new_growth(self.kernels, gamma, self.features.fourier)
+    def _takes_exact(self):
+        """Whether the machine is to be exact: where rows are few, and nothing is asked for that only features have."""
+        machine = self._problem.machine
+        if machine.features == "exact":
+            if self._rows.may_mix and machine.kernel != "auto" and not isinstance(self._own_kernel(), Laplacian):
+                raise ValueError(f"features='exact' takes kernel='auto' or 'laplacian'; got {machine.kernel!r}.")
+            require_memory(
+                self._exact_bytes(), "an exact machine of so many rows", "Use features='auto' or fewer rows."
+            )
+            return True
+        own = (machine.features, machine.kernel, machine.n_grids, machine.cv, self._problem.grouped)
+        return self._rows.may_mix and own == ("auto", "auto", "auto", None, False) and self._is_small()
+
+    def _is_small(self):
+        """Whether an exact machine takes little memory, and little of the time."""
+        limits, (n_rows, n_inputs) = self._problem.limits, self._problem.table.shape
+        pairs, most_bytes = n_rows**2, self._problem.machine.max_bytes or np.inf
+        seconds = pairs * (_PAIR_SECONDS + n_inputs * _INPUT_SECONDS)
+        return (
+            n_rows <= limits.exact_rows
+            and pairs * n_inputs <= limits.exact_work
+            and self._exact_bytes() <= min(most_bytes, _MEMORY_SHARE * (memory_limit() or np.inf))
+            and self._problem.budget.allows(seconds, _EXACT_SHARE)
+        )
+
+    def _exact_bytes(self):
+        return 8 * len(self._problem.table) ** 2  # the kernel matrix, float32, and one that is added to it
+
+    def _own_kernel(self):
+        return binning_kernel(self._problem.machine.kernel)
+
+    def _kinds(self):
+        """Kernels whose length scales are of use."""
+        machine, limits, problem = self._problem.machine, self._problem.limits, self._problem
+        if self.takes_exact:
+            return {"binning", "radial"} if machine.kernel == "auto" else {"binning"}
+        if problem.categorical.any() and machine.features in ("fourier", "hybrid"):
+            raise ValueError(
+                f"features={machine.features!r} needs numbers only, and X has categorical inputs; use 'binning'."
+            )
+        kinds = {"fourier": {"radial"}, "hybrid": {"binning", "radial"}}.get(machine.features, {"binning"})
+        small = 8 * limits.n_fourier * len(problem.table) <= limits.fourier_bytes
+        if machine.features == "auto" and small and not problem.categorical.any():
+            kinds = {"binning", "radial"}
+        return kinds
+
+    def _run_exact(self):
+        problem = self._problem
+        exact = ExactChoice(problem, self.kernels).run()
+        problem.decisions.note("features", "exact", exact.error)
+        problem.decisions.note("kernel", exact.kernel_name, exact.error)
+        problem.decisions.note("penalty", f"{exact.alpha:.3g}", exact.error)
+        self.exact, self.gamma = exact, exact.gamma
+        self._exact_status = "converged" if problem.goes_on() else "stopped"
+
+    def _new_growth(self, gamma, fourier):
+        return self._rows.new_growth(self.kernels, self._kernel, gamma, fourier)
 
     def _overall_factor(self):
         """What gamma is multiplied by for more rows than the sample's, which take finer grids."""
         best: Any = None
-        for factor in self._rows.factors(self.kernels, self.gamma):
-            growth = self._new_growth(self.gamma * factor)
+        for factor in self._rows.factors(self.kernels, self._kernel, self.gamma):
+            growth = self._new_growth(self.gamma * factor, self.features.fourier)
             growth.grow(self._problem.limits.few_grids)
             growth.solve(self.features.alpha, _TOL, _MAX_ITER)
             error = self._problem.loss(growth.held_out()).mean()
@@ -82,13 +177,37 @@ class MachineFit:
 
     def _size(self):
         problem, machine = self._problem, self._problem.machine
-        self.sizing = Sizing(self._new_growth(self.gamma), problem, self.features.alpha)
-        if not self._has_bins:
-            self.sizing.run_without_grids()
-        elif machine.n_grids == "auto":
-            self.sizing.run(*self._rows.first_and_most_grids(self.kernels, self.gamma))
+        self.sizing = Sizing(self._new_growth(self.gamma, self.features.fourier), problem, self.features.alpha)
+        if machine.n_grids == "auto":
+            self.sizing.run(*self._rows.first_and_most_grids(self.kernels, self._kernel, self.gamma))
         else:
             self.sizing.run(machine.n_grids)
         problem.decisions.note("grids", self.sizing.growth.n_grids, self.sizing.error)
-        problem.decisions.note("penalty", f"{self.sizing.alpha:.3g}", self.sizing.error)
+        self._note_penalty()
+
+    def _size_fourier(self):
+        """Twice as many Fourier features as long as that pays."""
+        problem, trial = self._problem, self.features
+        self._kernel, self.gamma = Laplacian(), np.zeros_like(trial.radial.gamma)
+        self.fourier, self.sizing = trial.fourier, self._fourier_sizing(trial.fourier, trial.alpha)
+        n_rows = len(problem.table)
+        most = min(problem.limits.fourier_bytes / (8 * n_rows), np.sqrt(_MOST_PRODUCTS / n_rows))
+        while 2 * self.fourier.n_components <= most and problem.goes_on():
+            fourier = fourier_map(trial.radial, 2 * self.fourier.n_components, problem.seed, problem.n_jobs)
+            more, before = self._fourier_sizing(fourier, self.sizing.alpha), self.sizing.error
+            if more.error < before:
+                self.fourier, self.sizing = fourier, more
+            if more.error > _ENOUGH * before:
+                break
+        self.gamma = trial.radial.gamma ** (1 / trial.radial.kernel.power)
+        problem.decisions.note("Fourier features", self.fourier.n_components, self.sizing.error)
+        self._note_penalty()
+
+    def _fourier_sizing(self, fourier, alpha):
+        sizing = Sizing(self._new_growth(self.gamma, fourier), self._problem, alpha)
+        sizing.run_without_grids()
+        return sizing
+
+    def _note_penalty(self):
+        self._problem.decisions.note("penalty", f"{self.sizing.alpha:.3g}", self.sizing.error)
         self._held_out_predictions = self.sizing.growth.held_out()

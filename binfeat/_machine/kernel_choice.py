@@ -1,25 +1,35 @@
-"""The choice of scaling, length scales and pitch law, on a sample of the rows."""
+"""The choice of scaling and length scales, by leave-one-out errors of exact machines on few rows."""
+
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from binfeat._common.validation import check_gamma
+from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.input_scalers import SCALERS, Arcsinh
-from binfeat._machine.length_scales import ALPHAS, NEAR, LengthScaleSearch, exponent_shares, mean_distances
-from binfeat.kernels import GammaPitch, Laplacian, Skip, binning_kernel
+from binfeat._machine.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
+from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
-_ROUNDS, _LATE_ROUNDS, _TRIAL_ROUNDS = 12, 4, 3
-# The first for the search, the others tried after it. Few rows tell little of how many inputs interact.
-_KERNELS = GammaPitch(np.inf), GammaPitch(8.0), Skip(GammaPitch(8.0), 0.2)
-_FEW_ROWS_KERNELS = Skip(GammaPitch(8.0), 0.2), Skip(Laplacian(), 0.2), GammaPitch(8.0), Laplacian()
+_STEPS, _ROWS = 60, 300  # of a search, and of each step: more steps of fewer rows do better in the same time
+_ROWS_FOR_EACH, _MOST_ROWS = 40, 1000  # many rows take finer kernels, which more rows of a step tell of
+_TRIAL_STEPS = 15  # the first ones, in which scalings race
+_LATE_STEPS, _LATE_ROWS = 20, 500  # the last ones, in which radial kernels race
+_CHUNK = 5  # steps between looks at the clock
+_COMMON_ROWS = 1000  # on which kernels are compared
+_GAIN = 0.97  # share of the first scaling's error that another one has to be below
 _SEARCH_SHARE = 1 / 3  # of the time
+_FIRST_ALPHA = 0.3  # of kernels whose gammas are given
 
 
 class KernelChoice:
-    """How inputs are scaled, and the kernel of the binning features with a gamma for each input.
+    """How inputs are scaled, and a gamma for each input: of the kernel of the grids, and of radial kernels.
 
     Parameters
     ----------
     problem : Problem
+    kinds : set of {"binning", "radial"}
+        Kernels that are wanted.
 
     Attributes
     ----------
@@ -27,39 +37,47 @@ class KernelChoice:
     scaler : input scaler or None
     X : ndarray of shape (n_rows, n_inputs)
         The scaled table.
-    search : LengthScaleSearch
-        The last one; its best fit has gamma and penalty.
+    found : list of LengthScales
+        The kernel of the grids, if it is wanted, then the better radial one. Their errors are of the same rows.
     hurried : bool
         Whether a limit of time cut the search short.
-    errors, gammas : ndarray of shape (n_rounds + 1,) and (n_rounds + 1, n_inputs)
-        History of the rounds under the scaling that was chosen; empty where nothing was searched.
     """
 
-    def __init__(self, problem):
-        self._problem, self._limits = problem, problem.limits
-        self.hurried, self._rounds = False, []
-        self.errors, self.gammas = np.empty(0), np.empty((0, problem.table.shape[1]))
+    def __init__(self, problem, kinds):
+        self._problem, self._kinds, self._limits = problem, kinds, problem.limits
+        self.hurried, self._searches = False, []
 
     def run(self):
         """Choose, as far as the caller has not."""
         machine = self._problem.machine
-        kernel = self._kernels()[0] if machine.kernel == "auto" else binning_kernel(machine.kernel)
         first, *others = self._scalings()
         self._take(first, *self._scaled_by(first))
         if isinstance(machine.gamma, str) and machine.gamma == "learn":
-            self.search = self._learn(kernel, others)
+            self._learn(first, others)
         else:
-            self.search = self._new_search(self.X, kernel)
-            self.search.fits = [self.search.sample.fit(self._given_gamma(), self._problem.penalties(ALPHAS))]
+            self.found = self._given()
         return self
 
     @property
-    def best(self):
-        return self.search.best
+    def binning(self):
+        """The kernel of the grids with its gammas."""
+        return self.found[0]
 
     @property
-    def kernel(self):
-        return self.search.sample.kernel
+    def radial(self):
+        return self.found[1:] if "binning" in self._kinds else self.found
+
+    @property
+    def learned(self):
+        """Whether length scales were learned."""
+        return bool(self._searches)
+
+    def history(self, scales):
+        """Errors, and gammas, of the steps that led to one of those found; empty where nothing was searched."""
+        for search in self._searches:
+            if search.kernel == scales.kernel and search.errors:
+                return np.array(search.errors), np.array(search.gammas)
+        return np.empty(0), np.empty((0, self.X.shape[1]))
 
     def may_search(self):
         """Whether callbacks and the time for searches allow one more step."""
@@ -67,52 +85,65 @@ class KernelChoice:
         self.hurried |= not in_time
         return self._problem.goes_on() and in_time
 
-    def relevances(self, gamma):
+    def relevances(self, gamma, power):
         """Share of each input in the kernel's mean exponent."""
         rng, rows = np.random.default_rng(self._problem.seed), self._problem.train[: self._limits.sample_rows]
-        return exponent_shares(gamma, mean_distances(self.X[rows], self._problem.categorical, rng))
+        return exponent_shares(gamma, mean_distances(self.X[rows], self._problem.categorical, rng, power))
 
-    def _learn(self, kernel, scalings):
-        decisions = self._problem.decisions
-        search = self._search_scaled(kernel, scalings)
-        if scalings:
-            decisions.note("scaling", self.scaling, search.best.error)
-        search = self._late_rounds(search, kernel)
-        if self._problem.machine.kernel == "auto":
-            search = self._try_kernels(search)
-            decisions.note("kernel", search.sample.kernel, search.best.error)
-        self._keep_rounds(search)
-        self.errors, self.gammas = (np.array(each) for each in zip(*self._rounds, strict=True))
-        decisions.note("length scales", f"{len(self._rounds) - 1} rounds", search.best.error)
-        return search
+    def _kernels(self):
+        kernel = self._problem.machine.kernel
+        binning = [Laplacian() if kernel == "auto" else binning_kernel(kernel)] if "binning" in self._kinds else []
+        return [*binning, *([Matern(1.5)] if "radial" in self._kinds else [])]
 
-    def _keep_rounds(self, search):
-        self._rounds += [(fit.error, fit.gamma) for fit in search.fits]
+    def _learn(self, first, others):
+        kernel, *more = self._kernels()
+        race = {first: (self.scaler, self.X), **{scaling: self._scaled_by(scaling) for scaling in others}}
+        searches = {scaling: self._search(kernel, X) for scaling, (_, X) in race.items()}
+        rows = int(np.clip(len(self._problem.train) // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
+        with one_blas_thread():
+            self._step(list(searches.values()), _TRIAL_STEPS, rows)
+            errors = {scaling: search.error for scaling, search in searches.items()}
+            best = min(errors, key=lambda scaling: errors[scaling] / (1.0 if scaling == first else _GAIN))
+            self._take(best, *race[best])
+            if others:
+                self._problem.decisions.note("scaling", best, errors[best])
+            self._searches = [searches[best], *(self._search(other, self.X) for other in more)]
+            self._step(self._searches, _STEPS - _LATE_STEPS, rows)
+            if "radial" in self._kinds:
+                self._searches.append(self._searches[-1].of_kernel(RBF(), _STEPS - _LATE_STEPS))
+            self._step(self._searches, _STEPS, max(rows, _LATE_ROWS))
+            self.found = self._compared()
+        best = min(self.found, key=lambda scales: scales.error)
+        self._problem.decisions.note("length scales", f"{best.kernel!r}, {best.n_steps} steps", best.error)
 
-    def _search_scaled(self, kernel, others):
-        """Rounds under the scaling at hand, or under another that does better."""
-        search = self._search(self.X, kernel, _TRIAL_ROUNDS if "arcsinh" in others else _ROUNDS)
-        budget = self._problem.budget
-        for scaling in others:
-            before = search
-            if budget.allows(budget.used / 2, _SEARCH_SHARE):
-                search = self._try_scaling(scaling, before, kernel)
-            if search is not before or scaling == "arcsinh":
-                search = self._go_on(search, kernel, _ROUNDS, search.best)
-        return search
-
-    def _go_on(self, search, kernel, rounds, start, n_rows=None):
-        """More rounds, with another kernel or more rows perhaps."""
-        self._keep_rounds(search)
-        return self._search(self.X, kernel, rounds, n_rows, start)
-
-    def _new_search(self, X, kernel, n_rows=None, start=None):
+    def _search(self, kernel, X):
         problem = self._problem
-        sample = problem.sample(X, kernel, n_rows or self._limits.sample_rows)
-        return LengthScaleSearch(sample, problem.seed, start, problem.machine.scaling is not None, problem.penalties)
+        train, weights = problem.train, problem.weights_of(problem.train)
+        alpha = None if problem.machine.alpha == "auto" else float(problem.machine.alpha) / problem.mean_weight
+        options = {"alpha": alpha, "scaled": problem.machine.scaling is not None, "n_jobs": problem.n_jobs}
+        Y, weights = problem.Y[train], None if weights is None else weights[:, 0] / problem.mean_weight
+        return LengthScaleSearch(kernel, X[train], Y, weights, problem.categorical, problem.seed, **options)
 
-    def _search(self, X, kernel, rounds, n_rows=None, start=None):
-        return self._new_search(X, kernel, n_rows, start).run(rounds, self.may_search)
+    def _step(self, searches, last, n_rows):
+        """Run several searches to a step, side by side in threads."""
+        done = min(search.n_done for search in searches)
+        for until in range(done + _CHUNK, last + 1, _CHUNK):
+            run = partial(LengthScaleSearch.run, n_steps=_STEPS, most_rows=n_rows, until=until)
+            side_by_side(run, searches, self._problem.n_jobs)
+            if not self.may_search():
+                break
+
+    def _compared(self):
+        """What was found, with errors of the same rows; of the radial kernels the better one."""
+        errors: dict[LengthScaleSearch, float] = {}
+
+        def compare(search):
+            errors[search] = search.error_on(_COMMON_ROWS)
+
+        side_by_side(compare, self._searches, self._problem.n_jobs)
+        found = [replace(search.found, error=errors[search]) for search in self._searches]
+        n_binning = len(self._searches) - 2 * ("radial" in self._kinds)
+        return [*found[:n_binning], *sorted(found[n_binning:], key=lambda scales: scales.error)[:1]]
 
     def _scalings(self):
         """What to begin with, and what to compare it with."""
@@ -131,43 +162,15 @@ class KernelChoice:
         return scaler, scaler.transform(table)
 
     def _take(self, scaling, scaler, X):
-        self.scaling, self.scaler, self.X, self._rounds = scaling, scaler, X, []
+        self.scaling, self.scaler, self.X = scaling, scaler, X
 
-    def _try_scaling(self, scaling, search, kernel):
-        """A few rounds, taken where they do better than the rounds before: surely better where those were more."""
-        scaler, X = self._scaled_by(scaling)
-        trial = self._search(X, kernel, _TRIAL_ROUNDS)
-        as_many = scaling == "arcsinh"
-        better = trial.best.error < search.best.error if as_many else trial.best.gains_on(search.best)
-        if not better:
-            return search
-        self._take(scaling, scaler, X)
-        return trial
-
-    def _late_rounds(self, search, kernel):
-        if len(self._problem.train) <= self._limits.sample_rows or not self.may_search():
-            return search
-        return self._go_on(search, kernel, _LATE_ROUNDS, search.best, self._limits.late_rows)
-
-    def _kernels(self):
-        """That of the search, and those that are tried after it."""
-        return _KERNELS if len(self._problem.train) > self._limits.sample_rows else _FEW_ROWS_KERNELS
-
-    def _try_kernels(self, search):
-        """Other kernels with the same length scales, and more rounds with the best where it does better."""
-        best, sample = search.best, search.sample
-        for kernel in self._kernels()[1:]:
-            if self.may_search():
-                other = search.sample.of_kernel(kernel)
-                rival = other.fit(search.best.gamma, self._problem.penalties(search.best.alpha * NEAR))
-                if rival.gains_on(best):
-                    best, sample = rival, other
-        if sample is search.sample:
-            return search
-        return self._go_on(search, sample.kernel, _TRIAL_ROUNDS, best, len(sample.X))
+    def _given(self):
+        """The kernels with gammas that are not learned; radial ones have the same length scales."""
+        gamma = self._given_gamma()
+        return [LengthScales(kernel, gamma**kernel.power, _FIRST_ALPHA, np.nan, 0, 0) for kernel in self._kernels()]
 
     def _given_gamma(self):
-        """Gammas that are not learned: one over inputs times standard deviation, or the caller's."""
+        """One over inputs times standard deviation, or the caller's."""
         machine, X = self._problem.machine, self.X
         if isinstance(machine.gamma, str):
             std = np.where(self._problem.categorical, 1.0, X.std() if machine.scaling is None else X.std(axis=0))

@@ -1,28 +1,33 @@
-"""The search for one length scale per input, by rounds of machines on a sample."""
+"""The search for one length scale per input, by the gradient of the leave-one-out error of exact kernel machines."""
 
-import logging
+from contextlib import suppress
+from copy import copy, deepcopy
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-_log = logging.getLogger("binfeat")
+from binfeat._machine.exact_kernels import Frame, kernel_matrix
+from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error
 
-_ROWS = 2000  # at which the machine's answers are looked at: 5,000 found no better gammas on Forest Cover
-_FACTOR = 1.6  # between two overall factors that are tried
-_PATIENCE = 2  # rounds that gain less than a standard error before the search ends
-ALPHAS = np.geomspace(10.0, 1e-3, 9)
-NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # factors of a penalty that is looked at again
-_LEAST_ALPHA = 1e-3
-_ALPHA_ROUNDS = 3  # in each of which the penalty is looked at once
-_START = 10.0  # sum over inputs of gamma times their mean distance, before anything is known
+_RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
+_MOMENTUM, _SECOND = 0.9, 0.99
+_START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
+_FIRST_ALPHA, _LEAST_ALPHA, _MOST_ALPHA = 0.5, 1e-3, 1e3
+_SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
+_PRIOR = 3.0  # logarithms lie about their mean: a squared deviation counts as so much of a row's log error
+_WORK = 6e7  # pairs of rows times inputs in a step
+_FEWEST = 150
+_LAST = 10  # steps whose mean error is that of a search
+_DISTANCE_ROWS = 10_000
 
 
-def mean_distances(X, categorical, rng):
-    """Mean distance of two rows along each input; for a categorical one how often they differ."""
-    difference = np.abs(X - X[rng.permutation(len(X))])
+def mean_distances(X, categorical, rng, power=1):
+    """Mean of two rows' distance along each input, to a power; for a categorical input how often they differ."""
+    order = rng.permutation(len(X))
+    difference = np.abs(X[order] - X[np.roll(order, 1)]) ** power  # no row with itself
     difference[:, categorical] = difference[:, categorical] > 0
-    missing = np.isnan(difference)
-    difference[missing] = 0.0
-    return difference.sum(axis=0) / np.maximum(1, len(X) - missing.sum(axis=0))
+    return difference.mean(axis=0)
 
 
 def exponent_shares(gamma, distance):
@@ -31,71 +36,157 @@ def exponent_shares(gamma, distance):
     return shares / max(shares.sum(), np.finfo(float).tiny)
 
 
-def _per_distance(distance, total):
-    """Gammas with which every input that varies contributes alike."""
-    live = distance > 0
-    return np.divide(total / max(1, live.sum()), distance, out=np.zeros_like(distance), where=live)
+@dataclass(frozen=True, eq=False)
+class LengthScales:
+    """A kernel with a gamma for each input, a penalty, and the leave-one-out error that they have on few rows."""
+
+    kernel: Any
+    gamma: np.ndarray
+    alpha: float
+    error: float
+    n_rows: int  # of a step
+    n_steps: int
 
 
 class LengthScaleSearch:
-    """Rounds of a fit, a look at its slopes, and new inverse length scales from them.
+    """Adam on the logarithms of all length scales and of the penalty, each step with fresh rows.
 
-    `penalties` gives those of some penalties that may be tried. New gammas go with the root of the relevances
-    (Radhakrishnan et al., recursive feature machines, whose average gradient outer product has them on its
-    diagonal), keep the kernel's mean exponent, and are then scaled together as held-out rows say.
+    What is minimised is the logarithm of the leave-one-out error on the rows of the step, plus a prior: of few rows
+    and many inputs the logarithms of gamma stay together.
+
+    Parameters
+    ----------
+    kernel : kernel
+        Of `exact_kernels.kernel_matrix`.
+    X : ndarray of shape (n_rows, n_inputs)
+    Y : ndarray of shape (n_rows, n_targets)
+        Of unit scale.
+    weights : ndarray of shape (n_rows,) or None
+        Of mean 1.
+    categorical : ndarray of bool of shape (n_inputs,)
+    seed : int
+    alpha : float or None
+        None learns it.
+    scaled : bool
+        Whether the search begins with a gamma for each input, by its mean distance; else with one for all.
+
+    Attributes
+    ----------
+    gamma : ndarray of shape (n_inputs,)
+    alpha : float
+    n_done : int
+        Steps so far, with those that a singular kernel made impossible.
+    errors : list of float
+        Leave-one-out error of each step's rows, before the step.
+    gammas : list of ndarray
+        Before each step.
     """
 
-    def __init__(self, sample, seed, start=None, scaled=True, penalties=lambda alphas: alphas):
-        self.sample, self._start, self._scaled, self._penalties = sample, start, scaled, penalties
-        rng = np.random.default_rng(seed)
-        self._distance = mean_distances(sample.X, sample.categorical, rng)
-        self._rows = rng.permutation(len(sample.X))[:_ROWS]
-        self.fits = []
+    def __init__(self, kernel, X, Y, weights, categorical, seed, *, alpha=None, scaled=True, n_jobs=None):
+        self.kernel, self._X, self._Y, self._weights = kernel, X, Y, weights
+        self._matrix, self._rng = kernel_matrix(kernel, categorical, n_jobs), np.random.default_rng(seed)
+        self._rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+        some = X[self._rng.permutation(self._rows)[:_DISTANCE_ROWS]]
+        self._frame = Frame.of(some, categorical)
+        distance = mean_distances(some, categorical, self._rng, kernel.power)
+        self._live = distance > 0
+        self._theta = np.append(self._first(distance, scaled), np.log(alpha or _FIRST_ALPHA))
+        self._learns_alpha = alpha is None
+        self._mean, self._square, self._n_steps = np.zeros_like(self._theta), np.zeros_like(self._theta), 0
+        self._order, self._place = self._rng.permutation(self._rows), 0
+        self._n_rows = self.n_done = 0
+        self.errors, self.gammas = [], []
 
-    def _first(self):
-        """Every input alike, or what an earlier search found, as fine as held-out rows say."""
-        if self._start is None:
-            gamma = _per_distance(self._distance, _START)
-            if not self._scaled:
-                gamma = np.where(gamma > 0, _START / max(self._distance.sum(), np.finfo(float).tiny), 0.0)
-            return self.sample.fit(gamma, self._penalties(ALPHAS))
-        gamma, alpha = self._start.gamma, self._start.alpha
-        return min((self.sample.fit(gamma * f, [alpha]) for f in (1.0, _FACTOR)), key=lambda fit: fit.error)
-
-    def _round(self, fit):
-        relevances = self.sample.relevances(fit, self._rows)
-        gamma = np.sqrt(relevances)
-        total, new_total = fit.gamma @ self._distance, gamma @ self._distance
-        if not new_total > 0:
-            return fit
-        gamma *= total / new_total
-        alphas = np.array([fit.alpha])
-        if len(self.fits) % _ALPHA_ROUNDS == 0:
-            near = fit.alpha * NEAR
-            alphas = self._penalties(near[near >= 0.99 * _LEAST_ALPHA])
-        now = self.sample.fit(gamma, alphas)
-        for factor in (_FACTOR, 1 / _FACTOR):
-            other = self.sample.fit(gamma * factor, [now.alpha])
-            if other.error < now.error:
-                return other
-        return now
+    def _first(self, distance, scaled):
+        """Logarithms to begin with, of gammas in the frame's units."""
+        if not scaled:
+            distance = np.where(self._live, distance.mean(), 0.0)
+        share = _START / max(1.0, float(np.count_nonzero(self._live)))
+        with np.errstate(divide="ignore"):
+            gamma = np.divide(share, distance, out=np.zeros_like(distance), where=self._live)
+            return np.log(self._frame.gamma(self.kernel, gamma))
 
     @property
-    def best(self):
-        return min(self.fits, key=lambda fit: fit.error)
+    def gamma(self):
+        return self._framed_gamma / self._frame.gamma(self.kernel, 1.0)
 
-    def run(self, max_rounds, going=lambda: True):
-        """Search until two rounds gain less than a paired standard error, or `going` says no."""
-        self.fits = [self._first()]
-        stalled = 0
-        while len(self.fits) <= max_rounds and stalled < _PATIENCE and going():
-            now, best = self._round(self.fits[-1]), self.best
-            stalled = 0 if now.gains_on(best) else stalled + 1
-            self.fits.append(now)
-            _log.info("length scales, round %d: held-out error %.4g", len(self.fits) - 1, now.error)
+    @property
+    def _framed_gamma(self):
+        return np.exp(self._theta[:-1])
+
+    @property
+    def alpha(self):
+        return float(np.exp(self._theta[-1]))
+
+    @property
+    def error(self):
+        """Mean of the last steps; the same rows for searches of one seed that have made as many."""
+        return float(np.mean(self.errors[-_LAST:])) if self.errors else np.nan
+
+    @property
+    def found(self):
+        """What there is now."""
+        return LengthScales(self.kernel, self.gamma, self.alpha, self.error, self._n_rows, len(self.errors))
+
+    def run(self, n_steps, most_rows, until=None):
+        """Go on to step `until` of so many, of so many rows at most, with a rate that falls towards the end."""
+        affordable = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._X.shape[1]))))
+        self._n_rows = max(min(2, len(self._rows)), min(most_rows, affordable, int(_SHARE * len(self._rows))))
+        for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
+            self.n_done += 1
+            if self._live.any():
+                with suppress(SingularKernelError):
+                    self._step(self._draw(), _RATE + (_LAST_RATE - _RATE) * k / n_steps)
         return self
 
-    @property
-    def relevances(self):
-        """Share of each input in the best kernel's mean exponent."""
-        return exponent_shares(self.best.gamma, self._distance)
+    def of_kernel(self, kernel, n_done):
+        """A search that goes on from here with another kernel of the same power, as if it had made so many steps."""
+        other, rng = copy(self), deepcopy(self._rng)
+        other.kernel, other._matrix = kernel, kernel_matrix(kernel, self._matrix.categorical, self._matrix.n_jobs)
+        other._theta, other._mean, other._square = self._theta.copy(), self._mean.copy(), self._square.copy()
+        other._rng, other.n_done, other.errors, other.gammas = rng, n_done, [*self.errors], [*self.gammas]
+        return other
+
+    def error_on(self, most):
+        """Leave-one-out error as things stand, on at most so many rows: the same for all searches of one seed."""
+        if not self._live.any():
+            return np.inf
+        places = np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).astype(np.intp)
+        X, Y, weights = self._part(self._rows[places])
+        return leave_one_out_error(self._matrix, X, Y, weights, self._framed_gamma, self.alpha)
+
+    def _part(self, rows):
+        weights = None if self._weights is None else self._weights[rows]
+        return self._frame.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
+
+    def _draw(self):
+        if self._place + self._n_rows > len(self._order):
+            self._order, self._place = self._rng.permutation(self._rows), 0
+        self._place += self._n_rows
+        return self._order[self._place - self._n_rows : self._place]
+
+    def _step(self, rows, rate):
+        X, Y, weights = self._part(rows)
+        found = leave_one_out(self._matrix, X, Y, weights, self._framed_gamma, self.alpha)
+        self.errors.append(found.error)
+        self.gammas.append(self.gamma)
+        if found.error > 0:
+            self._move(self._slopes(found), rate)
+
+    def _slopes(self, found):
+        """Of what is minimised, by the logarithms."""
+        logs = self._theta[:-1]
+        apart = np.where(self._live, logs, 0.0) - logs[self._live].mean()
+        gammas = np.where(self._live, found.slopes / found.error + 2 * _PRIOR / len(self._rows) * apart, 0.0)
+        return np.append(gammas, self._learns_alpha * found.alpha_slope / found.error)
+
+    def _move(self, slopes, rate):
+        """One step of Adam (Kingma & Ba 2015)."""
+        self._n_steps += 1
+        self._mean += (1 - _MOMENTUM) * (slopes - self._mean)
+        self._square += (1 - _SECOND) * (slopes**2 - self._square)
+        direction = self._mean / (1 - _MOMENTUM**self._n_steps)
+        scale = np.sqrt(self._square / (1 - _SECOND**self._n_steps))
+        self._theta -= rate * np.divide(direction, scale, out=np.zeros_like(scale), where=scale > 0)
+        if self._learns_alpha:
+            self._theta[-1] = np.clip(self._theta[-1], np.log(_LEAST_ALPHA), np.log(_MOST_ALPHA))

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 class Limits:
     """Sizes of samples and of trials."""
 
-    sample_rows: int = 40_000  # that length scales are learned from
-    late_rows: int = 100_000  # of the last rounds
+    exact_rows: int = 20_000  # of an exact machine, whose kernel matrix then takes 1.6 GB
+    exact_work: float = 2e10  # pairs of its rows times inputs
+    sample_rows: int = 40_000  # that kinds of features are compared on
     sample_out: int = 10_000  # held-out rows of a sample
     row_grids: int = 2_000_000  # rows times grids of a sample: few rows need many grids to tell two kernels apart
     sample_grids: tuple[int, int] = (50, 400)  # fewest and most of a sample; the growth of a machine starts there too
     few_grids: int = 20  # enough to compare penalties and overall factors on all rows
     most_entries: int = 160_000_000  # rows times grids of a machine: half a minute on two cores
-    n_fourier: int = 1024  # random Fourier features
+    n_fourier: int = 1024  # random Fourier features to begin with
     fourier_bytes: int = 2**30  # that they may take to be tried

@@ -1,16 +1,20 @@
 """What is left of a fitted machine: functions of rows."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, find_codes
+from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.evaluate import evaluate
 from binfeat._fourier.features import FourierMap
+from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.input_scalers import InputScaler
 from binfeat._machine.table_encoder import TableEncoder
+from binfeat.kernels import RBF, Laplacian, Matern
 
 _FEW_ROWS = 64  # evaluated one by one
 _BLOCK_BYTES = 2**26  # of hashes or features at a time
@@ -55,6 +59,48 @@ class FourierFunction:
         return np.concatenate([self._map(X[i : i + step]) @ self._coef for i in range(0, len(X), step)])
 
 
+_NUS = {Laplacian: 0.0, RBF: np.inf}  # what stands for kernels in files; Matern has its nu
+
+
+@dataclass(frozen=True, eq=False)
+class ExactFunction(ArrayRecord):
+    """A linear function of a kernel's values with the rows of `fit`, of one kernel or a sum."""
+
+    nus: np.ndarray  # (n_kernels,): 0 for the Laplacian, infinity for the Gaussian, else of Matern
+    shares: np.ndarray  # (n_kernels,)
+    gammas: np.ndarray  # (n_kernels, n_inputs)
+    categorical: np.ndarray  # (n_inputs,), bool
+    support: np.ndarray  # (n_inputs, n_rows), float32: rows about the center, in units, to which the gammas belong
+    center: np.ndarray  # (n_inputs,)
+    unit: np.ndarray  # (n_inputs,)
+    coef: np.ndarray  # (n_targets, n_rows)
+
+    @classmethod
+    def of(cls, parts, categorical, support, frame, coef):
+        """The function of parts of a sum, with coefficients (n_rows, n_targets)."""
+        kernels = [part.scales.kernel for part in parts]
+        nus = [kernel.nu if isinstance(kernel, Matern) else _NUS[type(kernel)] for kernel in kernels]
+        gammas = np.array([frame.gamma(part.scales.kernel, part.gamma) for part in parts])
+        shares = np.array([part.share for part in parts])
+        coef = np.array(coef.T, np.float64, order="C")
+        return cls(np.array(nus), shares, gammas, categorical, support, frame.center, frame.unit, coef)
+
+    @cached_property
+    def _kernels(self):
+        return [Laplacian() if nu == 0 else RBF() if np.isinf(nu) else Matern(nu) for nu in self.nus]
+
+    def __call__(self, X, n_jobs=None):
+        """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
+        out = np.zeros((len(X), len(self.coef)))
+        step, frame = max(1, _BLOCK_BYTES // (8 * self.support.shape[1])), Frame(self.center, self.unit)
+        for start in range(0, len(X), step):
+            rows = frame.columns(X[start : start + step])
+            for kernel, share, gamma in zip(self._kernels, self.shares, self.gammas):
+                K = kernel_matrix(kernel, self.categorical, n_jobs)(rows, self.support, gamma)
+                out[start : start + step] += K.astype(np.float64) @ (share * self.coef.T)
+        return out
+
+
 @dataclass
 class Predictor:
     """From a raw table to predictions of the standardised targets."""
@@ -63,6 +109,7 @@ class Predictor:
     scaler: InputScaler | None
     bins: BinFunction | None
     fourier: FourierFunction | None
+    exact: ExactFunction | None
     intercept: np.ndarray  # (n_targets,)
 
     def __call__(self, estimator, X):
@@ -70,5 +117,11 @@ class Predictor:
         table = self.encoder.transform(estimator, X)
         if self.scaler is not None:
             table = self.scaler.transform(table)
-        scores = self.intercept + (0.0 if self.bins is None else self.bins(table, estimator.n_jobs))
-        return scores if self.fourier is None else scores + self.fourier(table)
+        scores = np.tile(self.intercept, (len(table), 1))
+        if self.bins is not None:
+            scores += self.bins(table, estimator.n_jobs)
+        if self.fourier is not None:
+            scores += self.fourier(table)
+        if self.exact is not None:
+            scores += self.exact(table, estimator.n_jobs)
+        return scores

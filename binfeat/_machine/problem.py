@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ class Problem:
     loss_of: Callable  # from numbers of held-out rows to a function from predictions for them to their losses
     encoder: TableEncoder
     seed: int
+    grouped: bool  # whether rows stand in groups, which are held out as a whole
     goes_on: Callable[[], bool]  # called between steps; False ends the fit
     limits: Limits
     budget: Budget
@@ -46,6 +48,11 @@ class Problem:
     def weights_of(self, rows):
         """Weights of some rows, or None."""
         return None if self.weights is None else self.weights[rows]
+
+    @cached_property
+    def mean_weight(self):
+        """Of the training rows."""
+        return 1.0 if self.weights is None else float(self.weights[self.train].mean())
 
     def penalties(self, alphas):
         """These, or the caller's."""

@@ -4,11 +4,11 @@ import numpy as np
 from scipy import sparse
 
 from binfeat import relevance
-from binfeat._common.validation import check_integer, check_share, seed_of
+from binfeat._common.validation import check_integer, seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked
 
 
-def learn_gamma(X, y, *, sample_weight=None, max_rows=40_000, validation_fraction=0.2, random_state=None, **options):
+def learn_gamma(X, y, *, sample_weight=None, max_steps=60, max_rows=500, random_state=None, **options):
     """`binfeat.learn_gamma` on a random sample of the rows of a Dask array or dataframe.
 
     The sample depends only on the seed and the number of rows, not on the chunks. It is fetched to this process. If it
@@ -19,10 +19,10 @@ def learn_gamma(X, y, *, sample_weight=None, max_rows=40_000, validation_fractio
     X : Dask array or dataframe, or X of `binfeat.learn_gamma`, of shape (n_rows, n_inputs)
     y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
     sample_weight : Dask array or series, array-like, or float, of shape (n_rows,), default=None
-    max_rows : int, default=40_000
-        Maximum number of training rows; held-out rows are taken in addition.
-    validation_fraction : float, default=0.2
-        Share of the sample that is held out.
+    max_steps : int, default=60
+        Number of steps.
+    max_rows : int, default=500
+        Maximum number of rows of a step; the sample has at most as many rows as all steps together.
     random_state : int, RandomState instance or None, default=None
     **options
         Other parameters of `binfeat.learn_gamma`.
@@ -41,15 +41,14 @@ def learn_gamma(X, y, *, sample_weight=None, max_rows=40_000, validation_fractio
     """
     seed = seed_of(random_state)
     if is_chunked(X):
-        share = check_share(validation_fraction, "validation_fraction")
-        most = int(np.ceil(check_integer(max_rows, "max_rows", 1) / (1 - share)))
+        most = check_integer(max_steps, "max_steps", 1) * check_integer(max_rows, "max_rows", 2)
         X, y, sample_weight = _sample(X, y, sample_weight, most, seed)
     return relevance.learn_gamma(
         X,
         y,
         sample_weight=sample_weight,
+        max_steps=max_steps,
         max_rows=max_rows,
-        validation_fraction=validation_fraction,
         random_state=seed,
         **options,
     )

@@ -1,0 +1,215 @@
+"""Exact kernel machines of few rows: overall length scale and penalty by leave-one-out errors, one kernel or a sum."""
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.exact_kernels import Frame, kernel_matrix
+from binfeat._machine.kernel_solve import solve_kernel
+from binfeat._machine.leave_one_out import SingularKernelError, inverse, residuals
+from binfeat._machine.length_scales import LengthScales
+from binfeat._machine.predictor import ExactFunction
+
+_ROWS = 1500  # on which leave-one-out errors are compared
+_MANY_ROWS = 2500  # from which on solving takes more than one BLAS thread
+_ROUNDS = 2  # of both, as finer kernels take other penalties
+_FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
+_LEAST_ALPHA = 1e-3  # float32 tells smaller ones from 0 only of few rows
+_SHARES = 0.25, 0.5, 0.75  # of the first kernel in a sum of two
+_MOST_APART = 1.5  # times the better kernel's loss, beyond which the other one is no part of a sum
+_MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A kernel of a sum."""
+
+    scales: LengthScales
+    factor: float  # of its gamma
+    share: float = 1.0
+
+    @property
+    def gamma(self):
+        return self.factor * self.scales.gamma
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """A kernel, or a sum, with a penalty, and the leave-one-out predictions with them."""
+
+    parts: list
+    alpha: float
+    loss: float
+    predictions: np.ndarray  # (n_rows, n_targets)
+
+
+class ExactChoice:
+    """An exact kernel machine on all rows.
+
+    Parameters
+    ----------
+    problem : Problem
+    kernels : KernelChoice
+        Done.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Rows with leave-one-out predictions, which choices are made by.
+    predictions : ndarray of shape (len(rows), n_targets)
+    error : float
+    function : ExactFunction
+    intercept : ndarray of shape (n_targets,)
+    alpha : float
+    scales : LengthScales
+        Of the kernel with the largest share.
+    gamma : ndarray of shape (n_inputs,)
+        Likewise.
+    """
+
+    def __init__(self, problem, kernels):
+        self._problem, self._kernels = problem, kernels
+        everywhere = problem.machine.cv is None and problem.machine.refit
+        known = np.concatenate([problem.train, problem.held_out]) if everywhere else problem.train
+        self._all = np.concatenate([problem.train, problem.held_out]) if problem.machine.refit else problem.train
+        known, self._all = self._weighty(known), self._weighty(self._all)
+        self.rows = known[np.linspace(0, len(known) - 1, min(len(known), _ROWS)).astype(int)]
+        self._frame = Frame.of(kernels.X[self.rows], problem.categorical)
+
+    def run(self):
+        """Tune the kernels, try sums of them, and solve."""
+        found: dict[object, Tuned] = {}
+
+        def tune(scales):
+            found[scales] = self._tuned(scales)
+
+        with one_blas_thread():
+            side_by_side(tune, self._kernels.found, self._problem.n_jobs)
+            tuned = [found[scales] for scales in self._kernels.found]
+            best = min(tuned, key=_loss)
+            if max(map(_loss, tuned)) - best.loss < (_MOST_APART - 1) * abs(best.loss):
+                best = self._best_sum(*tuned, best=best)
+        self.predictions, self.error = best.predictions, best.loss
+        self._solve(best)
+        return self
+
+    def _weighty(self, rows):
+        weights = self._problem.weights_of(rows)
+        return rows if weights is None else rows[weights[:, 0] > 0]
+
+    def _relative_weights(self, rows):
+        weights = self._problem.weights_of(rows)
+        return None if weights is None else weights[:, 0] / self._problem.mean_weight
+
+    def _loss(self, predictions):
+        return float(self._problem.loss_of(self.rows)(predictions).mean())
+
+    def _tuned(self, scales):
+        """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
+        problem = self._problem
+        alpha = scales.alpha if self._tunes_alpha else float(problem.machine.alpha) / problem.mean_weight
+        best = self._try([Part(scales, 1.0)], alpha)
+        for _ in range(_ROUNDS):
+            before = best
+            if self._tunes_alpha:
+                best = self._descend(best, self._with_alpha, _DECREASE)
+            if self._kernels.learned:
+                best = self._descend(best, self._with_factor, _FACTOR)
+            if best is before:
+                break
+        return best
+
+    def _with_alpha(self, one, step):
+        return self._try(one.parts, max(_LEAST_ALPHA, one.alpha * step))
+
+    def _with_factor(self, one, step):
+        return self._try([replace(part, factor=part.factor * step) for part in one.parts], one.alpha)
+
+    @property
+    def _tunes_alpha(self):
+        return self._problem.machine.alpha == "auto"
+
+    @staticmethod
+    def _descend(best, attempt, step):
+        """Steps down while that helps, or else steps up."""
+        for move in (1 / step, step):
+            before, other = best, attempt(best, move)
+            while other.loss < best.loss:
+                best, other = other, attempt(other, move)
+            if best is not before:
+                break
+        return best
+
+    def _best_sum(self, first, *others, best):
+        for other in others:
+            for share in _SHARES:
+                parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
+                alpha = first.alpha**share * other.alpha ** (1 - share)
+                best = min(best, self._try(parts, alpha), key=_loss)
+        return best
+
+    def _try(self, parts, alpha):
+        problem, rows = self._problem, self.rows
+        X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
+        try:
+            G, _ = inverse(self._matrix(parts, X), alpha, self._relative_weights(rows))
+        except SingularKernelError:
+            return Tuned(parts, alpha, np.inf, np.zeros(Y.shape))
+        predictions = problem.Y[rows] - residuals(G, Y)
+        return Tuned(parts, alpha, self._loss(predictions), predictions)
+
+    def _columns(self, rows):
+        return self._frame.columns(self._kernels.X[rows])
+
+    def _matrix(self, parts, X):
+        total = None
+        for part in parts:
+            kernel, problem = part.scales.kernel, self._problem
+            gamma = self._frame.gamma(kernel, part.gamma)
+            K = kernel_matrix(kernel, problem.categorical, problem.n_jobs)(X, X, gamma)
+            K *= np.float32(part.share)
+            total = K if total is None else np.add(total, K, out=total)
+        return total
+
+    def _continued(self, tuned, n_rows):
+        """Parts and penalty for more rows than they were found with, continued as they went from fewer."""
+        some, few = len(self.rows), max(1, tuned.parts[0].scales.n_rows)
+        if n_rows <= some or some <= few:
+            return tuned.parts, tuned.alpha
+        growth, further = np.log(some / few), np.log(n_rows / some)
+        parts = []
+        for part in tuned.parts:
+            power = np.clip(np.log(part.factor) / growth, 0.0, _MOST_GROWTH)
+            parts.append(replace(part, factor=part.factor * np.exp(power * further)))
+        alpha = tuned.alpha
+        if self._tunes_alpha:
+            before = np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts))
+            power = np.clip(np.log(alpha / before) / growth, -1.0, 0.0)
+            alpha = max(min(alpha, _LEAST_ALPHA), alpha * np.exp(_DAMPING * power * further))
+        return parts, alpha
+
+    def _solve(self, tuned):
+        problem, rows = self._problem, self._all
+        parts, alpha = self._continued(tuned, len(rows))
+        X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
+        rng, weights = np.random.default_rng(problem.seed), self._relative_weights(rows)
+        with one_blas_thread() if len(rows) < _MANY_ROWS else nullcontext():
+            coef, alpha = solve_kernel(self._matrix(parts, X), alpha, weights, Y, rng)
+        self.alpha = alpha * problem.mean_weight if self._tunes_alpha else float(problem.machine.alpha)
+        main = max(parts, key=lambda part: part.share)
+        self.scales, self.gamma = main.scales, main.gamma
+        self.kernel_name = _named(parts)
+        self.intercept = coef.sum(axis=0, dtype=np.float64)
+        self.function = ExactFunction.of(parts, problem.categorical, X, self._frame, coef)
+
+
+def _named(parts):
+    if len(parts) == 1:
+        return repr(parts[0].scales.kernel)
+    return " + ".join(f"{part.share:g} {part.scales.kernel!r}" for part in parts)
+
+
+def _loss(tuned):
+    return tuned.loss

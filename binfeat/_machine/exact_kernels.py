@@ -1,0 +1,176 @@
+"""Kernel matrices of few rows, and their derivatives by the logarithms of all length scales.
+
+Rows are columns here: arrays of shape (n_inputs, n), float32 in C order, as `Frame.columns` makes them.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from binfeat._engine.distances import distance_sums, profile_products, profile_sums, weighted_distances
+from binfeat.kernels import RBF, Laplacian, Matern
+
+_TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
+_LEAST = 1e-6  # of a profile that is divided by
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What inputs are measured from, and in, so that float32 can hold them; categories stay as they are."""
+
+    center: np.ndarray  # (n_inputs,)
+    unit: np.ndarray  # (n_inputs,)
+
+    @classmethod
+    def of(cls, X, categorical):
+        """Mean and standard deviation of some rows."""
+        std = X.std(axis=0)
+        unit = np.where(categorical | (std == 0), 1.0, std)
+        return cls(np.where(categorical, 0.0, X.mean(axis=0)), unit)
+
+    def columns(self, X):
+        """Rows as columns, (n_inputs, n_rows), float32."""
+        return np.ascontiguousarray(((X - self.center) / self.unit).T, dtype=np.float32)
+
+    def gamma(self, kernel, gamma):
+        """A kernel's inverse length scales for such columns."""
+        return gamma * self.unit**kernel.power
+
+
+def _typed(gamma):
+    return np.ascontiguousarray(gamma, dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class LaplacianMatrix:
+    """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
+
+    kernel: Any  # of `binfeat.kernels`
+    categorical: np.ndarray  # (n_inputs,) of bool
+    n_jobs: int | None = None
+
+    def __call__(self, A, B, gamma):
+        """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
+        K = np.empty((A.shape[1], B.shape[1]), np.float32)
+        weighted_distances(A, B, _typed(gamma), self.categorical, K, n_jobs=self.n_jobs)
+        return np.exp(np.negative(K, out=K), out=K)
+
+    def with_slopes(self, X, gamma):
+        """Kernel matrix of X, and a function of M that gives ``sum_ab M_ab dK_ab / d log gamma_j``."""
+        K = self(X, X, gamma)
+
+        def slopes(M):
+            sums = np.empty_like(X)
+            distance_sums(X, K * M, self.categorical, sums, n_jobs=self.n_jobs)
+            return -gamma * sums.sum(axis=1, dtype=np.float64)
+
+        return K, slopes
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileMatrix:
+    """Exact values of any product kernel by a table of its profile, times a mismatch kernel of categorical inputs."""
+
+    kernel: Any
+    categorical: np.ndarray
+    n_jobs: int | None = None
+
+    @cached_property
+    def _tables(self):
+        """The profile k, and ``t k' / k``."""
+        t = np.linspace(0.0, _REACH, _TABLE + 1)
+        k = self.kernel.profile(t)
+        slope = t * np.gradient(k, t)
+        return _typed(k), _typed(np.divide(slope, k, out=np.zeros_like(k), where=k > _LEAST))
+
+    def _steps(self, gamma):
+        return _typed(np.where(self.categorical, 0.0, gamma * (_TABLE / _REACH)))
+
+    def __call__(self, A, B, gamma):
+        K = np.empty((A.shape[1], B.shape[1]), np.float32)
+        mismatch = _typed(np.where(self.categorical, gamma, 0.0))
+        weighted_distances(A, B, mismatch, self.categorical, K, n_jobs=self.n_jobs)
+        np.exp(np.negative(K, out=K), out=K)
+        profile_products(A, B, self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
+        return K
+
+    def with_slopes(self, X, gamma):
+        K = self(X, X, gamma)
+
+        def slopes(M):
+            weights, sums, mismatches = K * M, np.empty_like(X), np.empty_like(X)
+            profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
+            numeric = sums.sum(axis=1, dtype=np.float64)
+            if not self.categorical.any():
+                return numeric
+            distance_sums(X, weights, self.categorical, mismatches, n_jobs=self.n_jobs)
+            return np.where(self.categorical, -gamma * mismatches.sum(axis=1, dtype=np.float64), numeric)
+
+        return K, slopes
+
+
+@dataclass(frozen=True, eq=False)
+class RadialMatrix:
+    """Exact values of the Gaussian, or of Matern kernels of nu 3/2 and 5/2, of numbers and of categorical inputs.
+
+    A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
+    """
+
+    kernel: Any
+    categorical: np.ndarray
+    n_jobs: int | None = None
+
+    def __call__(self, A, B, gamma):
+        return self._profile(self._distances(A, B, gamma))[0]
+
+    def _distances(self, A, B, gamma):
+        roots = _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
+        A_scaled, B_scaled = A * roots, B * roots
+        S = (-2 * A_scaled).T @ B_scaled
+        S += np.einsum("ji,ji->i", A_scaled, A_scaled)[:, np.newaxis]
+        S += np.einsum("ji,ji->i", B_scaled, B_scaled)
+        np.maximum(S, 0.0, out=S)
+        if self.categorical.any():
+            mismatches, some = np.empty_like(S), _typed(np.where(self.categorical, gamma, 0.0))
+            weighted_distances(A, B, some, self.categorical, mismatches, n_jobs=self.n_jobs)
+            S += mismatches
+        return S
+
+    def _profile(self, S):
+        """Values at squared distances, and minus their derivatives."""
+        nu = getattr(self.kernel, "nu", np.inf)
+        if np.isinf(nu):
+            values = np.exp(np.negative(S, out=S), out=S)
+            return values, values
+        z = np.sqrt(np.float32(4 * nu) * S)
+        decay = np.exp(-z)
+        if nu == 1.5:
+            return (1 + z) * decay, 3 * decay
+        return (1 + z + z * z / 3) * decay, (1 + z) * decay * np.float32(5 / 3)
+
+    def with_slopes(self, X, gamma):
+        K, falls = self._profile(self._distances(X, X, gamma))
+
+        def slopes(M):
+            weights = falls * M
+            both = weights + weights.T
+            squares = np.einsum("ji,ji,i->j", X, X, both.sum(axis=1), dtype=np.float64)
+            sums = squares - np.einsum("ji,ji->j", X, X @ both, dtype=np.float64)
+            if self.categorical.any():
+                found = np.empty_like(X)
+                distance_sums(X, weights, self.categorical, found, n_jobs=self.n_jobs)
+                sums = np.where(self.categorical, found.sum(axis=1, dtype=np.float64), sums)
+            return -gamma * sums
+
+        return K, slopes
+
+
+def kernel_matrix(kernel, categorical, n_jobs=None):
+    """What computes exact values of a kernel: of `RBF`, of `Matern` with nu 3/2 or 5/2, or of a product kernel."""
+    if isinstance(kernel, RBF | Matern):
+        kind: Any = RadialMatrix
+    else:
+        kind = LaplacianMatrix if isinstance(kernel, Laplacian) else ProfileMatrix
+    return kind(kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs)

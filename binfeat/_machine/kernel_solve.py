@@ -1,0 +1,73 @@
+"""Solves ``(K + 1 1' + alpha / v) c = Y`` for a kernel matrix in memory: by Cholesky, or by preconditioned CG."""
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from binfeat._machine.leave_one_out import LEAST_ALPHA, factor
+
+_CHOLESKY_ROWS = 4000  # up to which the factor is cheaper
+_RANK = 500  # of the preconditioner
+_TOL, _MAX_ITER = 1e-3, 100
+
+
+def solve_kernel(K, alpha, weights, Y, rng):
+    """Coefficients (n_rows, n_targets), float32, and the alpha that they took.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_rows, n_rows), float32
+        May be overwritten.
+    alpha : float
+    weights : ndarray of shape (n_rows,) or None
+    Y : ndarray of shape (n_rows, n_targets), float32
+    rng : numpy.random.Generator
+        Draws the rows of the preconditioner.
+    """
+    if len(K) <= _CHOLESKY_ROWS:
+        L, alpha = factor(K, alpha, weights)
+        return lapack.spotrs(L, Y, lower=1)[0], alpha
+    alpha = max(alpha, LEAST_ALPHA * len(K))
+    shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)
+    K += np.float32(1.0)
+    precondition = _Nystrom(K, shift, rng.choice(len(K), min(len(K), _RANK), replace=False))
+    return _conjugate_gradients(K, shift, Y, precondition), alpha
+
+
+class _Nystrom:
+    """Inverse of ``F F' + shift``, where F F' is Nystroem's approximation of K from some of its columns."""
+
+    def __init__(self, K, shift, some):
+        columns = K[:, some]
+        L, _ = factor(columns[some] - np.float32(1.0), 1e-3 * float(shift.min()))
+        roots = np.sqrt(shift)[:, np.newaxis]
+        F = blas.strsm(1.0, L, columns.T, lower=1).T / roots
+        inner = F.T @ F
+        inner[np.diag_indices_from(inner)] += np.float32(1.0)
+        self._factor = lapack.spotrf(inner, lower=1)[0]
+        self._F, self._roots = F, roots
+
+    def __call__(self, R):
+        scaled = R / self._roots
+        inner = lapack.spotrs(self._factor, self._F.T @ scaled, lower=1)[0]
+        return (scaled - self._F @ inner) / self._roots
+
+
+def _conjugate_gradients(K, shift, Y, precondition):
+    """All targets through every product together."""
+    solution, residual = np.zeros_like(Y), Y.copy()
+    direction = preconditioned = precondition(residual)
+    square = np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
+    enough = _TOL * np.linalg.norm(Y, axis=0)
+    for _ in range(_MAX_ITER):
+        image = K @ direction + shift[:, np.newaxis] * direction
+        curved = np.einsum("ij,ij->j", direction, image, dtype=np.float64)
+        step = np.divide(square, curved, out=np.zeros_like(square), where=curved > 0).astype(np.float32)
+        solution += step * direction
+        residual -= step * image
+        if (np.linalg.norm(residual, axis=0) <= enough).all() or not step.any():
+            break
+        preconditioned = precondition(residual)
+        before, square = square, np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
+        ratio = np.divide(square, before, out=np.zeros_like(square), where=before > 0).astype(np.float32)
+        direction = preconditioned + ratio * direction
+    return solution

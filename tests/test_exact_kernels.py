@@ -1,0 +1,184 @@
+"""Kernel matrices of few rows and their derivatives, against slow twins and the kernels themselves."""
+
+import math
+
+import numpy as np
+import pytest
+
+from binfeat import kernels
+from binfeat._engine.distances import distance_sums, profile_products, profile_sums, weighted_distances
+from binfeat._machine.exact_kernels import Frame, LaplacianMatrix, ProfileMatrix, RadialMatrix, kernel_matrix
+from binfeat._machine.leave_one_out import leave_one_out
+from tests import naive
+
+
+def columns_of(X, center):
+    return Frame(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
+
+
+pytestmark = pytest.mark.engine
+
+GAMMA = np.array([0.6, 0.0, 0.4, 0.5, 0.3])
+CATEGORICAL = np.array([False, False, False, True, False])
+
+
+def wave(t):
+    return (1 + t) * math.exp(-2 * t) * math.cos(t)
+
+
+PROFILES = {
+    kernels.Laplacian(): lambda t: math.exp(-t),
+    kernels.Hat(): lambda t: max(0.0, 1 - t),
+    kernels.Cauchy(): lambda t: 1 / (1 + t * t),
+    kernels.RBF(): lambda s: math.exp(-s),
+    kernels.Matern(np.inf): lambda s: math.exp(-s),
+    kernels.Matern(1.5): lambda s: (1 + math.sqrt(6 * s)) * math.exp(-math.sqrt(6 * s)),
+    kernels.Matern(2.5): lambda s: (1 + math.sqrt(10 * s) + 10 * s / 3) * math.exp(-math.sqrt(10 * s)),
+}
+OTHERS = (
+    kernels.GammaPitch(8.0),
+    kernels.GammaPitch(np.inf),
+    kernels.Skip(kernels.GammaPitch(8.0), 0.2),
+    kernels.Product(lambda t: 1 / (1 + t)),
+)
+# Derivatives of the hat's profile jump; those of its products are not what is tested here.
+SMOOTH = [kernel for kernel in (*PROFILES, *OTHERS) if kernel not in (kernels.Hat(), kernels.Cauchy(), OTHERS[-1])]
+
+
+def is_radial(kernel):
+    return isinstance(kernel, kernels.RBF | kernels.Matern)
+
+
+def table(rng, n_rows):
+    X = rng.normal(size=(n_rows, 5))
+    X[:, 3] = rng.integers(3, size=n_rows)
+    return X
+
+
+def pairwise(A, B, value):
+    """A value of each pair of columns in each input, (n_inputs, n, m)."""
+    return np.array([[[value(j, a, b) for b in B[j]] for a in A[j]] for j in range(len(A))])
+
+
+def distance(j, a, b):
+    return float(a != b) if CATEGORICAL[j] else abs(float(a) - float(b))
+
+
+@pytest.fixture(params=[1, 2])
+def n_jobs(request, threads):
+    threads(2)
+    return request.param
+
+
+@pytest.fixture
+def columns(rng):
+    """Rows as columns, twice."""
+    return columns_of(table(rng, 9), 0.0), columns_of(table(rng, 7), 0.0)
+
+
+def test_weighted_distances(columns, n_jobs):
+    A, B = columns
+    out = np.full((9, 7), np.nan, np.float32)
+    weighted_distances(A, B, GAMMA.astype(np.float32), CATEGORICAL, out, n_jobs=n_jobs)
+    np.testing.assert_allclose(out, np.tensordot(GAMMA, pairwise(A, B, distance), 1), rtol=1e-6, atol=1e-6)
+
+
+def test_inputs_of_gamma_0_are_passed_over(columns):
+    A, B = columns
+    A[1], out = np.nan, np.full((9, 7), np.nan, np.float32)
+    weighted_distances(A, B, GAMMA.astype(np.float32), CATEGORICAL, out)
+    assert np.isfinite(out).all()
+    weighted_distances(A, B, np.zeros(5, np.float32), CATEGORICAL, out)
+    np.testing.assert_array_equal(out, 0.0)
+
+
+def test_distance_sums(rng, columns, n_jobs):
+    X = columns[0]
+    weights, out = rng.normal(size=(9, 9)).astype(np.float32), np.full((5, 9), np.nan, np.float32)
+    distance_sums(X, weights, CATEGORICAL, out, n_jobs=n_jobs)
+    np.testing.assert_allclose(out, np.einsum("ab,jab->jb", weights, pairwise(X, X, distance)), rtol=1e-5, atol=1e-5)
+
+
+TABLE = np.array([wave(t) for t in np.linspace(0, 4, 1025)], np.float32)
+STEPS = GAMMA.astype(np.float32) * np.float32(256)
+
+
+def of_profile(j, a, b):
+    return wave(min(GAMMA[j] * abs(float(a) - float(b)), 4.0))
+
+
+def test_profile_products(rng, columns, n_jobs):
+    A, B = columns
+    A[0, 0], B[0, 0] = -9.0, 9.0  # beyond the table
+    before = rng.normal(size=(9, 7)).astype(np.float32)
+    out = before.copy()
+    profile_products(A, B, STEPS, TABLE, out, n_jobs=n_jobs)
+    expected = before * pairwise(A, B, of_profile)[GAMMA > 0].prod(axis=0)
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_profile_sums(rng, columns, n_jobs):
+    X = columns[0]
+    weights, out = rng.normal(size=(9, 9)).astype(np.float32), np.full((5, 9), np.nan, np.float32)
+    profile_sums(X, STEPS, TABLE, weights, out, n_jobs=n_jobs)
+    expected = np.einsum("ab,jab->jb", weights, pairwise(X, X, of_profile)) * (GAMMA > 0)[:, None]
+    np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", [*PROFILES, *OTHERS], ids=lambda kernel: repr(kernel).split(" at ")[0])
+def test_values_are_those_of_the_kernel(kernel, rng, n_jobs):
+    A, B = table(rng, 8), table(rng, 6)
+    center = A.mean(axis=0)
+    matrix = kernel_matrix(kernel, np.zeros(5, bool), n_jobs)
+    found = matrix(columns_of(A, center), columns_of(B, center), GAMMA)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, kernel(A, B, gamma=GAMMA), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("kernel", [*PROFILES, *OTHERS], ids=lambda kernel: repr(kernel).split(" at ")[0])
+def test_values_with_categories(kernel, rng, n_jobs):
+    A, B = table(rng, 8), table(rng, 6)
+    profile = PROFILES.get(kernel, kernel.profile)
+    expected = naive.kernel_matrix(A, B, GAMMA, profile, categorical={3}, radial=is_radial(kernel))
+    matrix = kernel_matrix(kernel, CATEGORICAL, n_jobs)
+    np.testing.assert_allclose(matrix(columns_of(A, 0.0), columns_of(B, 0.0), GAMMA), expected, rtol=2e-5, atol=2e-5)
+
+
+def test_each_kernel_has_its_kind():
+    for kernel in (*PROFILES, *OTHERS):
+        kind = RadialMatrix if is_radial(kernel) else ProfileMatrix
+        kind = LaplacianMatrix if kernel == kernels.Laplacian() else kind
+        assert type(kernel_matrix(kernel, CATEGORICAL)) is kind
+
+
+def test_a_table_of_the_laplacian_is_the_laplacian(rng):
+    """Its two ways, values and slopes."""
+    X, M = columns_of(table(rng, 12), 0.0), rng.normal(size=(12, 12)).astype(np.float32)
+    found = [kind(kernels.Laplacian(), CATEGORICAL).with_slopes(X, GAMMA) for kind in (LaplacianMatrix, ProfileMatrix)]
+    (K, slopes), (other, other_slopes) = found
+    np.testing.assert_allclose(K, other, rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(slopes(M), other_slopes(M), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("categorical", [set(), {3}])
+@pytest.mark.parametrize("kernel", SMOOTH, ids=lambda kernel: repr(kernel).split(" at ")[0])
+def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng):
+    """Against differences of the error of machines that are fitted again without each row."""
+    X, Y = table(rng, 14), rng.normal(size=(14, 2))
+    X -= 0 if categorical else X.mean(axis=0)
+    weights = rng.uniform(0.3, 2, size=14) if weighted else None
+    weights = None if weights is None else weights / weights.mean()
+    alpha, profile = 0.3, PROFILES.get(kernel, kernel.profile)
+
+    def slow(X, gamma):
+        return naive.kernel_matrix(X, X, gamma, profile, categorical=categorical, radial=is_radial(kernel))
+
+    matrix = kernel_matrix(kernel, np.isin(np.arange(5), list(categorical)))
+    found = leave_one_out(matrix, columns_of(X, 0.0), Y.astype(np.float32), weights, GAMMA, alpha)
+    np.testing.assert_allclose(found.error, naive.left_out_error(slow(X, GAMMA), Y, alpha, weights), rtol=1e-4)
+    slopes = naive.left_out_slopes(slow, X, Y, GAMMA, alpha, weights)
+    close = {"rtol": 2e-3, "atol": 2e-3 * np.abs(slopes).max()}
+    np.testing.assert_allclose(found.slopes, slopes[:-1], **close)
+    np.testing.assert_allclose(found.alpha_slope, slopes[-1], **close)
+    assert found.slopes[1] == 0.0

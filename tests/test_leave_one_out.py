@@ -1,0 +1,105 @@
+"""The leave-one-out error of exact kernel ridge: against refits, and of kernels that are nearly singular."""
+
+import numpy as np
+import pytest
+
+from binfeat import kernels
+from binfeat._machine import leave_one_out as module
+from binfeat._machine.exact_kernels import Frame, kernel_matrix
+from binfeat._machine.leave_one_out import (
+    SingularKernelError,
+    factor,
+    inverse,
+    leave_one_out,
+    leave_one_out_error,
+    residuals,
+)
+from tests import naive
+
+
+def columns_of(X, center):
+    return Frame(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
+
+
+KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]
+CONTINUOUS = np.zeros(3, bool)
+
+
+def rows(rng, n_rows=20, n_targets=2):
+    return rng.normal(size=(n_rows, 3)), rng.normal(size=(n_rows, n_targets)).astype(np.float32)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", [3.0, 0.1, 1e-3])
+def test_residuals_are_those_of_refits(rng, alpha, weighted):
+    X, Y = rows(rng)
+    weights = rng.uniform(0.2, 2.0, size=20) if weighted else None
+    K = kernels.Laplacian()(X, gamma=0.7)
+    G, used = inverse(K.astype(np.float32), alpha, weights)
+    assert used == alpha
+    np.testing.assert_array_equal(G, G.T)
+    np.testing.assert_allclose(residuals(G, Y), naive.left_out_residuals(K, Y, alpha, weights), rtol=1e-3, atol=1e-3)
+    error = leave_one_out_error(
+        kernel_matrix(kernels.Laplacian(), CONTINUOUS), columns_of(X, 0.0), Y, weights, np.full(3, 0.7), alpha
+    )
+    np.testing.assert_allclose(error, naive.left_out_error(K, Y, alpha, weights), rtol=1e-3)
+
+
+def test_the_factor(rng):
+    X, _ = rows(rng)
+    K, weights = kernels.RBF()(X, gamma=0.7), rng.uniform(0.2, 2.0, size=20)
+    L, alpha = factor(K.astype(np.float32), 0.5, weights)
+    assert (L.dtype, L.flags.f_contiguous, alpha) == (np.float32, True, 0.5)
+    np.testing.assert_allclose(np.tril(L) @ np.tril(L).T, K + 1 + np.diag(0.5 / weights), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", KINDS, ids=repr)
+def test_rows_that_repeat_at_a_tiny_penalty(rng, kernel):
+    """Float32 cannot tell the matrix from a singular one: the penalty is raised, and all is finite."""
+    X, Y = rows(rng)
+    X, Y = np.repeat(X, 3, axis=0), np.repeat(Y, 3, axis=0)
+    found = leave_one_out(kernel_matrix(kernel, CONTINUOUS), columns_of(X, 0.0), Y, None, np.full(3, 0.5), 1e-12)
+    assert np.isfinite([found.error, found.alpha_slope, *found.slopes]).all()
+    _, raised = inverse(np.ones((60, 60), np.float32), 1e-12)
+    assert 1e-12 < raised <= 1e-3
+
+
+@pytest.mark.parametrize("kernel", KINDS, ids=repr)
+def test_inputs_that_are_constant(rng, kernel):
+    X, Y = rows(rng)
+    X[:, 1] = 2.0
+    matrix, gamma = kernel_matrix(kernel, CONTINUOUS), np.full(3, 0.5)
+    found = leave_one_out(matrix, columns_of(X, X.mean(axis=0)), Y, None, gamma, 0.1)
+    assert found.slopes[1] == 0.0
+    assert found.slopes[[0, 2]].all()
+    X[:] = 2.0  # the error is that of the mean of the other rows
+    found = leave_one_out(matrix, columns_of(X, X.mean(axis=0)), Y, None, gamma, 1.0)
+    np.testing.assert_array_equal(found.slopes, 0.0)
+    np.testing.assert_allclose(found.error, naive.left_out_error(np.ones((20, 20)), Y, 1.0), rtol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", KINDS, ids=repr)
+def test_two_rows_and_one(rng, kernel):
+    X, Y = rows(rng, 2)
+    matrix, gamma = kernel_matrix(kernel, CONTINUOUS), np.full(3, 0.5)
+    found = leave_one_out(matrix, columns_of(X, 0.0), Y, None, gamma, 0.5)
+    np.testing.assert_allclose(found.error, naive.left_out_error(kernel(X, gamma=0.5), Y, 0.5), rtol=1e-3)
+    alone = leave_one_out(matrix, columns_of(X[:1], 0.0), Y[:1], None, gamma, 0.5)
+    np.testing.assert_allclose(alone.error, np.mean(Y[:1] ** 2), rtol=1e-3)  # of no rows nothing is known
+    np.testing.assert_allclose(alone.slopes, 0.0, atol=1e-6)
+
+
+def test_targets_of_zero(rng):
+    X, Y = rows(rng)
+    matrix = kernel_matrix(kernels.Laplacian(), CONTINUOUS)
+    found = leave_one_out(matrix, columns_of(X, 0.0), 0 * Y, None, np.full(3, 0.5), 0.5)
+    assert (found.error, found.alpha_slope, *found.slopes) == (0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
+    tried = []
+    real = module.lapack.spotrf
+    monkeypatch.setattr(module.lapack, "spotrf", lambda *a, **k: tried.append(1) or real(*a, **k))
+    with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
+        inverse(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
+    assert len(tried) == 8

@@ -1,0 +1,183 @@
+"""The search for length scales: what it finds, and where nothing can be found."""
+
+import numpy as np
+import pytest
+
+from binfeat import kernels
+from binfeat._machine.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from tests import naive
+
+KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]
+
+
+def search(X, Y, kernel=KINDS[0], *, weights=None, categorical=None, seed=0, **options):
+    categorical = np.zeros(X.shape[1], bool) if categorical is None else categorical
+    return LengthScaleSearch(kernel, X, Y.reshape(len(X), -1), weights, categorical, seed, **options)
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(500, 5))
+    X[:, 3] = rng.integers(4, size=500)
+    effect = np.array([1.0, -1.0, 0.5, -0.5])
+    y = np.sin(2 * X[:, 1]) + effect[X[:, 3].astype(int)] + 0.1 * rng.normal(size=500)
+    return X, (y - y.mean()) / y.std()
+
+
+CATEGORICAL = np.arange(5) == 3
+
+
+@pytest.mark.parametrize("kernel", KINDS, ids=repr)
+def test_finds_the_inputs_that_matter(rows, kernel):
+    X, y = rows
+    found = search(X, y, kernel, categorical=CATEGORICAL).run(40, 150)
+    assert set(np.argsort(found.gamma)[-2:]) == {1, 3}
+    assert found.gamma[[1, 3]].min() > 3 * found.gamma[[0, 2, 4]].max()
+    assert found.error < found.errors[0] / 2
+    assert len(found.errors) == len(found.gammas) == 40
+    assert found.found.n_rows == 150
+
+
+def test_where_it_begins(rows):
+    """Each input has the same share of a mean exponent of 0.3, or all have the same gamma."""
+    X, y = rows
+    X = X * [1, 10, 100, 1, 1e-3]
+    by_input, one = search(X, y, categorical=CATEGORICAL), search(X, y, categorical=CATEGORICAL, scaled=False)
+    far = [np.abs(X[:, j, None] - X[:, j]) for j in range(5)]
+    means = np.array([(d > 0).mean() if j == 3 else d.mean() for j, d in enumerate(far)])
+    np.testing.assert_allclose(by_input.gamma * means, 0.06, rtol=0.15)
+    np.testing.assert_allclose(one.gamma, one.gamma[0], rtol=1e-12)
+    np.testing.assert_allclose(one.gamma @ means, 0.3, rtol=0.15)
+    assert by_input.alpha == pytest.approx(0.5)
+    assert search(X, y, alpha=0.07).run(5, 150).alpha == pytest.approx(0.07)
+
+
+def test_mean_distances_and_shares(rng):
+    X = np.column_stack([rng.normal(size=4000), rng.integers(4, size=4000), np.full(4000, 7.0)])
+    found = mean_distances(X, np.array([False, True, False]), rng)
+    np.testing.assert_allclose(found, [2 / np.sqrt(np.pi), 0.75, 0.0], rtol=0.05)
+    found = mean_distances(X, np.array([False, True, False]), rng, power=2)
+    np.testing.assert_allclose(found, [2.0, 0.75, 0.0], rtol=0.1)
+    np.testing.assert_allclose(exponent_shares(np.array([1.0, 3.0]), np.array([3.0, 1.0])), [0.5, 0.5])
+    np.testing.assert_array_equal(exponent_shares(np.zeros(2), np.zeros(2)), 0.0)
+
+
+@pytest.mark.parametrize("kernel", KINDS, ids=repr)
+def test_rows_that_repeat(rows, kernel):
+    X, y = (np.repeat(part[:60], 5, axis=0) for part in rows)
+    found = search(X, y, kernel).run(30, 150)
+    assert np.isfinite([*found.gamma, found.alpha, found.error]).all()
+
+
+@pytest.mark.parametrize("kernel", KINDS, ids=repr)
+def test_inputs_that_are_constant(rows, kernel):
+    X, y = rows
+    X[:, [0, 3]] = 7.0, -2.0
+    found = search(X, y, kernel, categorical=CATEGORICAL).run(10, 150)
+    np.testing.assert_array_equal(found.gamma[[0, 3]], 0.0)
+    assert (found.gamma[[1, 2, 4]] > 0).all()
+    flat = search(np.ones((50, 2)), y[:50], kernel).run(10, 150)
+    np.testing.assert_array_equal(flat.gamma, 0.0)
+    assert (flat.errors, flat.error_on(100)) == ([], np.inf)
+    assert np.isnan(flat.error)
+
+
+@pytest.mark.parametrize("kernel", KINDS, ids=repr)
+def test_three_rows_and_more_inputs_than_rows(rng, kernel):
+    for shape in ((3, 1), (20, 100)):
+        found = search(rng.normal(size=shape), rng.normal(size=shape[0]), kernel).run(10, 500)
+        assert np.isfinite([*found.gamma, found.alpha, found.error, found.error_on(1000)]).all()
+        assert (found.gamma > 0).all()
+
+
+def test_two_rows(rng):
+    for seed in range(8):
+        found = search(rng.normal(size=(2, 3)), rng.normal(size=2), seed=seed).run(10, 500)
+        assert np.isfinite([*found.gamma, found.alpha, found.error, found.error_on(1000)]).all()
+        assert (found.gamma > 0).all()
+
+
+def test_the_prior_keeps_gammas_of_few_rows_together(rng):
+    X, y = rng.normal(size=(300, 10)), rng.normal(size=300)
+    spread = {n: np.log(search(X[:n], y[:n]).run(40, 500).gamma).std() for n in (15, 300)}
+    assert spread[15] < 1.0
+
+
+def test_rows_of_weight_zero_are_never_looked_at(rows, rng):
+    X, y = rows
+    weights = np.tile([0.0, 2.0], 250)
+    other = np.where(weights > 0, y, rng.normal(size=500))
+    first, second = (search(X, target, weights=weights).run(15, 150) for target in (y, other))
+    np.testing.assert_array_equal(first.gammas, second.gammas)
+    assert first.error_on(1000) == second.error_on(1000)
+
+
+def test_weights_matter(rows):
+    X, y = rows
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, size=500)
+    first = search(X, y, weights=weights / weights.mean()).run(15, 150)
+    assert not np.array_equal(search(X, y).run(15, 150).gamma, first.gamma)
+
+
+def test_the_error_is_that_of_refits(rows):
+    X, y = rows[0][:40], rows[1][:40]
+    found = search(X, y).run(5, 500)
+    K = kernels.Laplacian()(X, gamma=found.gamma)
+    np.testing.assert_allclose(found.error_on(100), naive.left_out_error(K, y[:, None], found.alpha), rtol=1e-3)
+    K = kernels.Laplacian()(X[[0, 9, 19, 29, 39]], gamma=found.gamma)
+    expected = naive.left_out_error(K, y[[0, 9, 19, 29, 39], None], found.alpha)
+    np.testing.assert_allclose(found.error_on(5), expected, rtol=1e-3)
+
+
+def test_in_parts_as_at_once(rows):
+    X, y = rows
+    whole, parts = search(X, y).run(12, 150), search(X, y)
+    for until in (5, 10, 15):
+        parts.run(12, 150, until)
+    np.testing.assert_array_equal(parts.gammas, whole.gammas)
+
+
+def test_going_on_with_another_kernel(rows):
+    """It begins where the first one stands, which it leaves alone."""
+    X, y = rows
+    first = search(X, y, kernels.Matern(1.5)).run(20, 150, 10)
+    before = first.gamma.copy()
+    other = first.of_kernel(kernels.RBF(), 10)
+    np.testing.assert_array_equal(other.gamma, before)
+    other.run(20, 150)
+    assert (other.found.kernel, len(other.errors), len(first.errors)) == (kernels.RBF(), 20, 10)
+    np.testing.assert_array_equal(first.gamma, before)
+    first.run(20, 150)
+    np.testing.assert_array_equal(first.gammas, search(X, y, kernels.Matern(1.5)).run(20, 150).gammas)
+
+
+def test_steps_take_fresh_rows_and_affordable_ones(rows):
+    X, y = rows
+    drawn = []
+    seeker = search(X, y)
+    seeker._step = lambda rows, rate: drawn.append((np.sort(rows), rate))
+    seeker.run(6, 160)
+    np.testing.assert_array_equal(np.unique(np.concatenate([r for r, _ in drawn[:3]])).size, 480)
+    rates = [rate for _, rate in drawn]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == 0.2
+    few = search(X[:50], y[:50])
+    few._step = lambda rows, rate: drawn.append((rows, rate))
+    few.run(1, 500)
+    assert len(drawn[-1][0]) == 30
+    wide = search(np.tile(X, 600), y)
+    wide._step = few._step
+    wide.run(1, 500)
+    assert len(drawn[-1][0]) == 150
+
+
+@pytest.mark.parametrize("kernel", KINDS, ids=repr)
+def test_the_same_bits_for_any_number_of_threads(rows, threads, kernel):
+    threads(2)
+    X, y = rows
+    first = search(X, y, kernel, categorical=CATEGORICAL, n_jobs=1).run(8, 150)
+    for n_jobs in (1, 2, None):
+        other = search(X, y, kernel, categorical=CATEGORICAL, n_jobs=n_jobs).run(8, 150)
+        np.testing.assert_array_equal(other.gammas, first.gammas)
+        assert other.alpha == first.alpha
+    assert not np.array_equal(search(X, y, kernel, seed=1).run(8, 150).gamma, first.gamma)

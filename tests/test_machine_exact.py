@@ -1,0 +1,366 @@
+"""Exact kernel machines: what they are, what they take and refuse, and how they stop."""
+
+import pickle
+
+import numpy as np
+import pytest
+from callbacks import Callback
+from machines import assert_same_state
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
+from binfeat._machine import exact, kernel_choice, kernel_solve, length_scales
+from binfeat._machine import limits as limits_module
+from binfeat._machine.base import KernelMachineBase
+from binfeat._rows import sampled as sampled_rows
+from tests import naive
+
+pd = pytest.importorskip("pandas")
+
+EXACT = {"features": "exact", "random_state": 0}
+# Nothing to choose: one kernel, its gamma, the penalty.
+GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha": 0.3, "scaling": None}
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Searches of few steps."""
+    for name, n in (("_STEPS", 15), ("_TRIAL_STEPS", 5), ("_LATE_STEPS", 5)):
+        monkeypatch.setattr(kernel_choice, name, n)
+
+
+def by_hand(X, y, rows, kernel, gamma, alpha, weights=None):
+    """Predictions for rows of kernel ridge regression on standardised targets."""
+    mean, std = y.mean(), y.std()
+    coef = naive.kernel_ridge(kernel(X, gamma=gamma), (y - mean) / std, alpha, weights)
+    return mean + std * ((kernel(rows, X, gamma=gamma) + 1.0) @ coef)
+
+
+# What it is.
+
+
+def test_predictions_are_a_kernel_expansion(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**GIVEN).fit(X[:300], y[:300])
+    expected = by_hand(X[:300], y[:300], X, kernels.Laplacian(), GIVEN["gamma"], 0.3)
+    np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
+    assert (machine.features_, machine.n_grids_, machine.alpha_) == ("exact", 0, 0.3)
+    assert machine.kernel_ == "Laplacian()"
+    assert machine.coef_.shape == (1, 300)
+    np.testing.assert_allclose(machine.gamma_, GIVEN["gamma"])
+
+
+def test_weighted_predictions_are_a_kernel_expansion(table):
+    X, y, _ = table
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, size=300)
+    machine = KernelMachineRegressor(**GIVEN).fit(X[:300], y[:300], sample_weight=weights)
+    expected = by_hand(X[:300], y[:300], X, kernels.Laplacian(), GIVEN["gamma"], 0.3, weights)
+    np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
+
+
+def test_learned_machines_are_sums_of_kernels(table):
+    """The predictions of what was learned, from the public kernels."""
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT, scaling=None).fit(X[:300], y[:300])
+    assert machine.score(X[300:], y[300:]) > 0.97
+    parts = machine._exact
+    kinds = [kernels.Laplacian() if nu == 0 else kernels.Matern(nu) for nu in parts["nus"]]
+    rows = (X - parts["center"]) / parts["unit"]
+    K = sum(
+        s * k(rows, parts["support"].T, gamma=g)
+        for s, k, g in zip(parts["shares"], kinds, parts["gammas"], strict=True)
+    )
+    scores = K @ machine.coef_.T + machine.intercept_
+    expected = y[:300].mean() + y[:300].std() * scores[:, 0]
+    np.testing.assert_allclose(machine.predict(X), expected, atol=2e-3)
+    assert np.sum(parts["shares"]) == pytest.approx(1.0)
+    for kind in kinds:
+        shown = "RBF()" if kind == kernels.Matern(np.inf) else repr(kind)
+        assert shown in machine.kernel_
+
+
+@pytest.mark.parametrize("loss", ["sum", "first"])
+def test_sums_of_kernels_where_they_are_better(table, loss, monkeypatch):
+    X, y, _ = table
+    if loss == "first":
+        monkeypatch.setattr(exact, "_MOST_APART", 0.0)  # no sums
+    machine = KernelMachineRegressor(**EXACT, gamma="scale").fit(X, y)
+    assert (len(machine._exact["nus"]) == 1) or loss == "sum"
+    assert machine.score(X, y) > 0.95
+
+
+def test_penalty_and_width_are_those_of_the_least_error(table):
+    X, y = table[0][:60], table[1][:60]
+    machine = KernelMachineRegressor(**{**GIVEN, "alpha": "auto"}).fit(X, y)
+    z = ((y - y.mean()) / y.std())[:, None]
+    K = kernels.Laplacian()(X, gamma=GIVEN["gamma"])
+    error = naive.left_out_error(K, z, machine.alpha_)
+    np.testing.assert_allclose(machine.learning_curve_, [[0, error]], rtol=1e-3)
+    for factor in (10**-0.5, 10**0.5) if machine.alpha_ > 1e-3 else (10**0.5,):
+        assert naive.left_out_error(K, z, machine.alpha_ * factor) >= error * (1 - 1e-4)
+
+
+def test_automatic_for_few_rows_and_nothing_else_asked(table, short, monkeypatch):
+    X, y, labels = table
+    for machine, target in ((KernelMachineRegressor(random_state=0), y), (KernelMachineClassifier(), labels)):
+        assert machine.fit(X, target).features_ == "exact"
+    monkeypatch.setattr(KernelMachineBase, "_limits", limits_module.Limits(sample_grids=(5, 10), n_fourier=32))
+    for options in ({"kernel": "laplacian"}, {"n_grids": 10}, {"cv": 3}, {"features": "binning"}):
+        machine = KernelMachineRegressor(**options, max_grids=10, random_state=0).fit(X, y)
+        assert machine.features_ != "exact"
+    for small in ({"exact_rows": 399}, {"exact_work": 400**2 * 4 - 1}):
+        limits = limits_module.Limits(sample_grids=(5, 10), n_fourier=32, **small)
+        monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+        assert KernelMachineRegressor(max_grids=10, random_state=0).fit(X, y).features_ != "exact"
+        assert KernelMachineRegressor(**EXACT).fit(X, y).features_ == "exact"
+
+
+# Decisions.
+
+
+def test_decisions_and_status(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT).fit(X, y)
+    assert machine.status_ == "converged"
+    assert machine.decisions_["what"].tolist() == ["scaling", "length scales", "features", "kernel", "penalty"]
+    choices = dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True))
+    assert (choices["features"], choices["kernel"]) == ("exact", machine.kernel_)
+    assert choices["penalty"] == f"{machine.alpha_:.3g}"
+    n_steps = len(machine.width_errors_)
+    assert n_steps == kernel_choice._STEPS
+    assert machine.width_gammas_.shape == (n_steps, 4)
+    assert machine.width_errors_[-5:].mean() < machine.width_errors_[0] / 2
+    np.testing.assert_allclose(machine.feature_relevances_.sum(), 1.0)
+    assert set(np.argsort(machine.feature_relevances_)[-2:]) == {0, 1}
+    assert "exact" in machine.summary()
+    given = KernelMachineRegressor(**GIVEN).fit(X, y)
+    assert given.decisions_["what"].tolist() == ["features", "kernel", "penalty"]
+    assert (given.width_errors_.shape, given.width_gammas_.shape) == ((0,), (0, 4))
+
+
+def test_a_given_penalty_is_kept(table, short):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT, alpha=0.37).fit(X, y)
+    assert machine.alpha_ == 0.37
+    assert KernelMachineRegressor(**GIVEN).fit(X, y).alpha_ == 0.3
+
+
+def test_a_given_gamma_is_kept(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT, gamma="scale").fit(X, y)
+    np.testing.assert_allclose(machine.gamma_, 1 / (4 * X.std(axis=0)))
+    for kernel in ("auto", "laplacian"):
+        machine = KernelMachineRegressor(**{**GIVEN, "kernel": kernel}).fit(X, y)
+        np.testing.assert_allclose(machine.gamma_, GIVEN["gamma"])
+        assert machine.feature_relevances_[2] == 0.0
+        moved = X.copy()
+        moved[:, 2] += 3.0
+        np.testing.assert_allclose(machine.predict(moved), machine.predict(X), atol=1e-5)
+
+
+def test_without_refit_rows_held_out_have_no_say(table, rng):
+    X, y, _ = table
+    cv = [(np.arange(300), np.arange(300, 400))]
+    changed = np.where(np.arange(400) < 300, y, rng.permutation(y))
+    machine = KernelMachineRegressor(**{**GIVEN, "alpha": "auto"}, cv=cv, refit=False)
+    kept = machine.fit(X, y)
+    assert kept.coef_.shape == (1, 300)
+    with_all = clone(machine).set_params(refit=True).fit(X, y)
+    assert with_all.coef_.shape == (1, 400)
+    assert with_all.alpha_ <= kept.alpha_  # more rows take less
+    labels, other = y > 0, changed > 0
+    one, two = (
+        KernelMachineClassifier(**GIVEN, cv=cv, refit=False).fit(X, target).decision_function(X)
+        for target in (labels, other)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+# Input.
+
+
+def test_round_trips(table, short):
+    sio = pytest.importorskip("skops.io")
+    X, y, labels = table
+    for machine, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):
+        machine.fit(X, target)
+        data = sio.dumps(machine)
+        trusted = sio.get_untrusted_types(data=data)
+        assert trusted == [f"binfeat.machine.{type(machine).__name__}"]
+        for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
+            np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
+            assert_same_state(loaded, machine)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "laplacian"])
+def test_one_row_is_as_in_a_batch(table, short, monkeypatch, kernel):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT, kernel=kernel).fit(X, y)
+    expected = machine.predict(X)
+    own = np.concatenate([machine.predict(X[i : i + 1]) for i in range(50)])
+    np.testing.assert_allclose(own, expected[:50], atol=1e-4)
+    monkeypatch.setattr("binfeat._machine.predictor._BLOCK_BYTES", 2**14)
+    np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
+
+
+def test_categories_and_missing_values(short, rng):
+    city = rng.choice(["Rome", "Oslo", "Bonn"], size=500)
+    frame = pd.DataFrame({"x": rng.normal(size=500), "city": city, "z": rng.normal(size=500)})
+    frame.loc[::7, "z"] = np.nan
+    y = frame["x"] * (city == "Rome") + 2.0 * (city == "Oslo") + 0.05 * rng.normal(size=500)
+    machine = KernelMachineRegressor(random_state=0).fit(frame[:350], y[:350])
+    assert machine.features_ == "exact"
+    assert machine.score(frame[350:], y[350:]) > 0.9
+    assert machine.feature_relevances_[2] < 0.1
+    assert np.isfinite(machine.predict(frame[350:].assign(city="Atlantis"))).all()
+    assert np.isfinite(machine.predict(frame[350:].assign(x=np.nan))).all()
+
+
+def test_categories_by_hand(rng):
+    X = np.column_stack([rng.normal(size=200), rng.integers(3, size=200)])
+    y = X[:, 0] + (X[:, 1] == 1) + 0.1 * rng.normal(size=200)
+    options = {**GIVEN, "gamma": [0.5, 0.8], "categorical_features": [1]}
+    machine = KernelMachineRegressor(**options).fit(X, y)
+    K = naive.kernel_matrix(X, X, [0.5, 0.8], lambda t: np.exp(-t), categorical={1})
+    coef = naive.kernel_ridge(K, (y - y.mean()) / y.std(), 0.3)
+    np.testing.assert_allclose(machine.predict(X), y.mean() + y.std() * (K + 1.0) @ coef, atol=1e-4)
+
+
+def test_sample_weights(table, short):
+    X, y, _ = table
+    weights = np.tile([0.0, 1.0], 200)
+    machine = KernelMachineRegressor(**EXACT).fit(X, np.where(weights > 0, y, -y), sample_weight=weights)
+    assert machine.coef_.shape == (1, 200)  # rows of weight 0 are no part of it
+    assert machine.score(X[::2], y[::2]) > 0.9
+    alike = [KernelMachineRegressor(**EXACT).fit(X, y, sample_weight=w).predict(X) for w in (None, 1.0, np.ones(400))]
+    np.testing.assert_array_equal(alike[1], alike[2])
+    np.testing.assert_allclose(alike[0], alike[1], atol=1e-3)
+
+
+def test_several_targets(table, short):
+    X, y, _ = table
+    Y = np.column_stack([y, 1000 * X[:, 2] + 5, np.ones(400)])
+    machine = KernelMachineRegressor(**EXACT).fit(X[:300], Y[:300])
+    predictions = machine.predict(X[300:])
+    assert machine.coef_.shape == (3, 300)
+    for k in (0, 1):
+        assert np.corrcoef(predictions[:, k], Y[300:, k])[0, 1] ** 2 > 0.9
+    np.testing.assert_allclose(predictions[:, 2], 1.0)
+
+
+def test_classes_with_probabilities(three, short):
+    X, labels = three
+    machine = KernelMachineClassifier(**EXACT).fit(X[:600], labels[:600])
+    p = machine.predict_proba(X[600:])
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(machine.classes_[p.argmax(axis=1)], machine.predict(X[600:]))
+    chosen = p[np.arange(300), np.searchsorted(machine.classes_, labels[600:])]
+    assert -np.log(chosen).mean() < 0.75
+    assert abs(p.max(axis=1).mean() - machine.score(X[600:], labels[600:])) < 0.1  # calibrated
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 5])
+def test_the_smallest_tables(n_rows):
+    X, y = np.arange(2.0 * n_rows).reshape(n_rows, 2), np.arange(float(n_rows))
+    for machine in (KernelMachineRegressor(**EXACT), KernelMachineRegressor(**EXACT, gamma=1.0)):
+        assert np.isfinite(machine.fit(X, y).predict(X)).all()
+    flat = KernelMachineRegressor(**EXACT).fit(np.ones((10, 2)), np.arange(10.0))
+    np.testing.assert_allclose(flat.predict(np.ones((1, 2))), 4.5, atol=1e-3)
+
+
+def test_rows_that_repeat(table, short):
+    X, y, _ = table
+    X, y = np.repeat(X[:100], 4, axis=0), np.repeat(y[:100], 4)
+    for options in ({}, {"alpha": 1e-12}, {"gamma": "scale", "alpha": 0.0}):
+        assert KernelMachineRegressor(**EXACT, **options).fit(X, y).score(X, y) > 0.9
+
+
+def test_rows_that_are_all_alike_without_a_penalty(rng):
+    y = 3 + rng.normal(size=300)
+    machine = KernelMachineRegressor(**EXACT, gamma=1.0, alpha=0.0).fit(np.ones((300, 2)), y)
+    np.testing.assert_allclose(machine.predict(np.ones((1, 2))), y.mean(), atol=0.1)
+
+
+@pytest.mark.parametrize("kernel", ["hat", kernels.Hat(), kernels.GammaPitch(8.0), kernels.Skip(kernels.Hat(), 0.5)])
+def test_other_kernels_are_refused(table, kernel):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT, kernel=kernel)
+    with pytest.raises(ValueError, match="features='exact' takes kernel='auto' or 'laplacian'; got"):
+        machine.fit(X, y)
+    with pytest.raises(NotFittedError):
+        machine.predict(X)
+
+
+def test_a_source_of_blocks_is_refused(table, monkeypatch):
+    X, y, _ = table
+    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 200)
+    with pytest.raises(ValueError, match="features='exact' needs all rows in memory; use 'auto', 'binning' or"):
+        KernelMachineRegressor(**EXACT).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
+
+
+# Repetition, and stops.
+
+
+@pytest.mark.parametrize("kernel", ["auto", "laplacian"])
+def test_the_same_bits_for_any_number_of_threads(table, threads, short, kernel):
+    threads(2)
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT, kernel=kernel, n_jobs=1).fit(X, y)
+    for n_jobs in (1, 2, None):
+        other = KernelMachineRegressor(**EXACT, kernel=kernel, n_jobs=n_jobs).fit(X, y)
+        assert_same_state(other, machine)
+        np.testing.assert_array_equal(other.predict(X), machine.predict(X))
+
+
+def test_iterations_give_the_same_machine(table, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 4))
+    y = np.sin(X[:, 0]) + X[:, 1]
+    expected = KernelMachineRegressor(**GIVEN).fit(X, y).predict(X)
+    monkeypatch.setattr(kernel_solve, "_CHOLESKY_ROWS", 600)
+    np.testing.assert_allclose(KernelMachineRegressor(**GIVEN).fit(X, y).predict(X), expected, atol=1e-2)
+
+
+def test_callbacks_stop_a_fit(table, short):
+    X, y, _ = table
+    watcher = Callback("step")
+    assert KernelMachineRegressor(**EXACT).set_callbacks(watcher).fit(X, y).status_ == "converged"
+    assert watcher.ended
+    for stop_at in (1, watcher.n_tasks):
+        stopper = Callback("step", stop_at=stop_at)
+        stopped = KernelMachineRegressor(**EXACT).set_callbacks(stopper).fit(X, y)
+        assert stopped.status_ == "stopped"
+        assert stopper.ended
+        assert stopped.score(X, y) > 0.5
+
+
+def test_a_third_of_the_seconds_goes_to_the_search(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
+    assert machine.status_ == "budget"
+    assert len(machine.width_errors_) < kernel_choice._STEPS
+    assert machine.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("home", "name"), [(length_scales.LengthScaleSearch, "_step"), (exact, "inverse"), (exact, "solve_kernel")]
+)
+def test_ctrl_c_leaves_nothing_or_what_was(table, short, monkeypatch, home, name):
+    X, y, labels = table
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    for machine, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):
+        with monkeypatch.context() as patch:
+            patch.setattr(home, name, stop)
+            with pytest.raises(KeyboardInterrupt):
+                machine.fit(X, target)
+        with pytest.raises(NotFittedError):
+            machine.predict(X)
+    before = machine.fit(X, labels).decision_function(X)
+    monkeypatch.setattr(home, name, stop)
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(X[:200], labels[:200])
+    np.testing.assert_array_equal(machine.decision_function(X), before)
