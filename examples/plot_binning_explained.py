@@ -3,7 +3,7 @@ Random binning in pictures
 ==========================
 
 How can cutting space into random boxes compute a kernel? Lay a random grid over the data and ask of two points only
-whether they fall in the same cell. Near points mostly do, far ones hardly ever, and for the right law of cell widths
+whether they fall in the same cell. Near points mostly do, far ones hardly ever, and for the right law of cell sizes
 the probability is exactly a kernel. The share of many grids in which two points meet is then an estimate of it. This
 is section 4 of Rahimi & Recht, "Random Features for Large-Scale Kernel Machines" (NIPS 2007), drawn in two
 dimensions.

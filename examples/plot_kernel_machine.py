@@ -3,14 +3,15 @@ A kernel machine that sets itself up
 ====================================
 
 A table with a hundred inputs, of which five matter, and not alike: Friedman's first target, with noise. A kernel with
-one length scale for all inputs sees mostly noise here. `KernelMachineRegressor` learns one per input from the slopes of
-its function along each of them, and chooses the rest (scaling, kind of features, penalty, number of grids) on rows that
-it holds out. Boosted trees with their defaults stand beside it.
+one length scale for all inputs sees mostly noise here. `KernelMachineRegressor` learns one per input by the gradient of
+a leave-one-out error, and chooses the rest (scaling, kernel, kind of features, penalty) itself. Boosted trees with
+their defaults stand beside it.
 """
 
 from time import perf_counter
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.pipeline import make_pipeline
@@ -37,11 +38,13 @@ for name, machine in machines.items():
     start = perf_counter()
     machine.fit(X_train, y_train)
     seconds = perf_counter() - start
-    print(f"{name:16} {1 - machine.score(X_test, y_test):.4f} unexplained, {seconds:.1f} s")
+    print(f"{name:22} {1 - machine.score(X_test, y_test):.4f} unexplained, {seconds:.1f} s")
 
 # %%
 # What it decided
 # ---------------
+# With so few rows the machine is exact: it has the whole kernel matrix and no random features. Each step of the search
+# for length scales takes 300 rows, the last ones 500, and measures the leave-one-out error on them.
 
 machine = machines["kernel machine"]
 print(machine.summary())
@@ -49,7 +52,10 @@ print(machine.summary())
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 RelevanceDisplay.from_estimator(machine, max_features=10, ax=left)
 left.set_title("What each input counts")
-bins_alone = KernelMachineRegressor(features="binning", random_state=0).fit(X_train, y_train)
-LearningCurveDisplay.from_estimator(bins_alone, ax=right)
-right.set_title("Held-out error of bins alone, as grids are added")
+errors = machine.width_errors_
+search = LearningCurveDisplay(np.arange(1, len(errors) + 1), errors, x_name="Step", error_name="Leave-one-out error")
+search.plot(right, markersize=4)
+right.set(xscale="linear", yscale="log", title="Search for the length scales")
+right.set_yticks([0.02, 0.05, 0.1, 0.2, 0.5], ["0.02", "0.05", "0.1", "0.2", "0.5"])
+right.minorticks_off()
 figure.savefig("kernel_machine.png", dpi=110)
