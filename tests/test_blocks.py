@@ -32,7 +32,7 @@ from binfeat._binning.bins import Bins, codes_among, unite_bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import count_bins
 from binfeat._engine.bin_tables import recode
-from binfeat._machine import growth, kernel_choice
+from binfeat._machine import growth
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 from binfeat._rows import sampled as sampled_rows
@@ -428,9 +428,8 @@ def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples of 800 rows, a short search, and few grids."""
-    limits = Limits(sample_grids=(5, 20), sample_rows=300, n_fourier=256)
+    limits = Limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256)
     monkeypatch.setattr(KernelMachineBase, "_limits", limits)
-    monkeypatch.setattr(kernel_choice, "_STEPS", 20)
     monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 800)
     monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
 

@@ -64,7 +64,7 @@ def expected_failures(estimator):
 @pytest.fixture(autouse=True)
 def small_searches(monkeypatch):
     """A fit in tenths of a second; the checks make hundreds."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 20), n_fourier=64))
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=12, sample_grids=(5, 20), n_fourier=64))
 
 
 # A few rows of the checks' data seldom share a bin, which is not what is checked.

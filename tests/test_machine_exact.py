@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat._machine import exact, kernel_choice, kernel_solve, length_scales
+from binfeat._machine import exact, kernel_solve, length_scales
 from binfeat._machine import limits as limits_module
 from binfeat._machine.base import KernelMachineBase
 from binfeat._rows import sampled as sampled_rows
@@ -26,8 +26,7 @@ GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha":
 @pytest.fixture
 def short(monkeypatch):
     """Searches of few steps."""
-    for name, n in (("_STEPS", 15), ("_TRIAL_STEPS", 5), ("_LATE_STEPS", 5)):
-        monkeypatch.setattr(kernel_choice, name, n)
+    monkeypatch.setattr(KernelMachineBase, "_limits", limits_module.Limits(n_steps=15))
 
 
 def by_hand(X, y, rows, kernel, gamma, alpha, weights=None):
@@ -105,12 +104,14 @@ def test_automatic_for_few_rows_and_nothing_else_asked(table, short, monkeypatch
     X, y, labels = table
     for machine, target in ((KernelMachineRegressor(random_state=0), y), (KernelMachineClassifier(), labels)):
         assert machine.fit(X, target).features_ == "exact"
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits_module.Limits(sample_grids=(5, 10), n_fourier=32))
+    monkeypatch.setattr(
+        KernelMachineBase, "_limits", limits_module.Limits(n_steps=15, sample_grids=(5, 10), n_fourier=32)
+    )
     for options in ({"kernel": "laplacian"}, {"n_grids": 10}, {"cv": 3}, {"features": "binning"}):
         machine = KernelMachineRegressor(**options, max_grids=10, random_state=0).fit(X, y)
         assert machine.features_ != "exact"
     for small in ({"exact_rows": 399}, {"exact_work": 400**2 * 4 - 1}):
-        limits = limits_module.Limits(sample_grids=(5, 10), n_fourier=32, **small)
+        limits = limits_module.Limits(n_steps=15, sample_grids=(5, 10), n_fourier=32, **small)
         monkeypatch.setattr(KernelMachineBase, "_limits", limits)
         assert KernelMachineRegressor(max_grids=10, random_state=0).fit(X, y).features_ != "exact"
         assert KernelMachineRegressor(**EXACT).fit(X, y).features_ == "exact"
@@ -128,7 +129,7 @@ def test_decisions_and_status(table):
     assert (choices["features"], choices["kernel"]) == ("exact", machine.kernel_)
     assert choices["penalty"] == f"{machine.alpha_:.3g}"
     n_steps = len(machine.width_errors_)
-    assert n_steps == kernel_choice._STEPS
+    assert n_steps == KernelMachineBase._limits.n_steps
     assert machine.width_gammas_.shape == (n_steps, 4)
     assert machine.width_errors_[-5:].mean() < machine.width_errors_[0] / 2
     np.testing.assert_allclose(machine.feature_relevances_.sum(), 1.0)
@@ -339,7 +340,7 @@ def test_a_third_of_the_seconds_goes_to_the_search(table):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
     assert machine.status_ == "budget"
-    assert len(machine.width_errors_) < kernel_choice._STEPS
+    assert len(machine.width_errors_) < KernelMachineBase._limits.n_steps
     assert machine.score(X, y) > 0.5
 
 

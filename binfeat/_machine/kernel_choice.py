@@ -11,10 +11,10 @@ from binfeat._machine.input_scalers import SCALERS, Arcsinh
 from binfeat._machine.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
 from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
-_STEPS, _ROWS = 60, 300  # of a search, and of each step: more steps of fewer rows do better in the same time
+_ROWS = 300  # of a step: more steps of fewer rows do better in the same time
 _ROWS_FOR_EACH, _MOST_ROWS = 40, 1000  # many rows take finer kernels, which more rows of a step tell of
-_TRIAL_STEPS = 15  # the first ones, in which scalings race
-_LATE_STEPS, _LATE_ROWS = 20, 500  # the last ones, in which radial kernels race
+_LATE_ROWS = 500  # of the last steps
+_TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
 _CHUNK = 5  # steps between looks at the clock
 _COMMON_ROWS = 1000  # on which kernels are compared
 _GAIN = 0.97  # share of the first scaling's error that another one has to be below
@@ -99,19 +99,21 @@ class KernelChoice:
         kernel, *more = self._kernels()
         race = {first: (self.scaler, self.X), **{scaling: self._scaled_by(scaling) for scaling in others}}
         searches = {scaling: self._search(kernel, X) for scaling, (_, X) in race.items()}
+        n_steps = self._limits.n_steps
+        early = n_steps - n_steps // _LATE
         rows = int(np.clip(len(self._problem.train) // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
         with one_blas_thread():
-            self._step(list(searches.values()), _TRIAL_STEPS, rows)
+            self._step(list(searches.values()), n_steps // _TRIAL, rows)
             errors = {scaling: search.error for scaling, search in searches.items()}
             best = min(errors, key=lambda scaling: errors[scaling] / (1.0 if scaling == first else _GAIN))
             self._take(best, *race[best])
             if others:
                 self._problem.decisions.note("scaling", best, errors[best])
             self._searches = [searches[best], *(self._search(other, self.X) for other in more)]
-            self._step(self._searches, _STEPS - _LATE_STEPS, rows)
+            self._step(self._searches, early, rows)
             if "radial" in self._kinds:
-                self._searches.append(self._searches[-1].of_kernel(RBF(), _STEPS - _LATE_STEPS))
-            self._step(self._searches, _STEPS, max(rows, _LATE_ROWS))
+                self._searches.append(self._searches[-1].of_kernel(RBF(), early))
+            self._step(self._searches, n_steps, max(rows, _LATE_ROWS))
             self.found = self._compared()
         best = min(self.found, key=lambda scales: scales.error)
         self._problem.decisions.note("length scales", f"{best.kernel!r}, {best.n_steps} steps", best.error)
@@ -127,8 +129,8 @@ class KernelChoice:
     def _step(self, searches, last, n_rows):
         """Run several searches to a step, side by side in threads."""
         done = min(search.n_done for search in searches)
-        for until in range(done + _CHUNK, last + 1, _CHUNK):
-            run = partial(LengthScaleSearch.run, n_steps=_STEPS, most_rows=n_rows, until=until)
+        for until in (*range(done + _CHUNK, last, _CHUNK), last):
+            run = partial(LengthScaleSearch.run, n_steps=self._limits.n_steps, most_rows=n_rows, until=until)
             side_by_side(run, searches, self._problem.n_jobs)
             if not self.may_search():
                 break

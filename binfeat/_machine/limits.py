@@ -9,6 +9,7 @@ class Limits:
 
     exact_rows: int = 20_000  # of an exact machine, whose kernel matrix then takes 1.6 GB
     exact_work: float = 2e10  # pairs of its rows times inputs
+    n_steps: int = 60  # of a search for length scales
     sample_rows: int = 40_000  # that kinds of features are compared on
     sample_out: int = 10_000  # held-out rows of a sample
     row_grids: int = 2_000_000  # rows times grids of a sample: few rows need many grids to tell two kernels apart
