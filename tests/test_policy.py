@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 import pytest
+import threadpoolctl
 
 from binfeat import RandomBinning
 from binfeat._common import memory
@@ -277,3 +278,14 @@ def test_memory_limit_unknown(monkeypatch):
     monkeypatch.delattr(memory.os, "sysconf", raising=False)
     assert memory.memory_limit() is None
     memory.require_memory(2**80, "this", "that")
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_items_side_by_side(threads, n_jobs):
+    """Each is worked on once, with one thread for BLAS."""
+    threads(2)
+    done = []
+    policy.side_by_side(done.append, range(5), n_jobs)
+    assert sorted(done) == list(range(5))
+    with policy.one_blas_thread():
+        assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"} <= {1}
