@@ -71,10 +71,9 @@ class ExactChoice:
 
     def __init__(self, problem, kernels):
         self._problem, self._kernels = problem, kernels
-        everywhere = problem.machine.cv is None and problem.machine.refit
-        known = np.concatenate([problem.train, problem.held_out]) if everywhere else problem.train
-        self._all = np.concatenate([problem.train, problem.held_out]) if problem.machine.refit else problem.train
-        known, self._all = self._weighty(known), self._weighty(self._all)
+        train = self._weighty(problem.train)
+        self._all = np.append(train, self._weighty(problem.held_out)) if problem.machine.refit else train
+        known = self._all if problem.machine.cv is None else train
         self.rows = known[np.linspace(0, len(known) - 1, min(len(known), _ROWS)).astype(int)]
         self._frame = Frame.of(kernels.X[self.rows], problem.categorical)
 

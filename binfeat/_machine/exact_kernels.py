@@ -44,17 +44,36 @@ def _typed(gamma):
 
 
 @dataclass(frozen=True, eq=False)
-class LaplacianMatrix:
-    """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
+class _Matrix:
+    """Exact values of a kernel, and what all of them are made of."""
 
     kernel: Any  # of `binfeat.kernels`
     categorical: np.ndarray  # (n_inputs,) of bool
     n_jobs: int | None = None
 
+    def _weighted_distances(self, A, B, gamma):
+        """Distances of all pairs of rows, an array (n, m)."""
+        out = np.empty((A.shape[1], B.shape[1]), np.float32)
+        weighted_distances(A, B, _typed(gamma), self.categorical, out, n_jobs=self.n_jobs)
+        return out
+
+    def _mismatches(self, A, B, gamma):
+        """The part of the categorical inputs in them."""
+        return self._weighted_distances(A, B, np.where(self.categorical, gamma, 0.0))
+
+    def _distance_sums(self, X, weights):
+        """Weighted sum of the distances of all pairs along each input."""
+        sums = np.empty_like(X)
+        distance_sums(X, weights, self.categorical, sums, n_jobs=self.n_jobs)
+        return sums.sum(axis=1, dtype=np.float64)
+
+
+class LaplacianMatrix(_Matrix):
+    """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
+
     def __call__(self, A, B, gamma):
         """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
-        K = np.empty((A.shape[1], B.shape[1]), np.float32)
-        weighted_distances(A, B, _typed(gamma), self.categorical, K, n_jobs=self.n_jobs)
+        K = self._weighted_distances(A, B, gamma)
         return np.exp(np.negative(K, out=K), out=K)
 
     def with_slopes(self, X, gamma):
@@ -62,20 +81,13 @@ class LaplacianMatrix:
         K = self(X, X, gamma)
 
         def slopes(M):
-            sums = np.empty_like(X)
-            distance_sums(X, K * M, self.categorical, sums, n_jobs=self.n_jobs)
-            return -gamma * sums.sum(axis=1, dtype=np.float64)
+            return -gamma * self._distance_sums(X, K * M)
 
         return K, slopes
 
 
-@dataclass(frozen=True, eq=False)
-class ProfileMatrix:
+class ProfileMatrix(_Matrix):
     """Exact values of any product kernel by a table of its profile, times a mismatch kernel of categorical inputs."""
-
-    kernel: Any
-    categorical: np.ndarray
-    n_jobs: int | None = None
 
     @cached_property
     def _tables(self):
@@ -89,9 +101,7 @@ class ProfileMatrix:
         return _typed(np.where(self.categorical, 0.0, gamma * (_TABLE / _REACH)))
 
     def __call__(self, A, B, gamma):
-        K = np.empty((A.shape[1], B.shape[1]), np.float32)
-        mismatch = _typed(np.where(self.categorical, gamma, 0.0))
-        weighted_distances(A, B, mismatch, self.categorical, K, n_jobs=self.n_jobs)
+        K = self._mismatches(A, B, gamma)
         np.exp(np.negative(K, out=K), out=K)
         profile_products(A, B, self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
         return K
@@ -100,27 +110,21 @@ class ProfileMatrix:
         K = self(X, X, gamma)
 
         def slopes(M):
-            weights, sums, mismatches = K * M, np.empty_like(X), np.empty_like(X)
+            weights, sums = K * M, np.empty_like(X)
             profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
             numeric = sums.sum(axis=1, dtype=np.float64)
             if not self.categorical.any():
                 return numeric
-            distance_sums(X, weights, self.categorical, mismatches, n_jobs=self.n_jobs)
-            return np.where(self.categorical, -gamma * mismatches.sum(axis=1, dtype=np.float64), numeric)
+            return np.where(self.categorical, -gamma * self._distance_sums(X, weights), numeric)
 
         return K, slopes
 
 
-@dataclass(frozen=True, eq=False)
-class RadialMatrix:
+class RadialMatrix(_Matrix):
     """Exact values of the Gaussian, or of Matern kernels of nu 3/2 and 5/2, of numbers and of categorical inputs.
 
     A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
     """
-
-    kernel: Any
-    categorical: np.ndarray
-    n_jobs: int | None = None
 
     def __call__(self, A, B, gamma):
         return self._profile(self._distances(A, B, gamma))[0]
@@ -133,9 +137,7 @@ class RadialMatrix:
         S += np.einsum("ji,ji->i", B_scaled, B_scaled)
         np.maximum(S, 0.0, out=S)
         if self.categorical.any():
-            mismatches, some = np.empty_like(S), _typed(np.where(self.categorical, gamma, 0.0))
-            weighted_distances(A, B, some, self.categorical, mismatches, n_jobs=self.n_jobs)
-            S += mismatches
+            S += self._mismatches(A, B, gamma)
         return S
 
     def _profile(self, S):
@@ -159,9 +161,7 @@ class RadialMatrix:
             squares = np.einsum("ji,ji,i->j", X, X, both.sum(axis=1), dtype=np.float64)
             sums = squares - np.einsum("ji,ji->j", X, X @ both, dtype=np.float64)
             if self.categorical.any():
-                found = np.empty_like(X)
-                distance_sums(X, weights, self.categorical, found, n_jobs=self.n_jobs)
-                sums = np.where(self.categorical, found.sum(axis=1, dtype=np.float64), sums)
+                sums = np.where(self.categorical, self._distance_sums(X, weights), sums)
             return -gamma * sums
 
         return K, slopes

@@ -116,23 +116,20 @@ class FeatureChoice:
         for kernel in _KERNELS:
             if self._kernels.may_search():
                 other = first.of_kernel(kernel)
-                rival = other.fit(best.gamma, self._problem.penalties(best.alpha * np.array([1.0])))
+                rival = other.fit(best.gamma, [best.alpha])
                 if rival.error < best.error:
                     sample, best = other, rival
         return sample, best
 
     def _may_try_fourier(self):
-        limits, problem, radial = self._problem.limits, self._problem, self._kernels.radial
-        small = 8 * limits.n_fourier * len(problem.table) <= limits.fourier_bytes
-        if not (small and radial) or problem.categorical.any() or not self._kernels.may_search():
+        """Whether there is a radial kernel, time to try it, and hope."""
+        kernels = self._kernels
+        if not kernels.radial or not kernels.may_search():
             return False
-        return not self._kernels.learned or min(map(_error, radial)) < _CLOSE * self._kernels.binning.error
+        return not kernels.learned or kernels.radial[0].error < _CLOSE * kernels.binning.error
 
     def _try_fourier_and_both(self, wanted, *grids):
-        radial = self._kernels.radial
-        if self._kernels.learned:
-            radial = [min(radial, key=_error)]
-        fourier = min((self._try_fourier(scales) for scales in radial), key=_error)
+        fourier = self._try_fourier(self._kernels.radial[0])
         trials = [fourier] if wanted != "hybrid" else []
         near = wanted == "hybrid" or (grids and fourier.error < _MIX * grids[0].error)
         if wanted != "fourier" and self._may_mix and near:
