@@ -23,6 +23,7 @@ from binfeat._machine.length_scales import LengthScaleSearch, exponent_shares, m
 from binfeat.kernels import RBF, Matern, binning_kernel
 
 _HALF_INTEGERS = (1.5, 2.5)
+_MOST_STEPS = 10_000
 _MISSING = 10.0  # standard deviations beyond the largest value, where missing ones stand
 
 
@@ -84,7 +85,7 @@ def learn_gamma(
         Inputs whose values are category numbers, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
     max_steps : int, default=60
-        Number of steps.
+        Number of steps, at most 10,000.
     max_rows : int, default=500
         Maximum number of rows of a step; fewer are taken of a small table, and of one with many inputs.
     n_jobs : int, default=None
@@ -124,7 +125,7 @@ def learn_gamma(
     if X.shape[0] < 2:
         raise ValueError("learn_gamma needs at least 2 rows, to leave one out; got 1.")
     weights, seed = check_weights(sample_weight, X.shape[0]), seed_of(random_state)
-    n_steps, n_rows = check_integer(max_steps, "max_steps", 1), check_integer(max_rows, "max_rows", 2)
+    n_steps, n_rows = check_size(max_steps, max_rows)
     rows = np.random.default_rng(seed).permutation(X.shape[0])[: n_steps * n_rows]
     X, Y, weights = _dense(X, rows), Y[rows], None if weights is None else weights[rows, 0] / weights.mean()
     categorical = check_categorical(categorical_features, checked)
@@ -135,6 +136,11 @@ def learn_gamma(
     relevances = exponent_shares(search.gamma, distance)
     errors, gammas = np.array(search.errors), np.reshape(search.gammas, (-1, X.shape[1]))
     return LearnedGamma(search.gamma, relevances, search.alpha, errors, gammas)
+
+
+def check_size(max_steps, max_rows):
+    """The numbers of steps and of rows of a search, checked."""
+    return check_integer(max_steps, "max_steps", 1, _MOST_STEPS), check_integer(max_rows, "max_rows", 2)
 
 
 def _known_kernel(kernel):

@@ -58,12 +58,14 @@ def check_moderate(values, name):
         )
 
 
-def check_integer(value, name, minimum):
-    """An integer parameter of at least `minimum`; TypeError if it is not an integer, ValueError if it is too small."""
+def check_integer(value, name, minimum, maximum=np.inf):
+    """An integer parameter within bounds; TypeError if it is not an integer, ValueError if it is out of range."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}.")
+    if value > maximum:
+        raise ValueError(f"{name} must be at most {maximum}, got {value}.")
     return int(value)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat import relevance
-from binfeat._common.validation import check_integer, seed_of
+from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked
 
 
@@ -20,7 +20,7 @@ def learn_gamma(X, y, *, sample_weight=None, max_steps=60, max_rows=500, random_
     y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
     sample_weight : Dask array or series, array-like, or float, of shape (n_rows,), default=None
     max_steps : int, default=60
-        Number of steps.
+        Number of steps, at most 10,000.
     max_rows : int, default=500
         Maximum number of rows of a step; the sample has at most as many rows as all steps together.
     random_state : int, RandomState instance or None, default=None
@@ -41,8 +41,8 @@ def learn_gamma(X, y, *, sample_weight=None, max_steps=60, max_rows=500, random_
     """
     seed = seed_of(random_state)
     if is_chunked(X):
-        most = check_integer(max_steps, "max_steps", 1) * check_integer(max_rows, "max_rows", 2)
-        X, y, sample_weight = _sample(X, y, sample_weight, most, seed)
+        n_steps, n_rows = relevance.check_size(max_steps, max_rows)
+        X, y, sample_weight = _sample(X, y, sample_weight, n_steps * n_rows, seed)
     return relevance.learn_gamma(
         X,
         y,
