@@ -3,7 +3,7 @@
 import numpy as np
 
 # Nothing left to choose: a fit takes milliseconds.
-FIXED = {"features": "binning", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "random_state": 0}
+FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "random_state": 0}
 # Grids are added.
 GROWING = {"gamma": "scale", "features": "binning", "max_grids": 160, "random_state": 0}
 # Widths are learned, from bins alone.

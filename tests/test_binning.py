@@ -61,7 +61,7 @@ def worst_z(estimate, exact, n_grids):
 @pytest.mark.parametrize("name", KERNELS)
 def test_unbiased(name, gamma):
     X, Y = distances(3)
-    n_grids = 20_000
+    n_grids = 10_000
     exact = np.diag(KERNELS[name](X, Y, gamma=gamma))
     assert worst_z(share_of_common_bins(KERNELS[name], X, Y, gamma, n_grids), exact, n_grids) < 4
 

@@ -428,7 +428,7 @@ def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
 @pytest.fixture
 def small_samples(monkeypatch):
     """Samples of 800 rows, a short search, and few grids."""
-    limits = Limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256)
+    limits = Limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256, fourier_products=1e9)
     monkeypatch.setattr(KernelMachineBase, "_limits", limits)
     monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 800)
     monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))

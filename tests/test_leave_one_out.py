@@ -5,11 +5,12 @@ import pytest
 
 from binfeat import kernels
 from binfeat._machine import leave_one_out as module
+from binfeat._machine.cholesky import clear_below_diagonal, invert_triangle
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.leave_one_out import (
     SingularKernelError,
     factor,
-    inverse,
+    inverse_root,
     leave_one_out,
     leave_one_out_error,
     residuals,
@@ -35,10 +36,13 @@ def test_residuals_are_those_of_refits(rng, alpha, weighted):
     X, Y = rows(rng)
     weights = rng.uniform(0.2, 2.0, size=20) if weighted else None
     K = kernels.Laplacian()(X, gamma=0.7)
-    G, used = inverse(K.astype(np.float32), alpha, weights)
+    B, used = inverse_root(K.astype(np.float32), alpha, weights)
     assert used == alpha
-    np.testing.assert_array_equal(G, G.T)
-    np.testing.assert_allclose(residuals(G, Y), naive.left_out_residuals(K, Y, alpha, weights), rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(B, np.triu(B))
+    shifts = np.ones(20) if weights is None else 1 / weights
+    np.testing.assert_allclose(B @ B.T, np.linalg.inv(K + 1 + alpha * np.diag(shifts)), rtol=1e-3, atol=1e-3 / alpha)
+    found = residuals(K.astype(np.float32), alpha, weights, Y)
+    np.testing.assert_allclose(found, naive.left_out_residuals(K, Y, alpha, weights), rtol=1e-3, atol=1e-3)
     error = leave_one_out_error(
         kernel_matrix(kernels.Laplacian(), CONTINUOUS), columns_of(X, 0.0), Y, weights, np.full(3, 0.7), alpha
     )
@@ -48,9 +52,25 @@ def test_residuals_are_those_of_refits(rng, alpha, weighted):
 def test_the_factor(rng):
     X, _ = rows(rng)
     K, weights = kernels.RBF()(X, gamma=0.7), rng.uniform(0.2, 2.0, size=20)
-    L, alpha = factor(K.astype(np.float32), 0.5, weights)
-    assert (L.dtype, L.flags.f_contiguous, alpha) == (np.float32, True, 0.5)
-    np.testing.assert_allclose(np.tril(L) @ np.tril(L).T, K + 1 + np.diag(0.5 / weights), rtol=1e-5, atol=1e-5)
+    U, alpha = factor(K.astype(np.float32), 0.5, weights)
+    assert (U.dtype, U.flags.c_contiguous, alpha) == (np.float32, True, 0.5)
+    np.testing.assert_array_equal(U, np.triu(U))
+    np.testing.assert_allclose(U.T @ U, K + 1 + np.diag(0.5 / weights), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 95, 96, 97, 193, 400])
+def test_triangles_of_any_size(rng, n_rows):
+    """In place, within a larger matrix that stays as it is."""
+    whole = rng.normal(size=(n_rows + 2, n_rows + 5)).astype(np.float32)
+    before, U = whole.copy(), whole[1 : n_rows + 1, 2 : n_rows + 2]
+    clear_below_diagonal(U)
+    np.testing.assert_array_equal(U, np.triu(before[1 : n_rows + 1, 2 : n_rows + 2]))
+    U[np.diag_indices(n_rows)] = 2 * np.sqrt(n_rows) + rng.random(n_rows)
+    expected = np.linalg.inv(U.astype(np.float64))
+    invert_triangle(U)
+    np.testing.assert_allclose(U, expected, rtol=0, atol=1e-5)
+    whole[1 : n_rows + 1, 2 : n_rows + 2] = before[1 : n_rows + 1, 2 : n_rows + 2]
+    np.testing.assert_array_equal(whole, before)
 
 
 @pytest.mark.parametrize("kernel", KINDS, ids=repr)
@@ -60,7 +80,7 @@ def test_rows_that_repeat_at_a_tiny_penalty(rng, kernel):
     X, Y = np.repeat(X, 3, axis=0), np.repeat(Y, 3, axis=0)
     found = leave_one_out(kernel_matrix(kernel, CONTINUOUS), columns_of(X, 0.0), Y, None, np.full(3, 0.5), 1e-12)
     assert np.isfinite([found.error, found.alpha_slope, *found.slopes]).all()
-    _, raised = inverse(np.ones((60, 60), np.float32), 1e-12)
+    _, raised = factor(np.ones((60, 60), np.float32), 1e-12)
     assert 1e-12 < raised <= 1e-3
 
 
@@ -98,8 +118,8 @@ def test_targets_of_zero(rng):
 
 def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
     tried = []
-    real = module.lapack.spotrf
-    monkeypatch.setattr(module.lapack, "spotrf", lambda *a, **k: tried.append(1) or real(*a, **k))
+    real = module.factorise
+    monkeypatch.setattr(module, "factorise", lambda A: tried.append(1) or real(A))
     with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
-        inverse(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
+        factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
     assert len(tried) == 8

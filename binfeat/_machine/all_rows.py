@@ -42,7 +42,8 @@ class MemoryRows:
         most = min(machine.max_grids, max(largest, limits.most_entries // n_rows))
         if machine.max_bytes is not None:  # codes of 4 bytes, as much again while they grow
             most = int(np.clip(machine.max_bytes // (8 * len(self._problem.table)), 1, most))
-        return min(int(np.clip(limits.row_grids // n_rows, first, largest)), most), most
+        first = self._problem.grids_in_time(int(np.clip(limits.row_grids // n_rows, first, largest)), n_rows)
+        return min(first, most), most
 
 
 class SourceRows:

@@ -27,6 +27,10 @@ class Budget:
         """Whether so many seconds more stay within a share of the budget."""
         return self.used + seconds <= share * self._seconds
 
+    def gone(self, share):
+        """How much of a share of the budget is gone, from 0 to 1."""
+        return min(1.0, self.used / max(share * self._seconds, np.finfo(float).tiny))
+
 
 class Decisions:
     """What was decided, with the held-out error that followed and the seconds since the start."""

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.kernel_solve import solve_kernel
-from binfeat._machine.leave_one_out import SingularKernelError, inverse, residuals
+from binfeat._machine.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.length_scales import LengthScales
 from binfeat._machine.predictor import ExactFunction
 
@@ -17,9 +17,14 @@ _MANY_ROWS = 2500  # from which on solving takes more than one BLAS thread
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
 _LEAST_ALPHA = 1e-3  # float32 tells smaller ones from 0 only of few rows
-_SHARES = 0.25, 0.5, 0.75  # of the first kernel in a sum of two
-_MOST_APART = 1.5  # times the better kernel's loss, beyond which the other one is no part of a sum
+_SHARES = 0.75, 0.5  # of the better kernel in a sum of two
+_PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
+
+
+def exact_seconds(n_rows, n_inputs):
+    """What the solution for so many rows is expected to take, on a slow processor."""
+    return n_rows**2 * (_PAIR_SECONDS + n_inputs * _INPUT_SECONDS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +81,7 @@ class ExactChoice:
         known = self._all if problem.machine.cv is None else train
         self.rows = known[np.linspace(0, len(known) - 1, min(len(known), _ROWS)).astype(int)]
         self._frame = Frame.of(kernels.X[self.rows], problem.categorical)
+        self._try_seconds = 0.0  # of the longest try so far
 
     def run(self):
         """Tune the kernels, try sums of them, and solve."""
@@ -87,9 +93,7 @@ class ExactChoice:
         with one_blas_thread():
             side_by_side(tune, self._kernels.found, self._problem.n_jobs)
             tuned = [found[scales] for scales in self._kernels.found]
-            best = min(tuned, key=_loss)
-            if max(map(_loss, tuned)) - best.loss < (_MOST_APART - 1) * abs(best.loss):
-                best = self._best_sum(*tuned, best=best)
+            best = self._best_sum(*sorted(tuned, key=_loss))
         self.predictions, self.error = best.predictions, best.loss
         self._solve(best)
         return self
@@ -130,33 +134,44 @@ class ExactChoice:
     def _tunes_alpha(self):
         return self._problem.machine.alpha == "auto"
 
-    @staticmethod
-    def _descend(best, attempt, step):
+    def _descend(self, best, attempt, step):
         """Steps down while that helps, or else steps up."""
         for move in (1 / step, step):
-            before, other = best, attempt(best, move)
-            while other.loss < best.loss:
-                best, other = other, attempt(other, move)
+            before = best
+            while self._may_try():
+                other = attempt(best, move)
+                if other.loss >= best.loss:
+                    break
+                best = other
             if best is not before:
                 break
         return best
 
-    def _best_sum(self, first, *others, best):
+    def _may_try(self):
+        """Whether there is time for one more try, and then for the solution."""
+        seconds = self._try_seconds + exact_seconds(len(self._all), self._kernels.X.shape[1])
+        return self._problem.budget.allows(seconds)
+
+    def _best_sum(self, best, *others):
+        """More and more of the other kernel beside the better one, while that helps."""
+        first = best
         for other in others:
-            for share in _SHARES:
+            for share in _SHARES if self._may_try() else ():
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
-                alpha = first.alpha**share * other.alpha ** (1 - share)
-                best = min(best, self._try(parts, alpha), key=_loss)
+                both = self._try(parts, first.alpha**share * other.alpha ** (1 - share))
+                if both.loss >= best.loss:
+                    break
+                best = both
         return best
 
     def _try(self, parts, alpha):
-        problem, rows = self._problem, self.rows
+        problem, rows, start = self._problem, self.rows, self._problem.budget.used
         X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
         try:
-            G, _ = inverse(self._matrix(parts, X), alpha, self._relative_weights(rows))
+            predictions = problem.Y[rows] - residuals(self._matrix(parts, X), alpha, self._relative_weights(rows), Y)
         except SingularKernelError:
             return Tuned(parts, alpha, np.inf, np.zeros(Y.shape))
-        predictions = problem.Y[rows] - residuals(G, Y)
+        self._try_seconds = max(self._try_seconds, problem.budget.used - start)
         return Tuned(parts, alpha, self._loss(predictions), predictions)
 
     def _columns(self, rows):

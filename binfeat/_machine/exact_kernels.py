@@ -3,6 +3,7 @@
 Rows are columns here: arrays of shape (n_inputs, n), float32 in C order, as `Frame.columns` makes them.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,23 +44,40 @@ def _typed(gamma):
     return np.ascontiguousarray(gamma, dtype=np.float32)
 
 
+def square(scratch, name, n):
+    """Space for a matrix (n, n), float32 in C order; what it held under the same name is lost."""
+    return scratch.array(name, (n, n), np.float32).T
+
+
 @dataclass(frozen=True, eq=False)
-class _Matrix:
+class _Matrix(ABC):
     """Exact values of a kernel, and what all of them are made of."""
 
     kernel: Any  # of `binfeat.kernels`
     categorical: np.ndarray  # (n_inputs,) of bool
     n_jobs: int | None = None
 
-    def _weighted_distances(self, A, B, gamma):
+    @abstractmethod
+    def __call__(self, A, B, gamma, out=None):
+        """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
+
+    @abstractmethod
+    def with_slopes(self, X, gamma, scratch):
+        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / d log gamma_j``.
+
+        The function overwrites M.
+        """
+
+    def _weighted_distances(self, A, B, gamma, out=None):
         """Distances of all pairs of rows, an array (n, m)."""
-        out = np.empty((A.shape[1], B.shape[1]), np.float32)
+        if out is None:
+            out = np.empty((A.shape[1], B.shape[1]), np.float32)
         weighted_distances(A, B, _typed(gamma), self.categorical, out, n_jobs=self.n_jobs)
         return out
 
-    def _mismatches(self, A, B, gamma):
+    def _mismatches(self, A, B, gamma, out=None):
         """The part of the categorical inputs in them."""
-        return self._weighted_distances(A, B, np.where(self.categorical, gamma, 0.0))
+        return self._weighted_distances(A, B, np.where(self.categorical, gamma, 0.0), out)
 
     def _distance_sums(self, X, weights):
         """Weighted sum of the distances of all pairs along each input."""
@@ -71,17 +89,15 @@ class _Matrix:
 class LaplacianMatrix(_Matrix):
     """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
 
-    def __call__(self, A, B, gamma):
-        """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
-        K = self._weighted_distances(A, B, gamma)
+    def __call__(self, A, B, gamma, out=None):
+        K = self._weighted_distances(A, B, gamma, out)
         return np.exp(np.negative(K, out=K), out=K)
 
-    def with_slopes(self, X, gamma):
-        """Kernel matrix of X, and a function of M that gives ``sum_ab M_ab dK_ab / d log gamma_j``."""
-        K = self(X, X, gamma)
+    def with_slopes(self, X, gamma, scratch):
+        K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
 
         def slopes(M):
-            return -gamma * self._distance_sums(X, K * M)
+            return -gamma * self._distance_sums(X, np.multiply(K, M, out=M))
 
         return K, slopes
 
@@ -100,17 +116,17 @@ class ProfileMatrix(_Matrix):
     def _steps(self, gamma):
         return _typed(np.where(self.categorical, 0.0, gamma * (_TABLE / _REACH)))
 
-    def __call__(self, A, B, gamma):
-        K = self._mismatches(A, B, gamma)
+    def __call__(self, A, B, gamma, out=None):
+        K = self._mismatches(A, B, gamma, out)
         np.exp(np.negative(K, out=K), out=K)
         profile_products(A, B, self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
         return K
 
-    def with_slopes(self, X, gamma):
-        K = self(X, X, gamma)
+    def with_slopes(self, X, gamma, scratch):
+        K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
 
         def slopes(M):
-            weights, sums = K * M, np.empty_like(X)
+            weights, sums = np.multiply(K, M, out=M), np.empty_like(X)
             profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
             numeric = sums.sum(axis=1, dtype=np.float64)
             if not self.categorical.any():
@@ -126,13 +142,15 @@ class RadialMatrix(_Matrix):
     A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
     """
 
-    def __call__(self, A, B, gamma):
-        return self._profile(self._distances(A, B, gamma))[0]
+    def __call__(self, A, B, gamma, out=None):
+        S = self._distances(A, B, gamma, out)
+        return self._profile(S, np.empty_like(S))[0]
 
-    def _distances(self, A, B, gamma):
+    def _distances(self, A, B, gamma, out=None):
+        """Squared distances of all pairs."""
         roots = _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
         A_scaled, B_scaled = A * roots, B * roots
-        S = (-2 * A_scaled).T @ B_scaled
+        S = np.matmul((-2 * A_scaled).T, B_scaled, out=out)
         S += np.einsum("ji,ji->i", A_scaled, A_scaled)[:, np.newaxis]
         S += np.einsum("ji,ji->i", B_scaled, B_scaled)
         np.maximum(S, 0.0, out=S)
@@ -140,26 +158,39 @@ class RadialMatrix(_Matrix):
             S += self._mismatches(A, B, gamma)
         return S
 
-    def _profile(self, S):
-        """Values at squared distances, and minus their derivatives."""
+    def _profile(self, S, falls):
+        """Values at squared distances, and minus their derivatives; both arrays are written to."""
         nu = getattr(self.kernel, "nu", np.inf)
         if np.isinf(nu):
             values = np.exp(np.negative(S, out=S), out=S)
             return values, values
-        z = np.sqrt(np.float32(4 * nu) * S)
-        decay = np.exp(-z)
+        S *= np.float32(4 * nu)
+        z = np.sqrt(S, out=S)
+        np.exp(np.negative(z, out=falls), out=falls)  # the decay, which both are multiples of
         if nu == 1.5:
-            return (1 + z) * decay, 3 * decay
-        return (1 + z + z * z / 3) * decay, (1 + z) * decay * np.float32(5 / 3)
+            z += 1
+            z *= falls
+            falls *= 3
+            return z, falls
+        first = 1 + z
+        z *= z
+        z /= 3
+        z += first
+        z *= falls
+        falls *= first
+        falls *= np.float32(5 / 3)
+        return z, falls
 
-    def with_slopes(self, X, gamma):
-        K, falls = self._profile(self._distances(X, X, gamma))
+    def with_slopes(self, X, gamma, scratch):
+        n = X.shape[1]
+        S = self._distances(X, X, gamma, square(scratch, "K", n))
+        K, falls = self._profile(S, square(scratch, "falls", n))
 
         def slopes(M):
-            weights = falls * M
-            both = weights + weights.T
-            squares = np.einsum("ji,ji,i->j", X, X, both.sum(axis=1), dtype=np.float64)
-            sums = squares - np.einsum("ji,ji->j", X, X @ both, dtype=np.float64)
+            weights = np.multiply(falls, M, out=M)
+            both = weights.sum(axis=0) + weights.sum(axis=1)
+            squares = np.einsum("ji,ji,i->j", X, X, both, dtype=np.float64)
+            sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
             if self.categorical.any():
                 sums = np.where(self.categorical, self._distance_sums(X, weights), sums)
             return -gamma * sums

@@ -19,7 +19,6 @@ _FIRST_ALPHAS = np.array([10.0, _DECREASE, 1.0])  # times that of the exact kern
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _TOL, _MAX_ITER = 1e-2, 60
 _MIX = 1.2  # times the error of the grids, up to which Fourier features are tried beside them
-_CLOSE = 1.25  # times the Laplacian's leave-one-out error, up to which a radial kernel is tried
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
 _KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
@@ -122,11 +121,8 @@ class FeatureChoice:
         return sample, best
 
     def _may_try_fourier(self):
-        """Whether there is a radial kernel, time to try it, and hope."""
-        kernels = self._kernels
-        if not kernels.radial or not kernels.may_search():
-            return False
-        return not kernels.learned or kernels.radial[0].error < _CLOSE * kernels.binning.error
+        """Whether there is a radial kernel, and time to try it."""
+        return bool(self._kernels.radial) and self._kernels.may_search()
 
     def _try_fourier_and_both(self, wanted, *grids):
         fourier = self._try_fourier(self._kernels.radial[0])

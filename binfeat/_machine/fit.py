@@ -5,16 +5,15 @@ from typing import Any
 import numpy as np
 
 from binfeat._common.memory import memory_limit, require_memory
-from binfeat._machine.exact import ExactChoice
+from binfeat._machine.exact import ExactChoice, exact_seconds
 from binfeat._machine.feature_choice import FeatureChoice, fourier_map
 from binfeat._machine.kernel_choice import KernelChoice
 from binfeat._machine.size_and_alpha_choice import Sizing
 from binfeat.kernels import Laplacian, binning_kernel
 
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
-_MOST_PRODUCTS = 2e11  # multiplications of a Gram matrix of Fourier features
-_PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in an exact machine, and of each of its inputs
 _EXACT_SHARE, _MEMORY_SHARE = 0.5, 0.5  # of the time and the memory, that an exact machine may take
+_FACTOR_SHARE = 0.6  # of the time that may be gone after the search for an overall factor
 _ENOUGH = 0.99  # share of the error that twice as many Fourier features have to be below
 
 
@@ -44,7 +43,7 @@ class MachineFit:
     def __init__(self, problem, rows):
         self._problem, self._rows = problem, rows
         self.takes_exact = self._takes_exact()
-        self.kernels, self._held_out_predictions = KernelChoice(problem, self._kinds()), None
+        self.kernels, self._held_out_predictions = KernelChoice(problem, *self._kinds()), None
         self.sizing: Any = None
         self.exact: Any = None
         self.fourier: Any = None
@@ -120,12 +119,11 @@ class MachineFit:
         """Whether an exact machine takes little memory, and little of the time."""
         limits, (n_rows, n_inputs) = self._problem.limits, self._problem.table.shape
         pairs, most_bytes = n_rows**2, self._problem.machine.max_bytes or np.inf
-        seconds = pairs * (_PAIR_SECONDS + n_inputs * _INPUT_SECONDS)
         return (
             n_rows <= limits.exact_rows
             and pairs * n_inputs <= limits.exact_work
             and self._exact_bytes() <= min(most_bytes, _MEMORY_SHARE * (memory_limit() or np.inf))
-            and self._problem.budget.allows(seconds, _EXACT_SHARE)
+            and self._problem.budget.allows(exact_seconds(n_rows, n_inputs), _EXACT_SHARE)
         )
 
     def _exact_bytes(self):
@@ -135,19 +133,19 @@ class MachineFit:
         return binning_kernel(self._problem.machine.kernel)
 
     def _kinds(self):
-        """Kernels whose length scales are of use."""
+        """Kernels whose length scales may be of use, and those that are needed."""
         machine, limits, problem = self._problem.machine, self._problem.limits, self._problem
         if self.takes_exact:
-            return {"binning", "radial"} if machine.kernel == "auto" else {"binning"}
+            return ({"binning", "radial"}, set()) if machine.kernel == "auto" else ({"binning"}, {"binning"})
         if problem.categorical.any() and machine.features in ("fourier", "hybrid"):
             raise ValueError(
                 f"features={machine.features!r} needs numbers only, and X has categorical inputs; use 'binning'."
             )
-        kinds = {"fourier": {"radial"}, "hybrid": {"binning", "radial"}}.get(machine.features, {"binning"})
+        needed = {"fourier": {"radial"}, "hybrid": {"binning", "radial"}}.get(machine.features, {"binning"})
         small = 8 * limits.n_fourier * len(problem.table) <= limits.fourier_bytes
         if machine.features == "auto" and small and not problem.categorical.any():
-            kinds = {"binning", "radial"}
-        return kinds
+            return {"binning", "radial"}, needed
+        return needed, needed
 
     def _run_exact(self):
         problem = self._problem
@@ -164,7 +162,9 @@ class MachineFit:
     def _overall_factor(self):
         """What gamma is multiplied by for more rows than the sample's, which take finer grids."""
         best: Any = None
+        budget = self._problem.budget
         for factor in self._rows.factors(self.kernels, self._kernel, self.gamma):
+            start = budget.used
             growth = self._new_growth(self.gamma * factor, self.features.fourier)
             growth.grow(self._problem.limits.few_grids)
             growth.solve(self.features.alpha, _TOL, _MAX_ITER)
@@ -172,6 +172,8 @@ class MachineFit:
             if best is not None and error >= best[0]:
                 break
             best = error, factor
+            if not budget.allows(budget.used - start, _FACTOR_SHARE):
+                break
         self._problem.decisions.note("overall length scale", f"{best[1]:g} times the sample's gamma", best[0])
         return best[1]
 
@@ -190,8 +192,8 @@ class MachineFit:
         problem, trial = self._problem, self.features
         self._kernel, self.gamma = Laplacian(), np.zeros_like(trial.radial.gamma)
         self.fourier, self.sizing = trial.fourier, self._fourier_sizing(trial.fourier, trial.alpha)
-        n_rows = len(problem.table)
-        most = min(problem.limits.fourier_bytes / (8 * n_rows), np.sqrt(_MOST_PRODUCTS / n_rows))
+        limits, n_rows = problem.limits, len(problem.table)
+        most = min(n_rows, limits.fourier_bytes / (8 * n_rows), np.sqrt(limits.fourier_products / n_rows))
         while 2 * self.fourier.n_components <= most and problem.goes_on():
             fourier = fourier_map(trial.radial, 2 * self.fourier.n_components, problem.seed, problem.n_jobs)
             more, before = self._fourier_sizing(fourier, self.sizing.alpha), self.sizing.error

@@ -16,10 +16,16 @@ _ROWS_FOR_EACH, _MOST_ROWS = 40, 1000  # many rows take finer kernels, which mor
 _LATE_ROWS = 500  # of the last steps
 _TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
 _CHUNK = 5  # steps between looks at the clock
+_FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
 _COMMON_ROWS = 1000  # on which kernels are compared
 _GAIN = 0.97  # share of the first scaling's error that another one has to be below
 _SEARCH_SHARE = 1 / 3  # of the time
 _FIRST_ALPHA = 0.3  # of kernels whose gammas are given
+
+
+def _kind(scales):
+    """The kind of the kernel of a search, or of what it found."""
+    return "radial" if isinstance(scales.kernel, RBF | Matern) else "binning"
 
 
 class KernelChoice:
@@ -29,7 +35,9 @@ class KernelChoice:
     ----------
     problem : Problem
     kinds : set of {"binning", "radial"}
-        Kernels that are wanted.
+        Kernels to try.
+    needed : set of {"binning", "radial"}
+        Kernels that are kept, even if the other one does far better.
 
     Attributes
     ----------
@@ -38,23 +46,22 @@ class KernelChoice:
     X : ndarray of shape (n_rows, n_inputs)
         The scaled table.
     found : list of LengthScales
-        The kernel of the grids, if it is wanted, then the better radial one. Their errors are of the same rows.
+        The kernel of the grids, if it was kept, then the better radial one. Their errors are of the same rows.
     hurried : bool
         Whether a limit of time cut the search short.
     """
 
-    def __init__(self, problem, kinds):
-        self._problem, self._kinds, self._limits = problem, kinds, problem.limits
+    def __init__(self, problem, kinds, needed):
+        self._problem, self._kinds, self._needed, self._limits = problem, kinds, needed, problem.limits
         self.hurried, self._searches = False, []
 
     def run(self):
         """Choose, as far as the caller has not."""
-        machine = self._problem.machine
-        first, *others = self._scalings()
-        self._take(first, *self._scaled_by(first))
-        if isinstance(machine.gamma, str) and machine.gamma == "learn":
+        gamma, (first, *others) = self._problem.machine.gamma, self._scalings()
+        if isinstance(gamma, str) and gamma == "learn":
             self._learn(first, others)
         else:
+            self._take(first, self._scaler(first))
             self.found = self._given()
         return self
 
@@ -65,7 +72,7 @@ class KernelChoice:
 
     @property
     def radial(self):
-        return self.found[1:] if "binning" in self._kinds else self.found
+        return [scales for scales in self.found if _kind(scales) == "radial"]
 
     @property
     def learned(self):
@@ -97,22 +104,24 @@ class KernelChoice:
 
     def _learn(self, first, others):
         kernel, *more = self._kernels()
-        race = {first: (self.scaler, self.X), **{scaling: self._scaled_by(scaling) for scaling in others}}
-        searches = {scaling: self._search(kernel, X) for scaling, (_, X) in race.items()}
         n_steps = self._limits.n_steps
-        early = n_steps - n_steps // _LATE
         rows = int(np.clip(len(self._problem.train) // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
+        self._some = self._problem.train[: n_steps * max(rows, _LATE_ROWS)]
+        scalers = {scaling: self._scaler(scaling) for scaling in (first, *others)}
+        tables = {scaling: self._scaled(scaler, self._some) for scaling, scaler in scalers.items()}
+        searches = {scaling: self._search(kernel, X) for scaling, X in tables.items()}
+        early = n_steps - n_steps // _LATE
         with one_blas_thread():
             self._step(list(searches.values()), n_steps // _TRIAL, rows)
             errors = {scaling: search.error for scaling, search in searches.items()}
             best = min(errors, key=lambda scaling: errors[scaling] / (1.0 if scaling == first else _GAIN))
-            self._take(best, *race[best])
+            self._take(best, scalers[best])
             if others:
                 self._problem.decisions.note("scaling", best, errors[best])
-            self._searches = [searches[best], *(self._search(other, self.X) for other in more)]
+            self._searches = [searches[best], *(self._search(other, tables[best]) for other in more)]
             self._step(self._searches, early, rows)
-            if "radial" in self._kinds:
-                self._searches.append(self._searches[-1].of_kernel(RBF(), early))
+            self._drop_worse()
+            self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
             self._step(self._searches, n_steps, max(rows, _LATE_ROWS))
             self.found = self._compared()
         best = min(self.found, key=lambda scales: scales.error)
@@ -120,20 +129,27 @@ class KernelChoice:
 
     def _search(self, kernel, X):
         problem = self._problem
-        train, weights = problem.train, problem.weights_of(problem.train)
+        weights = problem.weights_of(self._some)
         alpha = None if problem.machine.alpha == "auto" else float(problem.machine.alpha) / problem.mean_weight
         options = {"alpha": alpha, "scaled": problem.machine.scaling is not None, "n_jobs": problem.n_jobs}
-        Y, weights = problem.Y[train], None if weights is None else weights[:, 0] / problem.mean_weight
-        return LengthScaleSearch(kernel, X[train], Y, weights, problem.categorical, problem.seed, **options)
+        Y, weights = problem.Y[self._some], None if weights is None else weights[:, 0] / problem.mean_weight
+        return LengthScaleSearch(kernel, X, Y, weights, problem.categorical, problem.seed, **options)
 
     def _step(self, searches, last, n_rows):
-        """Run several searches to a step, side by side in threads."""
+        """Run several searches to a step, side by side in threads, while there is time."""
         done = min(search.n_done for search in searches)
         for until in (*range(done + _CHUNK, last, _CHUNK), last):
-            run = partial(LengthScaleSearch.run, n_steps=self._limits.n_steps, most_rows=n_rows, until=until)
-            side_by_side(run, searches, self._problem.n_jobs)
-            if not self.may_search():
+            if not self.may_search() and done:
                 break
+            done, n_steps = until, self._limits.n_steps
+            progress = self._problem.budget.gone(_SEARCH_SHARE)
+            run = partial(LengthScaleSearch.run, n_steps=n_steps, most_rows=n_rows, until=until, progress=progress)
+            side_by_side(run, searches, self._problem.n_jobs)
+
+    def _drop_worse(self):
+        """Give up a kernel whose error is far above the other one's."""
+        far = _FAR * min(search.error for search in self._searches)
+        self._searches = [one for one in self._searches if _kind(one) in self._needed or not one.error > far]
 
     def _compared(self):
         """What was found, with errors of the same rows; of the radial kernels the better one."""
@@ -144,8 +160,8 @@ class KernelChoice:
 
         side_by_side(compare, self._searches, self._problem.n_jobs)
         found = [replace(search.found, error=errors[search]) for search in self._searches]
-        n_binning = len(self._searches) - 2 * ("radial" in self._kinds)
-        return [*found[:n_binning], *sorted(found[n_binning:], key=lambda scales: scales.error)[:1]]
+        radial = [scales for scales in found if _kind(scales) == "radial"]
+        return [*found[: len(found) - len(radial)], *sorted(radial, key=lambda scales: scales.error)[:1]]
 
     def _scalings(self):
         """What to begin with, and what to compare it with."""
@@ -155,16 +171,18 @@ class KernelChoice:
         long_tails = Arcsinh.fit(self._problem.table[self._problem.train], self._problem.categorical).columns.size > 0
         return ["standard", "arcsinh", "quantile"] if long_tails else ["standard", "quantile"]
 
-    def _scaled_by(self, scaling):
-        """What maps the table, learned from the training rows, and the table mapped."""
-        table = self._problem.table
+    def _scaler(self, scaling):
+        """What maps the table, learned from the training rows, or None."""
         if scaling not in SCALERS:
-            return None, table
-        scaler = SCALERS[scaling].fit(table[self._problem.train], self._problem.categorical)
-        return scaler, scaler.transform(table)
+            return None
+        return SCALERS[scaling].fit(self._problem.table[self._problem.train], self._problem.categorical)
 
-    def _take(self, scaling, scaler, X):
-        self.scaling, self.scaler, self.X = scaling, scaler, X
+    def _scaled(self, scaler, rows):
+        table = self._problem.table[rows]
+        return table if scaler is None else scaler.transform(table)
+
+    def _take(self, scaling, scaler):
+        self.scaling, self.scaler, self.X = scaling, scaler, self._scaled(scaler, slice(None))
 
     def _given(self):
         """The kernels with gammas that are not learned; radial ones have the same length scales."""

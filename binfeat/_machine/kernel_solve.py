@@ -24,8 +24,8 @@ def solve_kernel(K, alpha, weights, Y, rng):
         Draws the rows of the preconditioner.
     """
     if len(K) <= _CHOLESKY_ROWS:
-        L, alpha = factor(K, alpha, weights)
-        return lapack.spotrs(L, Y, lower=1)[0], alpha
+        U, alpha = factor(K, alpha, weights)
+        return lapack.spotrs(U.T, Y, lower=1)[0], alpha
     alpha = max(alpha, LEAST_ALPHA * len(K))
     shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)
     K += np.float32(1.0)
@@ -38,9 +38,9 @@ class _Nystrom:
 
     def __init__(self, K, shift, some):
         columns = K[:, some]
-        L, _ = factor(columns[some] - np.float32(1.0), 1e-3 * float(shift.min()))
+        U, _ = factor(columns[some] - np.float32(1.0), 1e-3 * float(shift.min()))
         roots = np.sqrt(shift)[:, np.newaxis]
-        F = blas.strsm(1.0, L, columns.T, lower=1).T / roots
+        F = blas.strsm(1.0, U.T, columns.T, lower=1).T / roots
         inner = F.T @ F
         inner[np.diag_indices_from(inner)] += np.float32(1.0)
         self._factor = lapack.spotrf(inner, lower=1)[0]

@@ -9,6 +9,7 @@ import numpy as np
 
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error
+from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _MOMENTUM, _SECOND = 0.9, 0.99
@@ -95,7 +96,7 @@ class LengthScaleSearch:
         self._mean, self._square, self._n_steps = np.zeros_like(self._theta), np.zeros_like(self._theta), 0
         self._order, self._place = self._rng.permutation(self._rows), 0
         self._n_rows = self.n_done = 0
-        self.errors, self.gammas = [], []
+        self.errors, self.gammas, self._scratch = [], [], Scratch()
 
     def _first(self, distance, scaled):
         """Logarithms to begin with, of gammas in the frame's units."""
@@ -128,15 +129,18 @@ class LengthScaleSearch:
         """What there is now."""
         return LengthScales(self.kernel, self.gamma, self.alpha, self.error, self._n_rows, len(self.errors))
 
-    def run(self, n_steps, most_rows, until=None):
-        """Go on to step `until` of so many, of so many rows at most, with a rate that falls towards the end."""
+    def run(self, n_steps, most_rows, until=None, progress=0.0):
+        """Go on to step `until` of so many, of so many rows at most, with a rate that falls towards the end.
+
+        The end may be nearer than that: `progress` is the share of the time that is gone.
+        """
         affordable = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._X.shape[1]))))
         self._n_rows = max(min(2, len(self._rows)), min(most_rows, affordable, int(_SHARE * len(self._rows))))
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
             if self._live.any():
                 with suppress(SingularKernelError):
-                    self._step(self._draw(), _RATE + (_LAST_RATE - _RATE) * k / n_steps)
+                    self._step(self._draw(), _RATE + (_LAST_RATE - _RATE) * max(k / n_steps, progress))
         return self
 
     def of_kernel(self, kernel, n_done):
@@ -145,6 +149,7 @@ class LengthScaleSearch:
         other.kernel, other._matrix = kernel, kernel_matrix(kernel, self._matrix.categorical, self._matrix.n_jobs)
         other._theta, other._mean, other._square = self._theta.copy(), self._mean.copy(), self._square.copy()
         other._rng, other.n_done, other.errors, other.gammas = rng, n_done, [*self.errors], [*self.gammas]
+        other._scratch = Scratch()
         return other
 
     def error_on(self, most):
@@ -167,7 +172,7 @@ class LengthScaleSearch:
 
     def _step(self, rows, rate):
         X, Y, weights = self._part(rows)
-        found = leave_one_out(self._matrix, X, Y, weights, self._framed_gamma, self.alpha)
+        found = leave_one_out(self._matrix, X, Y, weights, self._framed_gamma, self.alpha, self._scratch)
         self.errors.append(found.error)
         self.gammas.append(self.gamma)
         if found.error > 0:

@@ -18,3 +18,4 @@ class Limits:
     most_entries: int = 160_000_000  # rows times grids of a machine: half a minute on two cores
     n_fourier: int = 1024  # random Fourier features to begin with
     fourier_bytes: int = 2**30  # that they may take to be tried
+    fourier_products: float = 2e11  # multiplications of the Gram matrix of more of them

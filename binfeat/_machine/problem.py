@@ -12,6 +12,9 @@ from binfeat._machine.limits import Limits
 from binfeat._machine.sample import Sample
 from binfeat._machine.table_encoder import TableEncoder
 
+_TRIAL_SHARE = 1 / 4  # of the seconds left, that a machine of a sample may take
+_ENTRY_SECONDS = 1.5e-7  # of a row in a grid, from its bin to the solution
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -58,8 +61,14 @@ class Problem:
         """These, or the caller's."""
         return alphas if self.machine.alpha == "auto" else np.array([float(self.machine.alpha)])
 
+    def grids_in_time(self, n_grids, n_rows):
+        """So many grids, or as many as a trial with so many rows may take of the seconds left; a few in any case."""
+        in_time = _TRIAL_SHARE * self.budget.left / (_ENTRY_SECONDS * n_rows)
+        return int(min(n_grids, max(self.limits.few_grids, in_time)))
+
     def sample(self, X, kernel, n_rows):
         """Some training rows and some that are held out, of a scaled table."""
+        fewest, most = self.limits.sample_grids
         train, out = self.train[: min(n_rows, len(self.train))], self.held_out[: self.limits.sample_out]
         return Sample(
             X[train],
@@ -69,7 +78,7 @@ class Problem:
             self.loss_of(out),
             categorical=self.categorical,
             kernel=kernel,
-            n_grids=int(np.clip(self.limits.row_grids // len(train), *self.limits.sample_grids)),
+            n_grids=self.grids_in_time(int(np.clip(self.limits.row_grids // len(train), fewest, most)), len(train)),
             seed=self.seed,
             n_jobs=self.n_jobs,
         )
