@@ -9,7 +9,7 @@ import threading
 import types
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ _OPTIONS: dict[str, Any] = {
     # No fastmath anywhere: a reassociated or contracted cell expression would move rows between bins.
 }
 
+_MANY_COLUMNS = 2500  # of a matrix that is factorised faster by several threads
 _WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core
 
 
@@ -168,6 +169,11 @@ def _blas():
 def one_blas_thread():
     """Context in which BLAS uses one thread: small factorisations are slower with more, far slower on busy cores."""
     return _blas().limit(limits=1)
+
+
+def threads_to_factorise(n):
+    """Context in which BLAS factorises a matrix (n, n): by one thread if it is small; see `one_blas_thread`."""
+    return one_blas_thread() if n < _MANY_COLUMNS else nullcontext()
 
 
 def _taken_from(queue):

@@ -6,6 +6,7 @@ from operator import add
 import numpy as np
 from scipy import linalg
 
+from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear.result import Result, refuse_overflow
 
 _BLOCK_BYTES = 2**26  # of features converted or computed at a time
@@ -75,11 +76,15 @@ class GramSystem:
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
         factors = None
         if len(alphas) > 1 and _eigen_pays(len(alphas)):
-            factors = linalg.eigh(self.matrix, check_finite=False, driver="evd")
+            factors = self._eigen()
         for alpha in alphas:
             alpha = np.broadcast_to(alpha, self.right.shape[1:])
             W = self._by_cholesky(alpha) if factors is None else self._by_eigen(factors[0], factors[1], alpha)
             yield self._result(W, alpha)
+
+    def _eigen(self):
+        with threads_to_factorise(len(self.matrix)):
+            return linalg.eigh(self.matrix, check_finite=False, driver="evd")
 
     def _by_eigen(self, values, vectors, alpha):
         sums = np.maximum(values, 0.0)[:, None] + alpha
@@ -94,10 +99,11 @@ class GramSystem:
             shifted = self.matrix.copy()
             shifted[np.diag_indices_from(shifted)] += penalty
             try:
-                factor = linalg.cho_factor(shifted, overwrite_a=True, check_finite=False)
+                with threads_to_factorise(len(shifted)):
+                    factor = linalg.cho_factor(shifted, overwrite_a=True, check_finite=False)
                 W[:, targets] = linalg.cho_solve(factor, self.right[:, targets], check_finite=False)
             except linalg.LinAlgError:  # singular: the shortest of the solutions
-                values, vectors = linalg.eigh(self.matrix, check_finite=False, driver="evd")
+                values, vectors = self._eigen()
                 W[:, targets] = self._by_eigen(values, vectors, alpha)[:, targets]
         return W
 

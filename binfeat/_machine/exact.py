@@ -1,11 +1,10 @@
 """Exact kernel machines of few rows: overall length scale and penalty by leave-one-out errors, one kernel or a sum."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.kernel_solve import solve_kernel
 from binfeat._machine.leave_one_out import SingularKernelError, residuals
@@ -13,7 +12,6 @@ from binfeat._machine.length_scales import LengthScales
 from binfeat._machine.predictor import ExactFunction
 
 _ROWS = 1500  # on which leave-one-out errors are compared
-_MANY_ROWS = 2500  # from which on solving takes more than one BLAS thread
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
 _LEAST_ALPHA = 1e-3  # float32 tells smaller ones from 0 only of few rows
@@ -209,7 +207,7 @@ class ExactChoice:
         parts, alpha = self._continued(tuned, len(rows))
         X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
         rng, weights = np.random.default_rng(problem.seed), self._relative_weights(rows)
-        with one_blas_thread() if len(rows) < _MANY_ROWS else nullcontext():
+        with threads_to_factorise(len(rows)):
             coef, alpha = solve_kernel(self._matrix(parts, X), alpha, weights, Y, rng)
         self.alpha = alpha * problem.mean_weight if self._tunes_alpha else float(problem.machine.alpha)
         main = max(parts, key=lambda part: part.share)

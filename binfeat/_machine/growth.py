@@ -6,6 +6,7 @@ from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import Bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import BinTables, count_bins, find_codes
+from binfeat._linear.gram import GramSystem, gram_system
 from binfeat._linear.result import SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
 from binfeat._machine.predictor import BinFunction
@@ -133,9 +134,11 @@ class Growth:
 
     def add_held_out_rows(self, Y, weights):
         """Take the held-out rows in: their new bins follow those known in each grid."""
-        self._system = None
+        system, self._system = self._system, None
         if self._rows.weigh_held_out():
             return
+        if isinstance(system, GramSystem):
+            self._system = system + gram_system(LocalRows(self._dense_out, Y, weights), fit_intercept=True)
         codes = self._codes_out
         if self.n_grids:
             codes = self._add_bins_of_held_out_rows()
