@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
@@ -502,3 +503,38 @@ def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
         KernelMachineRegressor(max_grids=5, gamma="scale").fit(
             blocks([(X[:1000], y[:1000]), (X[1000:2000], y[1000:2000]), (bad, y[2000:2500])])
         )
+
+
+FRAMES = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "arrow": pa.Table.from_pandas}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_dates_and_whole_numbers_in_blocks_of_frames(rng, small_samples, kind):
+    """A later block has floats where the first has integers."""
+    when = pd.Series(pd.date_range("2022-01-01", periods=600, freq="31h", tz="Europe/Rome"))
+    counts = np.append(np.arange(300) % 7, np.arange(300) % 7 + 0.5)
+    frame, y = pd.DataFrame({"when": when, "count": counts}), np.sin(when.dt.dayofyear.to_numpy() / 30) + counts
+    parts = [frame[:300].astype({"count": int}), frame[300:]]
+    assert parts[0]["count"].dtype != parts[1]["count"].dtype
+    options = {"max_grids": 10, "random_state": 0}
+    got = KernelMachineRegressor(**options).fit(blocks([(FRAMES[kind](X), y[X.index]) for X in parts]))
+    expected = KernelMachineRegressor(**options).fit(frame, y)
+    assert got.gamma_.size == 5
+    np.testing.assert_array_equal(got.predict(FRAMES[kind](frame)), expected.predict(frame))
+    assert got.feature_relevances_.shape == (2,)
+
+
+def test_columns_of_blocks_that_do_not_go_together(rng):
+    when = pd.Series(pd.date_range("2022-01-01", periods=20))
+    first = pd.DataFrame({"x": np.arange(20.0), "when": when})
+    for wrong, message in (
+        ({"when": when.dt.tz_localize("UTC")}, "column 'when' of X has dates in UTC, which do not go with the dates"),
+        ({"when": when - when[0]}, "column 'when' of X has durations, which do not go with the dates of the first"),
+        ({"x": when}, "column 'x' of X has dates, which do not go with the numbers of the first block"),
+        ({"x": "a"}, "column 'x' of X has categories, which do not go with the numbers of the first block"),
+    ):
+        with pytest.raises(TypeError, match=f"Block 1 of the source, counted from 0: {message}"):
+            KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (first.assign(**wrong), np.arange(20))]))
+    infinite = first.assign(x=np.inf)
+    with pytest.raises(ValueError, match=r"Block 1 of the source.*infinity.* It is in column 'x'\."):
+        KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (infinite, np.arange(20))]))
