@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import sys
 import warnings
 from functools import partial
 from itertools import pairwise
@@ -157,6 +158,119 @@ def test_partitions_are_columns(folder, tmp_path):
     assert sum(len(targets) for _, targets in source) == y.size
 
 
+@pytest.mark.parametrize("kind", [str, lambda path: path], ids=["str", "path"])
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
+def test_blocks_of_a_path(folder, tmp_path, kind, form):
+    own, X, y = folder
+    if form != "parquet":
+        write = pyarrow.csv.write_csv if form == "csv" else pyarrow.feather.write_feather
+        own = tmp_path / form
+        own.mkdir()
+        write(ds.dataset(folder[0]).to_table(), str(own / f"one.{form}"))
+    (own / "README.md").write_text("No rows.")
+    (own / f".hidden.{form}").write_text("No rows.")
+    path, all_rows = next(own.glob("[0o]*")), blocks(kind(own), target="y", weight="w", block_rows=200)
+    for got, expected in zip(gathered(all_rows), (X, y, np.ones(900)), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-15)
+    first = gathered(blocks(kind(path), target="y", weight="w"))
+    np.testing.assert_allclose(first[0], X[: len(first[0])], rtol=1e-15)
+
+
+def test_folders_are_columns(folder, tmp_path):
+    own, _, y = folder
+    ds.write_dataset(
+        ds.dataset(own), tmp_path / "split", format="parquet", partitioning=["w"], partitioning_flavor="hive"
+    )
+    parts = list(blocks(tmp_path / "split", target="y"))
+    assert parts[0][0].column_names == ["a", "b", "c", "w"]
+    assert sum(len(targets) for _, targets in parts) == y.size
+
+
+def test_bad_paths(folder, tmp_path, monkeypatch):
+    own, _, _ = folder
+    for path in (own / "none", tmp_path / "empty", __file__):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        with pytest.raises(FileNotFoundError, match=r"X must be a file or a folder of files that end in .parquet, .pq"):
+            blocks(path, target="y")
+    with pytest.raises(ValueError, match="target must name the column of the targets, one of"):
+        blocks(own)
+    (own / "3.csv").write_text("a,b,y,c,w\n")
+    with pytest.raises(ValueError, match=r"All files of a folder must have one format; .* have csv, parquet"):
+        blocks(own, target="y")
+    (tmp_path / "broken.parquet").write_text("No rows.")
+    with pytest.raises(OSError, match=r"File \(.*broken.parquet\) cannot be read"):
+        blocks(tmp_path / "broken.parquet", target="y")
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    with pytest.raises(ImportError, match=r"Files are read by pyarrow. Install it: pip install 'binfeat\[parquet\]'"):
+        blocks(own / "0.parquet", target="y")
+
+
+FRAMES = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "lazy": lambda frame: pl.from_pandas(frame).lazy(),
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_blocks_of_a_frame(rng, kind):
+    X, y = table(rng, 250)
+    frame = pd.DataFrame(X, columns=list("abc"), index=np.linspace(0, 1, 250))
+    weights = rng.random(250)
+    whole = FRAMES[kind](frame.assign(y=y, w=weights))
+    for source in (
+        blocks(whole, target="y", weight="w", block_rows=100),
+        blocks(FRAMES[kind](frame), pd.Series(y, frame.index), weights, block_rows=100),
+    ):
+        assert [rows.shape for rows, *_ in source] == [(100, 3), (100, 3), (50, 3)]
+        for got, expected in zip(gathered(source), (X, y, weights), strict=True):
+            np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(gathered(blocks(whole, target=["y", "w"]))[1], np.column_stack([y, weights]))
+    binning = RandomBinning(gamma=1.0, n_grids=3, random_state=0)
+    expected = binning.fit(X).bin_offsets_
+    for source in (blocks(whole, target="y", weight="w"), blocks([(FRAMES[kind](frame), y)])):
+        np.testing.assert_array_equal(binning.fit(source).bin_offsets_, expected)
+    for arguments, message in (
+        ({}, "target must name the column of the targets, one of"),
+        ({"target": "z"}, r"target and weight must be columns of X; \['z'\] are not in"),
+        ({"target": "y", "sample_weight": weights}, "sample_weight cannot go with a data frame's target"),
+        ({"target": "y", "y": y}, "target cannot go with an array"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            blocks(whole, **arguments)
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_floats_and_more_bits_in_later_files(tmp_path, form):
+    write = pyarrow.csv.write_csv if form == "csv" else pq.write_table
+    columns = [[1, 2], [0.5, 2**40], [3, 4]]
+    for number, values in enumerate(columns):
+        own = pa.table({"a": values, "b": pa.array(values).cast(pa.float64()), "none": [None, None], "y": [1, 2]})
+        if number:
+            own = own.set_column(2, "none", pa.array([1.5, 2]))
+        if number == 0 and form == "parquet":
+            own = own.set_column(0, "a", pa.array(values, pa.int8()))
+        write(own, tmp_path / f"{number}.{form}")
+    X = gathered(blocks(tmp_path, target="y"))[0]
+    np.testing.assert_array_equal(X[:, 0], np.concatenate(columns))
+    np.testing.assert_array_equal(X[:, 1], np.concatenate(columns))
+    np.testing.assert_array_equal(X[2:, 2], [1.5, 2, 1.5, 2])
+    np.testing.assert_array_equal(blocks(tmp_path, target="a").schema.field("a").type, pa.float64())
+    write(pa.table({"b": [1.0], "a": ["red"], "none": [1.0], "y": [1]}), tmp_path / f"3.{form}")
+    with pytest.raises((ValueError, OSError), match=rf"Block 3 of the .*3.{form}, column 'a', cannot be read: .*red"):
+        RandomBinning(gamma=1.0).fit(blocks(tmp_path, target="y"))
+
+
+def test_errors_in_files_name_the_file(folder):
+    own, _, _ = folder
+    bad = pa.table({"a": [1.0, np.inf], "b": [1.0, 2.0], "y": [1.0, 2.0], "c": [1.0, 2.0], "w": [1.0, 1.0]})
+    pq.write_table(bad, own / "3.parquet")
+    for estimator in ESTIMATORS:
+        with pytest.raises(ValueError, match=r"Block \d+ of the source, counted from 0 \(.*3.parquet\): .*infinity"):
+            estimator.fit(blocks(own, target="y", weight="w"))
+
+
 X_small, y_small = np.zeros((4, 2)), np.zeros(4)
 
 
@@ -184,7 +298,7 @@ def test_bad_datasets(folder):
         blocks(ds.dataset(own))
     with pytest.raises(ValueError, match=r"target and weight must be columns of the dataset; \['z'\] are not in"):
         blocks(ds.dataset(own), target="y", weight="z")
-    with pytest.raises(ValueError, match="y cannot go with a pyarrow dataset"):
+    with pytest.raises(ValueError, match="y cannot go with files"):
         blocks(ds.dataset(own), X, target="y")
     pq.write_table(pa.table({"a": [1.0], "y": [2.0]}), own / "3.parquet")
     with pytest.raises(ValueError, match=r"File 3 of the dataset .*3.parquet\) has no columns \['b', 'c', 'w'\]"):
@@ -198,7 +312,9 @@ def test_file_cut_short(folder):
     (own / "2.parquet").write_bytes(content[: len(content) // 2])
     with pytest.raises(OSError, match=r"File 2 of the dataset .*2.parquet\) cannot be read"):
         blocks(ds.dataset(own), target="y")
-    with pytest.raises((OSError, ValueError), match=r"Block \d+ of the source, counted from 0: "):
+    with pytest.raises(
+        OSError, match=r"Block \d+ of the source, counted from 0: .*2\.parquet, column 'a', cannot be read"
+    ):
         RandomBinning(gamma=1.0).fit(source)
 
 
@@ -503,9 +619,6 @@ def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
         KernelMachineRegressor(max_grids=5, gamma="scale").fit(
             blocks([(X[:1000], y[:1000]), (X[1000:2000], y[1000:2000]), (bad, y[2000:2500])])
         )
-
-
-FRAMES = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "arrow": pa.Table.from_pandas}
 
 
 @pytest.mark.parametrize("kind", FRAMES)

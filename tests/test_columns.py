@@ -73,6 +73,12 @@ def test_frames(frame, kind):
         np.testing.assert_array_equal(columns.transform(estimator, other(frame[1:2])), MATRIX[1:2])
 
 
+def test_lazy_frames(frame):
+    estimator, columns, matrix = fit(polars(frame).lazy())
+    np.testing.assert_array_equal(matrix, MATRIX)
+    np.testing.assert_array_equal(columns.transform(estimator, polars(frame).lazy()), MATRIX)
+
+
 @pytest.mark.parametrize("kind", FRAMES)
 def test_names_of_columns(frame, kind):
     estimator, columns, _ = fit(FRAMES[kind](frame))

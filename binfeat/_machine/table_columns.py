@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.calendar import days_of, times_of
+from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 
@@ -153,7 +154,8 @@ def _is_missing(value):
 
 def read_table(estimator, X, reset):
     """The columns of X, a `Table`; their number and names are checked as scikit-learn does."""
-    if nw.dependencies.is_into_dataframe(X):
+    X = collected(X)
+    if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         frame = nw.from_native(X, eager_only=True)
         named = hasattr(estimator, "feature_names_in_")

@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.calendar import times_of
+from binfeat._common.frames import is_frame
 from binfeat._common.validation import INFINITE
 from binfeat._rows.sources import Survey
 
@@ -84,7 +85,7 @@ class SampledSource:
 
 def _checked_types(X):
     """The name of each column and what it has, none of them infinite."""
-    if nw.dependencies.is_into_dataframe(X):
+    if is_frame(X):
         return [_frame_type(column) for column in nw.from_native(X, eager_only=True).iter_columns()]
     values = X.data if sparse.issparse(X) else X
     if values.dtype.kind == "f" and np.isinf(values).any():
@@ -103,13 +104,13 @@ def _frame_type(column):
 
 def take_rows(X, rows):
     """Some rows, by their numbers, of a data frame, sparse matrix or array-like, copied."""
-    if nw.dependencies.is_into_dataframe(X):
+    if is_frame(X):
         return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
     return (X.tocsr() if sparse.issparse(X) else np.asarray(X))[rows]
 
 
 def _joined(tables):
-    if nw.dependencies.is_into_dataframe(tables[0]):
+    if is_frame(tables[0]):
         frames = [nw.from_native(table, eager_only=True) for table in tables]
         mixed = [name for name in frames[0].columns if len({_number_type(frame[name]) for frame in frames}) > 1]
         return nw.concat([frame.with_columns(nw.col(mixed).cast(nw.Float64)) for frame in frames]).to_native()
