@@ -88,7 +88,8 @@ intercept_ : ndarray of shape (n_targets,)""",
 Notes
 -----
 A missing number is replaced by the training median, and a 0/1 column marks where numbers were missing. A missing
-category is a category. A category that `fit` has not seen matches no other.
+category is a category. A category that `fit` has not seen matches no other. A column of categories with a different
+value in nearly every row, such as an id, counts for nothing, and a warning names it.
 
 Columns of dates or durations in a data frame are numbers of days. The day of the year, the day of the week and the hour
 are further inputs if dates span more than a year, a week and a day; their relevance counts for the column. They are

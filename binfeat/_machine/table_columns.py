@@ -40,13 +40,13 @@ class _TimeColumn:
     """A column of dates or durations, which are yet to become numbers."""
 
     def __init__(self, series, name):
-        self._series, self._name, self.times = series, name, times_of(series.dtype)
+        self._series, self.name, self.times = series, name, times_of(series.dtype)
 
     def in_days(self, times):
         try:
-            return _Column(days_of(self._series, times), self._name)
+            return _Column(days_of(self._series, times), self.name)
         except TypeError as error:
-            raise TypeError(f"{self._name} of X {error}.") from None
+            raise TypeError(f"{self.name} of X {error}.") from None
 
 
 class _Column:
@@ -66,12 +66,12 @@ class _Column:
     def __init__(self, values, name, by_type=False):
         if values.dtype.kind not in "biufOUS":
             raise TypeError(f"{name} of X has type {values.dtype}; convert it to numbers or strings.")
-        self._values, self._name, self._by_type = values, name, by_type
+        self._values, self.name, self._by_type = values, name, by_type
         self._are_numbers = values.dtype.kind in "biuf"
 
     def in_days(self, times):
         if times:
-            raise TypeError(f"{self._name} of X has no times, and had {times} in fit.")
+            raise TypeError(f"{self.name} of X has no times, and had {times} in fit.")
         return self
 
     @property
@@ -102,7 +102,7 @@ class _Column:
             return np.array([np.nan if _is_missing(value) else float(value) for value in distinct])[places]
         except (TypeError, ValueError, OverflowError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self._name} of X must hold numbers, unless categorical_features has it: {error}.") from None
+            raise kind(f"{self.name} of X must hold numbers, unless categorical_features has it: {error}.") from None
 
     @cached_property
     def _keys(self):

@@ -1,5 +1,6 @@
 """A raw table's columns as numbers: missing values, categories, frames of every kind."""
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,9 +8,10 @@ import numpy as np
 
 from binfeat._common.calendar import part_of, parts_in
 from binfeat._common.persistence import ArrayRecord
-from binfeat._common.validation import check_categorical, check_moderate, checked_array
+from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
 from binfeat._machine.table_columns import NO_CATEGORIES, NO_NUMBERS, NO_STRINGS, read_table
 
+_ID_ROWS, _ID_SHARE = 50, 0.9  # from how many rows on, and above what share of different values, categories are ids
 _MEDIAN_ROWS = 2**14  # evenly spaced rows that a median is taken of; all of 400,000 x 54 would cost 0.4 s
 
 
@@ -23,7 +25,7 @@ class TableEncoder(ArrayRecord):
 
     Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen.
     The next code stands for whatever was not seen. 1, 1.0 and True are one category; other objects are the
-    string that they print as.
+    string that they print as. If nearly every row has a category of its own, all are one.
     """
 
     categorical: np.ndarray  # whether each column inside is, (n_inputs_inside,)
@@ -156,7 +158,8 @@ def _chosen(estimator, table, categorical_features):
 
 def _categories(table, chosen):
     """The encoder's arrays of categories, of the chosen columns."""
-    found = [column.categories() if is_chosen else NO_CATEGORIES for column, is_chosen in zip(table, chosen)]
+    n_rows = table.shape[0]
+    found = [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in zip(table, chosen)]
     numbers, strings, missing = zip(*found) if found else ((), (), ())
     return {
         "numbers": np.concatenate([NO_NUMBERS, *numbers]),
@@ -165,6 +168,21 @@ def _categories(table, chosen):
         "string_starts": _starts(strings),
         "missing": np.array(missing, dtype=bool),
     }
+
+
+def _repeated(column, n_rows):
+    """The categories of a column, or none, with a warning, if nearly every row has its own: then all are one level."""
+    numbers, strings, missing = column.categories()
+    n_levels = numbers.size + strings.size
+    if n_rows < _ID_ROWS or n_levels <= _ID_SHARE * n_rows:
+        return numbers, strings, missing
+    warnings.warn(
+        f"{column.name} of X has a different value in nearly every row, {n_levels:,} in {n_rows:,} rows, which says "
+        "nothing of other rows; it is an input of one level. Leave it out, or make numbers or fewer categories of it.",
+        UserWarning,
+        stacklevel=callers_level(),
+    )
+    return NO_CATEGORIES
 
 
 def _parts(matrix, times):
