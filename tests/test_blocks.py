@@ -241,6 +241,16 @@ def test_blocks_of_a_frame(rng, kind):
             blocks(whole, **arguments)
 
 
+@pytest.mark.parametrize("kind", FRAMES)
+def test_classifier_of_a_frame(rng, kind):
+    frame = pd.DataFrame({"x": np.arange(120.0) % 7, "kind": np.where(np.arange(120) % 3, "a", "b")})
+    labels = np.where((frame["x"] > 3) ^ (frame["kind"] == "a"), "yes", "no")
+    machine = KernelMachineClassifier(features="binning", n_grids=20, gamma=1.0, random_state=0)
+    for own in (frame.assign(label=labels), frame.assign(label=labels).astype({"label": "category"})):
+        got = machine.fit(blocks(FRAMES[kind](own), target="label", block_rows=50))
+        assert got.score(FRAMES[kind](frame), labels) > 0.9
+
+
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_floats_and_more_bits_in_later_files(tmp_path, form):
     write = pyarrow.csv.write_csv if form == "csv" else pq.write_table
@@ -285,6 +295,13 @@ X_small, y_small = np.zeros((4, 2)), np.zeros(4)
         (([(X_small, y_small)], y_small), {}, ValueError, "y cannot go with a sequence of blocks"),
         ((X_small, y_small), {"block_rows": 0}, ValueError, "block_rows must be at least 1"),
         ((object(),), {}, TypeError, "X must be an array"),
+        (
+            (pd.DataFrame(X_small),),
+            {"target": 1},
+            TypeError,
+            "target must be the name of a column or a list of names, got 1",
+        ),
+        ((pd.DataFrame(X_small),), {"target": b"y"}, TypeError, "target must be the name of a column or a list"),
     ],
 )
 def test_bad_arguments(arguments, options, error, message):

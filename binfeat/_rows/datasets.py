@@ -1,6 +1,7 @@
 """Files of rows, read block by block through `pyarrow.dataset`."""
 
 import sys
+from collections.abc import Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,8 @@ class DatasetBlocks:
                 try:
                     batch = next(batches, None)
                 except (OSError, ValueError) as error:
-                    raise type(error)(f"{self._place_of(fragment)} cannot be read: {error}") from error
+                    kind = OSError if isinstance(error, OSError) else ValueError
+                    raise kind(f"{self._place_of(fragment)} cannot be read: {error}") from error
                 if batch is None:
                     break
                 yield self._block(batch, path)
@@ -107,9 +109,14 @@ def _values(batch, name):
 
 
 def split_names(names, target, weight, table):
-    """Names of inputs, targets and weights, the last two as the caller gave them; ValueError if some are unknown."""
+    """Names of inputs, targets and weights, the last two as the caller gave them.
+
+    TypeError or ValueError if `target` is no name, or some are unknown.
+    """
     if target is None:
         raise ValueError(f"target must name the column of the targets, one of {names}.")
+    if isinstance(target, bytes) or not isinstance(target, str | Iterable):
+        raise TypeError(f"target must be the name of a column or a list of names, got {target!r}.")
     targets = [target] if isinstance(target, str) else list(target)
     weights = [] if weight is None else [weight]
     unknown = [name for name in (*targets, *weights) if name not in names]

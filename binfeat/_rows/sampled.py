@@ -112,8 +112,10 @@ def take_rows(X, rows):
 def _joined(tables):
     if is_frame(tables[0]):
         frames = [nw.from_native(table, eager_only=True) for table in tables]
-        mixed = [name for name in frames[0].columns if len({_number_type(frame[name]) for frame in frames}) > 1]
-        return nw.concat([frame.with_columns(nw.col(mixed).cast(nw.Float64)) for frame in frames]).to_native()
+        for name in frames[0].columns:
+            if len({_number_type(frame.get_column(name)) for frame in frames}) > 1:
+                frames = [frame.with_columns(frame.get_column(name).cast(nw.Float64)) for frame in frames]
+        return nw.concat(frames).to_native()
     return sparse.vstack(tables, format="csr") if sparse.issparse(tables[0]) else np.concatenate(tables)
 
 
