@@ -277,8 +277,20 @@ def test_errors_in_files_name_the_file(folder):
     bad = pa.table({"a": [1.0, np.inf], "b": [1.0, 2.0], "y": [1.0, 2.0], "c": [1.0, 2.0], "w": [1.0, 1.0]})
     pq.write_table(bad, own / "3.parquet")
     for estimator in ESTIMATORS:
-        with pytest.raises(ValueError, match=r"Block \d+ of the source, counted from 0 \(.*3.parquet\): .*infinity"):
+        with pytest.raises(ValueError, match=r"Block \d+ of .* 0 \(.*3.parquet\): column 'a' of X: .*infinity"):
             estimator.fit(blocks(own, target="y", weight="w"))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_errors_in_frames_name_the_column(kind):
+    frame = pd.DataFrame({"x": np.ones(9), "city": "Rome", "gap": [*range(8), np.nan], "y": 1.0})
+    for estimator in ESTIMATORS[:3]:
+        with pytest.raises(ValueError, match="Block 0 of the source, counted from 0: column 'city' of X: could not"):
+            estimator.fit(blocks(FRAMES[kind](frame), target="y"))
+    with pytest.raises(
+        ValueError, match="Block 0 of the source, counted from 0: column 'gap' of X: Input X contains NaN"
+    ):
+        CGRidge().fit(blocks(FRAMES[kind](frame.drop(columns="city")), target="y"))
 
 
 X_small, y_small = np.zeros((4, 2)), np.zeros(4)
@@ -666,5 +678,5 @@ def test_columns_of_blocks_that_do_not_go_together(rng):
         with pytest.raises(TypeError, match=f"Block 1 of the source, counted from 0: {message}"):
             KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (first.assign(**wrong), np.arange(20))]))
     infinite = first.assign(x=np.inf)
-    with pytest.raises(ValueError, match=r"Block 1 of the source.*infinity.* It is in column 'x'\."):
+    with pytest.raises(ValueError, match=r"Block 1 of the source, counted from 0: column 'x' of X: .*infinity"):
         KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (infinite, np.arange(20))]))

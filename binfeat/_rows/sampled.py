@@ -96,7 +96,7 @@ def _checked_types(X):
 def _frame_type(column):
     name = f"column {column.name!r}"
     if column.dtype.is_float() and np.isinf(column.to_numpy()).any():
-        raise ValueError(f"{INFINITE} It is in {name}.")
+        raise ValueError(INFINITE)
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         return name, "numbers"
     return name, times_of(column.dtype) or "categories"

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.frames import collected, is_frame
-from binfeat._common.validation import check_integer
+from binfeat._common.validation import check_integer, checked_array
 from binfeat._rows.datasets import DatasetBlocks, FileBlock, is_dataset, opened, split_names
 
 __all__ = ["blocks"]
@@ -180,6 +180,32 @@ def naming(where):
         raise kind(f"{where}: {error}") from error
 
 
+@contextmanager
+def _naming_column(X):
+    """Say of an error which column of a data frame it comes from."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        name = _column_at_fault(X, error) if is_frame(X) else None
+        if name is None:
+            raise
+        raise ValueError(f"column {name!r} of X: {error}") from error
+
+
+def _column_at_fault(X, error):
+    """Name of the first column that alone meets the error of a data frame that is to hold numbers, or None."""
+    frame = nw.from_native(X, eager_only=True)
+    for name in frame.columns:
+        column = frame.select(name).to_native()
+        for finite in (True, "allow-nan"):
+            try:
+                checked_array(column, dtype="float64", ensure_all_finite=finite, input_name="X")
+            except (TypeError, ValueError) as own:
+                if str(own).split("\n")[0] == str(error).split("\n")[0]:  # scikit-learn's advice follows
+                    return name
+    return None
+
+
 def _read(source):
     """Where it is, X, and a list of y and maybe weights, of each block that has rows."""
     number, left = 0, iter(source)
@@ -247,7 +273,8 @@ class Survey:
             with naming(where):
                 if kept:
                     _check_alike(others, kept[0])
-                X = check(X, not kept)
+                with _naming_column(X):
+                    X = check(X, not kept)
                 self._note(X, not kept)
                 dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # which frames do not have
                 if look is not None:
