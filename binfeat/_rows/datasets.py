@@ -130,23 +130,22 @@ def _common_schema(dataset):
 
     Files that cannot be read or lack columns are refused, where pyarrow would fill in nulls.
     """
+    import pyarrow as pa
     from pyarrow.dataset import get_partition_keys
 
-    schema = dataset.schema
+    names = dataset.schema.names
+    types = dict(zip(names, dataset.schema.types))
     for number, fragment in enumerate(dataset.get_fragments()):
         path = getattr(fragment, "path", "in memory")
         with _reading(path, f"File {number} of the dataset "):
             own = fragment.physical_schema
-        missing = set(schema.names) - {*own.names, *get_partition_keys(fragment.partition_expression)}
+        known = {*own.names, *get_partition_keys(fragment.partition_expression)}
+        missing = [name for name in names if name not in known]
         if missing:
-            missing_names = [name for name in schema.names if name in missing]
-            raise ValueError(
-                f"File {number} of the dataset ({path}) has no columns {missing_names}; it has {own.names}."
-            )
-        for place, field in enumerate(schema):
-            if field.name in own.names:
-                schema = schema.set(place, field.with_type(_wider(field.type, own.field(field.name).type)))
-    return schema
+            raise ValueError(f"File {number} of the dataset ({path}) has no columns {missing}; it has {own.names}.")
+        differ = [(name, found) for name, found in zip(own.names, own.types) if types.get(name, found) != found]
+        types |= {name: _wider(types[name], found) for name, found in differ}
+    return pa.schema(types.items())
 
 
 def _wider(known, found):
