@@ -3,12 +3,14 @@
 import errno
 import gc
 import os
+import sys
 import warnings
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
@@ -156,6 +158,141 @@ def test_partitions_are_columns(folder, tmp_path):
     assert sum(len(targets) for _, targets in source) == y.size
 
 
+@pytest.mark.parametrize("kind", [str, lambda path: path], ids=["str", "path"])
+@pytest.mark.parametrize("form", ["parquet", "arrow", "csv"])
+def test_blocks_of_a_path(folder, tmp_path, kind, form):
+    own, X, y = folder
+    if form != "parquet":
+        write = pyarrow.csv.write_csv if form == "csv" else pyarrow.feather.write_feather
+        own = tmp_path / form
+        own.mkdir()
+        write(ds.dataset(folder[0]).to_table(), str(own / f"one.{form}"))
+    (own / "README.md").write_text("No rows.")
+    (own / f".hidden.{form}").write_text("No rows.")
+    path, all_rows = next(own.glob("[0o]*")), blocks(kind(own), target="y", weight="w", block_rows=200)
+    for got, expected in zip(gathered(all_rows), (X, y, np.ones(900)), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-15)
+    first = gathered(blocks(kind(path), target="y", weight="w"))
+    np.testing.assert_allclose(first[0], X[: len(first[0])], rtol=1e-15)
+
+
+def test_folders_are_columns(folder, tmp_path):
+    own, _, y = folder
+    ds.write_dataset(
+        ds.dataset(own), tmp_path / "split", format="parquet", partitioning=["w"], partitioning_flavor="hive"
+    )
+    parts = list(blocks(tmp_path / "split", target="y"))
+    assert parts[0][0].column_names == ["a", "b", "c", "w"]
+    assert sum(len(targets) for _, targets in parts) == y.size
+
+
+def test_bad_paths(folder, tmp_path, monkeypatch):
+    own, _, _ = folder
+    for path in (own / "none", tmp_path / "empty", __file__):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        with pytest.raises(FileNotFoundError, match=r"X must be a file or a folder of files that end in .parquet, .pq"):
+            blocks(path, target="y")
+    with pytest.raises(ValueError, match="target must name the column of the targets, one of"):
+        blocks(own)
+    (own / "3.csv").write_text("a,b,y,c,w\n")
+    with pytest.raises(ValueError, match=r"All files of a folder must have one format; .* have csv, parquet"):
+        blocks(own, target="y")
+    (tmp_path / "broken.parquet").write_text("No rows.")
+    with pytest.raises(OSError, match=r"File \(.*broken.parquet\) cannot be read"):
+        blocks(tmp_path / "broken.parquet", target="y")
+    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    with pytest.raises(ImportError, match=r"Files are read by pyarrow. Install it: pip install 'binfeat\[parquet\]'"):
+        blocks(own / "0.parquet", target="y")
+
+
+FRAMES = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "lazy": lambda frame: pl.from_pandas(frame).lazy(),
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_blocks_of_a_frame(rng, kind):
+    X, y = table(rng, 250)
+    frame = pd.DataFrame(X, columns=list("abc"), index=np.linspace(0, 1, 250))
+    weights = rng.random(250)
+    whole = FRAMES[kind](frame.assign(y=y, w=weights))
+    for source in (
+        blocks(whole, target="y", weight="w", block_rows=100),
+        blocks(FRAMES[kind](frame), pd.Series(y, frame.index), weights, block_rows=100),
+    ):
+        assert [rows.shape for rows, *_ in source] == [(100, 3), (100, 3), (50, 3)]
+        for got, expected in zip(gathered(source), (X, y, weights), strict=True):
+            np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(gathered(blocks(whole, target=["y", "w"]))[1], np.column_stack([y, weights]))
+    binning = RandomBinning(gamma=1.0, n_grids=3, random_state=0)
+    expected = binning.fit(X).bin_offsets_
+    for source in (blocks(whole, target="y", weight="w"), blocks([(FRAMES[kind](frame), y)])):
+        np.testing.assert_array_equal(binning.fit(source).bin_offsets_, expected)
+    for arguments, message in (
+        ({}, "target must name the column of the targets, one of"),
+        ({"target": "z"}, r"target and weight must be columns of X; \['z'\] are not in"),
+        ({"target": "y", "sample_weight": weights}, "sample_weight cannot go with a data frame's target"),
+        ({"target": "y", "y": y}, "target cannot go with an array"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            blocks(whole, **arguments)
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_classifier_of_a_frame(rng, kind):
+    frame = pd.DataFrame({"x": np.arange(120.0) % 7, "kind": np.where(np.arange(120) % 3, "a", "b")})
+    labels = np.where((frame["x"] > 3) ^ (frame["kind"] == "a"), "yes", "no")
+    machine = KernelMachineClassifier(features="binning", n_grids=20, gamma=1.0, random_state=0)
+    for own in (frame.assign(label=labels), frame.assign(label=labels).astype({"label": "category"})):
+        got = machine.fit(blocks(FRAMES[kind](own), target="label", block_rows=50))
+        assert got.score(FRAMES[kind](frame), labels) > 0.9
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_floats_and_more_bits_in_later_files(tmp_path, form):
+    write = pyarrow.csv.write_csv if form == "csv" else pq.write_table
+    columns = [[1, 2], [0.5, 2**40], [3, 4]]
+    for number, values in enumerate(columns):
+        own = pa.table({"a": values, "b": pa.array(values).cast(pa.float64()), "none": [None, None], "y": [1, 2]})
+        if number:
+            own = own.set_column(2, "none", pa.array([1.5, 2]))
+        if number == 0 and form == "parquet":
+            own = own.set_column(0, "a", pa.array(values, pa.int8()))
+        write(own, tmp_path / f"{number}.{form}")
+    X = gathered(blocks(tmp_path, target="y"))[0]
+    np.testing.assert_array_equal(X[:, 0], np.concatenate(columns))
+    np.testing.assert_array_equal(X[:, 1], np.concatenate(columns))
+    np.testing.assert_array_equal(X[2:, 2], [1.5, 2, 1.5, 2])
+    np.testing.assert_array_equal(blocks(tmp_path, target="a").schema.field("a").type, pa.float64())
+    write(pa.table({"b": [1.0], "a": ["red"], "none": [1.0], "y": [1]}), tmp_path / f"3.{form}")
+    with pytest.raises((ValueError, OSError), match=rf"Block 3 of the .*3.{form}, column 'a', cannot be read: .*red"):
+        RandomBinning(gamma=1.0).fit(blocks(tmp_path, target="y"))
+
+
+def test_errors_in_files_name_the_file(folder):
+    own, _, _ = folder
+    bad = pa.table({"a": [1.0, np.inf], "b": [1.0, 2.0], "y": [1.0, 2.0], "c": [1.0, 2.0], "w": [1.0, 1.0]})
+    pq.write_table(bad, own / "3.parquet")
+    for estimator in ESTIMATORS:
+        with pytest.raises(ValueError, match=r"Block \d+ of .* 0 \(.*3.parquet\): column 'a' of X: .*infinity"):
+            estimator.fit(blocks(own, target="y", weight="w"))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_errors_in_frames_name_the_column(kind):
+    frame = pd.DataFrame({"x": np.ones(9), "city": "Rome", "gap": [*range(8), np.nan], "y": 1.0})
+    for estimator in ESTIMATORS[:3]:
+        with pytest.raises(ValueError, match="Block 0 of the source, counted from 0: column 'city' of X: could not"):
+            estimator.fit(blocks(FRAMES[kind](frame), target="y"))
+    with pytest.raises(
+        ValueError, match="Block 0 of the source, counted from 0: column 'gap' of X: Input X contains NaN"
+    ):
+        CGRidge().fit(blocks(FRAMES[kind](frame.drop(columns="city")), target="y"))
+
+
 X_small, y_small = np.zeros((4, 2)), np.zeros(4)
 
 
@@ -170,6 +307,13 @@ X_small, y_small = np.zeros((4, 2)), np.zeros(4)
         (([(X_small, y_small)], y_small), {}, ValueError, "y cannot go with a sequence of blocks"),
         ((X_small, y_small), {"block_rows": 0}, ValueError, "block_rows must be at least 1"),
         ((object(),), {}, TypeError, "X must be an array"),
+        (
+            (pd.DataFrame(X_small),),
+            {"target": 1},
+            TypeError,
+            "target must be the name of a column or a list of names, got 1",
+        ),
+        ((pd.DataFrame(X_small),), {"target": b"y"}, TypeError, "target must be the name of a column or a list"),
     ],
 )
 def test_bad_arguments(arguments, options, error, message):
@@ -183,7 +327,7 @@ def test_bad_datasets(folder):
         blocks(ds.dataset(own))
     with pytest.raises(ValueError, match=r"target and weight must be columns of the dataset; \['z'\] are not in"):
         blocks(ds.dataset(own), target="y", weight="z")
-    with pytest.raises(ValueError, match="y cannot go with a pyarrow dataset"):
+    with pytest.raises(ValueError, match="y cannot go with files"):
         blocks(ds.dataset(own), X, target="y")
     pq.write_table(pa.table({"a": [1.0], "y": [2.0]}), own / "3.parquet")
     with pytest.raises(ValueError, match=r"File 3 of the dataset .*3.parquet\) has no columns \['b', 'c', 'w'\]"):
@@ -197,7 +341,9 @@ def test_file_cut_short(folder):
     (own / "2.parquet").write_bytes(content[: len(content) // 2])
     with pytest.raises(OSError, match=r"File 2 of the dataset .*2.parquet\) cannot be read"):
         blocks(ds.dataset(own), target="y")
-    with pytest.raises((OSError, ValueError), match=r"Block \d+ of the source, counted from 0: "):
+    with pytest.raises(
+        OSError, match=r"Block \d+ of the source, counted from 0: .*2\.parquet, column 'a', cannot be read"
+    ):
         RandomBinning(gamma=1.0).fit(source)
 
 
@@ -502,3 +648,35 @@ def test_what_a_machine_cannot_do_with_a_source(rng, small_samples):
         KernelMachineRegressor(max_grids=5, gamma="scale").fit(
             blocks([(X[:1000], y[:1000]), (X[1000:2000], y[1000:2000]), (bad, y[2000:2500])])
         )
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_dates_and_whole_numbers_in_blocks_of_frames(rng, small_samples, kind):
+    """A later block has floats where the first has integers."""
+    when = pd.Series(pd.date_range("2022-01-01", periods=600, freq="31h", tz="Europe/Rome"))
+    counts = np.append(np.arange(300) % 7, np.arange(300) % 7 + 0.5)
+    frame, y = pd.DataFrame({"when": when, "count": counts}), np.sin(when.dt.dayofyear.to_numpy() / 30) + counts
+    parts = [frame[:300].astype({"count": int}), frame[300:]]
+    assert parts[0]["count"].dtype != parts[1]["count"].dtype
+    options = {"max_grids": 10, "random_state": 0}
+    got = KernelMachineRegressor(**options).fit(blocks([(FRAMES[kind](X), y[X.index]) for X in parts]))
+    expected = KernelMachineRegressor(**options).fit(frame, y)
+    assert got.gamma_.size == 5
+    np.testing.assert_array_equal(got.predict(FRAMES[kind](frame)), expected.predict(frame))
+    assert got.feature_relevances_.shape == (2,)
+
+
+def test_columns_of_blocks_that_do_not_go_together(rng):
+    when = pd.Series(pd.date_range("2022-01-01", periods=20))
+    first = pd.DataFrame({"x": np.arange(20.0), "when": when})
+    for wrong, message in (
+        ({"when": when.dt.tz_localize("UTC")}, "column 'when' of X has dates in UTC, which do not go with the dates"),
+        ({"when": when - when[0]}, "column 'when' of X has durations, which do not go with the dates of the first"),
+        ({"x": when}, "column 'x' of X has dates, which do not go with the numbers of the first block"),
+        ({"x": "a"}, "column 'x' of X has categories, which do not go with the numbers of the first block"),
+    ):
+        with pytest.raises(TypeError, match=f"Block 1 of the source, counted from 0: {message}"):
+            KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (first.assign(**wrong), np.arange(20))]))
+    infinite = first.assign(x=np.inf)
+    with pytest.raises(ValueError, match=r"Block 1 of the source, counted from 0: column 'x' of X: .*infinity"):
+        KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (infinite, np.arange(20))]))

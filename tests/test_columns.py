@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from binfeat._common import memory
-from binfeat._machine import table_encoder
+from binfeat._machine import table_columns, table_encoder
 from binfeat._machine.table_encoder import TableEncoder
 
 pd = pytest.importorskip("pandas")
@@ -71,6 +71,12 @@ def test_frames(frame, kind):
     for other in FRAMES.values():
         np.testing.assert_array_equal(columns.transform(estimator, other(frame)), MATRIX)
         np.testing.assert_array_equal(columns.transform(estimator, other(frame[1:2])), MATRIX[1:2])
+
+
+def test_lazy_frames(frame):
+    estimator, columns, matrix = fit(polars(frame).lazy())
+    np.testing.assert_array_equal(matrix, MATRIX)
+    np.testing.assert_array_equal(columns.transform(estimator, polars(frame).lazy()), MATRIX)
 
 
 @pytest.mark.parametrize("kind", FRAMES)
@@ -182,6 +188,30 @@ def test_category_of_a_column_that_was_empty():
     np.testing.assert_array_equal(columns.transform(estimator, np.array([[1.0], [np.nan]])), [[1], [0]])
 
 
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_column_of_ids_is_one_level(rng, kind):
+    ids = np.array([f"id{k}" for k in range(100)])
+    ids[:9] = "none"
+    frame = pd.DataFrame({"x": np.arange(100), "id": ids, "often": [f"id{k // 2}" for k in range(100)]})
+    message = r"Column 'id' of X has a different value in nearly every row, 92 in 100 rows.* one level. Leave it out"
+    with pytest.warns(UserWarning, match=message) as said:
+        estimator, columns, matrix = fit(FRAMES[kind](frame))
+    assert [warning.filename for warning in said] == [__file__]
+    np.testing.assert_array_equal(matrix[:, 1], 0)
+    assert np.unique(matrix[:, 2]).size == 50
+    new = frame.assign(id=[None, *["new"] * 99])
+    np.testing.assert_array_equal(columns.transform(estimator, FRAMES[kind](new)), matrix)
+    np.testing.assert_array_equal(columns.categorical, [False, True, True])
+
+
+def test_few_rows_or_some_repeated_values_are_no_ids(rng):
+    for n_rows, n_levels in ((49, 49), (100, 90), (1000, 900)):
+        _, _, matrix = fit(np.array([[f"id{k % n_levels}"] for k in range(n_rows)], dtype=object))
+        assert np.unique(matrix[:, 0]).size == n_levels
+    with pytest.warns(UserWarning, match="Column 0 of X has a different value in nearly every row, 100 in 100 rows"):
+        fit(rng.permutation(100)[:, None], [0])
+
+
 @pytest.mark.parametrize("chosen", [["city", "rooms"], [2, 1], [False, True, True] + [False] * 4])
 def test_categorical_features(frame, chosen):
     frame = frame.drop(columns="size").assign(last=1)
@@ -279,12 +309,114 @@ def test_objects_that_are_no_numbers(rng):
         fit(X)
 
 
-def test_dates_and_complex_numbers():
-    dates = pd.DataFrame({"x": [1, 2], "when": pd.to_datetime(["2020-01-01", None])})
-    for chosen in ("from_dtype", ["when"]):
-        with pytest.raises(TypeError, match=r"Column 'when' of X has type datetime64.*; convert it to numbers"):
-            fit(dates, chosen)
-    with pytest.raises(TypeError, match="Column 0 of X has type timedelta64"):
+@pytest.fixture
+def dates():
+    """Two years of Mondays and Tuesdays, at two times of day, and a date that is missing."""
+    days = pd.to_datetime("2023-01-02") + pd.to_timedelta(np.arange(104) * 7 + np.arange(104) % 2, unit="D")
+    when = pd.Series(days + pd.to_timedelta(np.where(np.arange(104) % 3, 6.5, 18), unit="h"))
+    when[5] = pd.NaT
+    return pd.DataFrame({"when": when, "x": np.arange(104.0), "lasted": when - when[0]})
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("kind", FRAMES)
+def test_dates_are_days_and_parts_of_the_calendar(dates, kind, unit):
+    X = FRAMES[kind](dates.astype({"when": f"M8[{unit}]", "lasted": f"m8[{unit}]"}))
+    estimator, columns, matrix = fit(X)
+    when = dates["when"].fillna(dates["when"].median()).dt
+    there = dates["when"].notna().to_numpy()
+    np.testing.assert_array_equal(columns.source, [0, 1, 2, 0, 0, 0, 0, 2])
+    np.testing.assert_array_equal(columns.parts, ["day of year", "day of week", "hour"])
+    seconds = (dates["when"] - pd.Timestamp(0)).dt.total_seconds()
+    np.testing.assert_allclose(matrix[there, 0], seconds[there] / 86400, rtol=1e-15)
+    np.testing.assert_allclose(matrix[there, 2], dates["lasted"].dt.total_seconds()[there] / 86400, rtol=1e-15)
+    np.testing.assert_array_equal(matrix[there, 3], when.dayofyear[there])
+    np.testing.assert_array_equal(matrix[there, 4], when.dayofweek[there])
+    np.testing.assert_array_equal(matrix[there, 5], (when.hour + when.minute / 60)[there])
+    np.testing.assert_array_equal(matrix[:, 6], ~there)
+    assert matrix[5, 0] == np.median(matrix[there, 0])
+    assert not columns.categorical.any()
+    again = TableEncoder.from_arrays(columns.arrays())
+    for other in FRAMES.values():
+        np.testing.assert_array_equal(again.transform(estimator, other(dates)), matrix)
+        np.testing.assert_array_equal(again.transform(estimator, other(dates[7:8])), matrix[7:8])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "frequency", "parts"),
+    [
+        ("2020-01-01", "2024-01-01", "YS", ["day of week"]),
+        ("2020-01-01 12:00", "2020-12-01 12:00", "7D", []),
+        ("2020-01-01", "2020-01-07", "D", []),
+        ("2020-01-01", "2020-02-01", "D", ["day of week"]),
+        ("2020-01-01 05:00", "2020-01-01 20:00", "h", []),
+        ("2020-01-01 05:00", "2020-01-04", "h", ["hour"]),
+        ("1931-05-01", "1937-05-01", "D", ["day of year", "day of week"]),
+    ],
+)
+def test_parts_that_come_back(first, last, frequency, parts):
+    when = pd.Series(pd.date_range(first, last, freq=frequency))
+    _, columns, matrix = fit(pd.DataFrame({"when": when}))
+    assert list(columns.parts) == parts
+    for j, part in enumerate(parts, 1):
+        np.testing.assert_array_equal(matrix[:, j], getattr(when.dt, part.replace(" ", "")))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_time_zones(kind):
+    when = pd.Series(pd.date_range("2024-03-29", periods=96, freq="h", tz="Europe/Rome"))
+    estimator, columns, matrix = fit(FRAMES[kind](pd.DataFrame({"when": when})))
+    assert list(columns.times) == ["dates in Europe/Rome"]
+    np.testing.assert_array_equal(matrix[:, 1], when.dt.hour)
+    elsewhere = pd.DataFrame({"when": when.dt.tz_convert("Asia/Tokyo")})
+    np.testing.assert_array_equal(columns.transform(estimator, FRAMES[kind](elsewhere)), matrix)
+
+
+def test_days_without_times():
+    pl = pytest.importorskip("polars")
+    days = [datetime.date(1969, 12, 30) + datetime.timedelta(k) for k in range(20)]
+    frame = pl.DataFrame({"day": [*days, None]})
+    estimator, columns, matrix = fit(frame)
+    np.testing.assert_array_equal(matrix[:20, 0], np.arange(-2, 18))
+    np.testing.assert_array_equal(matrix[:20, 1], [day.weekday() for day in days])
+    for same in (frame.cast(pl.Datetime), frame.to_arrow(), frame.to_pandas()):
+        np.testing.assert_array_equal(columns.transform(estimator, same), matrix)
+    own = frame.to_pandas(use_pyarrow_extension_array=True)
+    np.testing.assert_array_equal(columns.transform(estimator, own), matrix)
+
+
+def test_dates_that_are_categories(dates):
+    dates = dates[:40]
+    estimator, columns, matrix = fit(dates[["when"]], ["when"])
+    np.testing.assert_array_equal(columns.source, [0])
+    np.testing.assert_array_equal(np.delete(matrix[:, 0], 5), np.arange(39))
+    np.testing.assert_array_equal(columns.transform(estimator, dates[["when"]][::-1]), matrix[::-1])
+
+
+def test_dates_that_are_all_missing():
+    _, columns, matrix = fit(pd.DataFrame({"when": pd.to_datetime([None, None])}))
+    np.testing.assert_array_equal(matrix, [[0], [0]])
+    assert not columns.parts.size
+
+
+def test_times_where_others_were(dates):
+    estimator, columns, _ = fit(dates)
+    zoned = dates["when"].dt.tz_localize("UTC")
+    for name, values, message in (
+        ("when", zoned, "Column 'when' of X has dates in UTC, and had dates in fit"),
+        ("when", dates["lasted"], "Column 'when' of X has durations, and had dates in fit"),
+        ("when", dates["x"], "Column 'when' of X has no times, and had dates in fit"),
+        ("x", dates["when"], "Column 'x' of X has dates, and had no times in fit"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            columns.transform(estimator, dates.assign(**{name: values}))
+    estimator, columns, matrix = fit(pd.DataFrame({0: dates["when"]}))
+    with pytest.raises(TypeError, match="Column 0 of X has no times, and had dates in fit"):
+        columns.transform(estimator, matrix[:, :1])
+
+
+def test_times_of_arrays_and_complex_numbers():
+    with pytest.raises(TypeError, match=r"Column 0 of X has type timedelta64.*; convert it to numbers"):
         fit(np.ones((2, 2), dtype="m8[s]"))
     for X in (np.full((2, 2), 1j), sparse.csr_array(np.full((2, 2), 1j))):
         with pytest.raises(ValueError, match="Complex data not supported"):
@@ -329,7 +461,7 @@ def test_plain_rows_meet_no_check(rng, monkeypatch):
     X = rng.normal(size=(30, 4))
     X[::2, 1] = np.nan
     estimator, columns, matrix = fit(X)
-    monkeypatch.setattr(table_encoder, "checked_rows", lambda *_, **__: pytest.fail("slow"))
+    monkeypatch.setattr(table_columns, "checked_rows", lambda *_, **__: pytest.fail("slow"))
     monkeypatch.setattr(table_encoder, "checked_array", lambda *_, **__: pytest.fail("slow"))
     np.testing.assert_array_equal(columns.transform(estimator, X), matrix)
     np.testing.assert_allclose(columns.transform(estimator, X.astype(np.float32)), matrix, rtol=1e-6)

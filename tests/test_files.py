@@ -188,6 +188,7 @@ DAMAGES = [
         "fastfood_norms_ should be",
     ),
     ("regressor", not_a_source, "source should name columns, all of them"),
+    ("regressor", lambda state: state["_columns"].update(times=np.array(["", "dates"])), "times should have . strings"),
     ("regressor", lambda state: state["_scaler"]["columns"].__setitem__(0, 9), "scaler should have two knots"),
     ("exact", lambda state: state["_exact"].pop("support"), "KeyError: 'support'"),
     ("exact", lambda state: state["_exact"].update(shares=np.ones(9)), "shares should be of shape"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from machines import BINS, FIXED
 from scipy import sparse
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_wine, make_friedman1
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import log_loss
 
@@ -154,6 +154,46 @@ def test_constant_and_duplicate_columns_are_harmless(table):
     machine = KernelMachineRegressor(**BINS).fit(wide[:300], y[:300])
     assert machine.score(wide[300:], y[300:]) > plain - 0.03
     np.testing.assert_array_equal(machine.feature_relevances_[4:6], 0.0)
+
+
+@pytest.mark.parametrize("features", ["exact", "binning"])
+def test_categories_of_noise_cost_little(rng, features):
+    X, y = make_friedman1(1400, noise=1.0, random_state=0)
+    frame = pd.DataFrame(X).rename(columns=str)
+    machine = KernelMachineRegressor(features=features, random_state=0)
+    plain = machine.fit(frame[:600], y[:600]).score(frame[600:], y[600:])
+    noisy = frame.assign(noise=rng.integers(0, 100, 1400).astype(str))
+    assert machine.fit(noisy[:600], y[:600]).score(noisy[600:], y[600:]) > plain - 0.01
+    ids = frame.assign(id=[f"id{k}" for k in range(1400)])
+    with pytest.warns(UserWarning, match="Column 'id' of X has a different value in nearly every row"):
+        machine.fit(ids[:600], y[:600])
+    assert machine.feature_relevances_[-1] == 0
+    assert machine.score(ids[600:], y[600:]) > plain - 0.01
+
+
+@pytest.mark.parametrize("features", ["exact", "binning"])
+def test_a_table_of_ids_alone(rng, features):
+    ids, y = pd.DataFrame({"id": [f"id{k}" for k in range(100)]}), rng.normal(size=100)
+    with pytest.warns(UserWarning, match="it is an input of one level"):
+        machine = KernelMachineRegressor(features=features, random_state=0).fit(ids, y)
+    np.testing.assert_allclose(machine.predict(ids), y.mean(), atol=0.01)
+
+
+@pytest.mark.parametrize("features", ["exact", "binning"])
+def test_dates(rng, features):
+    """A season, a weekday and an hour, of which only the first days of a year are known in another year."""
+    when = pd.Series(pd.date_range("2021-01-01", periods=1500, freq="17h"))
+    frame = pd.DataFrame({"x": rng.normal(size=1500), "when": when})
+    y = (
+        np.sin(when.dt.dayofyear / 58)
+        + (when.dt.dayofweek > 4)
+        + 0.5 * (when.dt.hour > 12)
+        + 0.1 * rng.normal(size=1500)
+    )
+    machine = KernelMachineRegressor(features=features, random_state=0).fit(frame[:1200], y[:1200])
+    assert machine.score(frame[1200:], y[1200:]) > 0.7
+    assert machine.feature_relevances_[1] > 0.9
+    assert machine.gamma_.size == 5
 
 
 def test_missing_numbers(table, rng):

@@ -164,6 +164,8 @@ def check_machine(state):
     sizes = {"columns": state["n_features_in_"]}
     columns, scaler = state["_columns"], state["_scaler"]
     _check_arrays(columns, _COLUMNS, sizes)
+    if columns["times"].shape != (sizes["columns"],):
+        raise ValueError(f"times should have {sizes['columns']} strings.")
     if sizes["inputs"] < sizes["columns"] or not np.isin(columns["source"], range(sizes["columns"])).all():
         raise ValueError("source should name columns, all of them.")
     if state["_exact"]:

@@ -60,8 +60,8 @@ random_state : int, RandomState instance or None, default=None
     Seed of the grids, of the rows held out and of the samples.""",
     "attributes": """\
 gamma_ : ndarray
-    Inverse length scale of each column inside the machine: the inputs, then a 0/1 column for each input that had
-    missing values. Of two kernels those of the grids, or of the larger share in a sum.
+    Inverse length scale of each column inside the machine: the inputs, then parts of dates, then a 0/1 column for each
+    input that had missing values. Of two kernels those of the grids, or of the larger share in a sum.
 feature_relevances_ : ndarray of shape (n_inputs,)
     Share of each input in the kernel's mean exponent; they sum to 1.
 features_, kernel_, scaling_ : str
@@ -88,7 +88,12 @@ intercept_ : ndarray of shape (n_targets,)""",
 Notes
 -----
 A missing number is replaced by the training median, and a 0/1 column marks where numbers were missing. A missing
-category is a category. A category that `fit` has not seen matches no other.
+category is a category. A category that `fit` has not seen matches no other. A column of categories with a different
+value in nearly every row, such as an id, counts for nothing, and a warning names it.
+
+Columns of dates or durations in a data frame are numbers of days. The day of the year, the day of the week and the hour
+are further inputs if dates span more than a year, a week and a day; their relevance counts for the column. They are
+those of the column's time zone.
 
 Length scales minimise the leave-one-out error of exact kernel ridge machines on a few hundred rows, fresh ones in each
 step. More rows take shorter length scales: one overall factor is chosen afterwards.

@@ -1,18 +1,17 @@
 """A raw table's columns as numbers: missing values, categories, frames of every kind."""
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 
-import narwhals as nw
 import numpy as np
-from scipy import sparse
-from sklearn.utils.validation import validate_data
 
-from binfeat._common.memory import require_memory
+from binfeat._common.calendar import part_of, parts_in
 from binfeat._common.persistence import ArrayRecord
-from binfeat._common.validation import INFINITE, check_categorical, check_moderate, checked_array, checked_rows
+from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
+from binfeat._machine.table_columns import NO_CATEGORIES, NO_NUMBERS, NO_STRINGS, read_table
 
+_ID_ROWS, _ID_SHARE = 50, 0.9  # from how many rows on, and above what share of different values, categories are ids
 _MEDIAN_ROWS = 2**14  # evenly spaced rows that a median is taken of; all of 400,000 x 54 would cost 0.4 s
 
 
@@ -21,12 +20,12 @@ class TableEncoder(ArrayRecord):
     """A raw table's columns as numbers: what is learned in `fit`, applied in `transform`.
 
     The raw columns come first, in their order: numbers as they are with the median in place of NaN, categories as
-    codes. Behind them stands a column of 0 and 1 for each column of numbers with some NaN in `fit`, which says
-    where.
+    codes, dates and durations as days. Behind them stand the parts of the calendar that come back within a column of
+    dates, and then a column of 0 and 1 for each column of numbers with some NaN in `fit`, which says where.
 
     Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen.
     The next code stands for whatever was not seen. 1, 1.0 and True are one category; other objects are the
-    string that they print as.
+    string that they print as. If nearly every row has a category of its own, all are one.
     """
 
     categorical: np.ndarray  # whether each column inside is, (n_inputs_inside,)
@@ -37,6 +36,8 @@ class TableEncoder(ArrayRecord):
     strings: np.ndarray  # categories that are strings
     string_starts: np.ndarray
     missing: np.ndarray  # whether missing is a category of the column
+    times: np.ndarray  # what times each column holds, as `times_of` has it, (n_inputs,)
+    parts: np.ndarray  # names of the parts of the calendar
 
     @classmethod
     def fit(cls, estimator, X, categorical_features):
@@ -63,31 +64,21 @@ class TableEncoder(ArrayRecord):
         MemoryError
             If a sparse X does not fit in memory when dense.
         """
-        table = _read(estimator, X, reset=True)
-        if isinstance(categorical_features, str) and categorical_features == "from_dtype":
-            chosen = np.array([column.holds_strings for column in table], dtype=bool)
-        else:
-            chosen = check_categorical(categorical_features, estimator)
-        found = [column.categories() if is_chosen else _NO_CATEGORIES for column, is_chosen in zip(table, chosen)]
-        own_numbers, own_strings, missing = zip(*found) if found else ((), (), ())
-        categories = {
-            "numbers": np.concatenate([_NO_NUMBERS, *own_numbers]),
-            "number_starts": _starts(own_numbers),
-            "strings": np.concatenate([_NO_STRINGS, *own_strings]),
-            "string_starts": _starts(own_strings),
-            "missing": np.array(missing, dtype=bool),
-        }
-        bare = cls(chosen, np.arange(chosen.size), np.zeros(chosen.size), **categories)
+        table = read_table(estimator, X, reset=True)
+        times = np.array(table.times, dtype=np.str_)
+        table = table.in_days(times)
+        chosen = _chosen(estimator, table, categorical_features)
+        learned = {**_categories(table, chosen), "times": times}
+        bare = cls(chosen, np.arange(chosen.size), np.zeros(chosen.size), **learned, parts=NO_STRINGS)
         matrix = bare._numbers_of(table, estimator)
         gaps = np.isnan(matrix)
         n_gaps = np.count_nonzero(gaps, axis=0)
         medians = np.array([_median(*both) for both in zip(matrix.T, gaps.T, n_gaps)])
+        parts, dated = _parts(matrix, np.where(chosen, "", times))
         flagged = np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix)))
+        source = np.concatenate([np.arange(chosen.size), dated, flagged])
         encoder = cls(
-            np.append(chosen, np.zeros(flagged.size, dtype=bool)),
-            np.append(np.arange(chosen.size), flagged),
-            medians,
-            **categories,
+            np.append(chosen, np.zeros(source.size - chosen.size, dtype=bool)), source, medians, **learned, parts=parts
         )
         matrix = encoder._complete(matrix, gaps)
         check_moderate(matrix, "X")
@@ -102,12 +93,16 @@ class TableEncoder(ArrayRecord):
         if self._needs_no_check(estimator, X):
             matrix = np.asarray(X, dtype=np.float64, order="C")
         else:
-            matrix = self._numbers_of(_read(estimator, X, reset=False), estimator)
+            matrix = self._numbers_of(read_table(estimator, X, reset=False).in_days(self.times), estimator)
         return self._complete(matrix, np.isnan(matrix))
 
     @cached_property
     def _any_categorical(self):
         return bool(self.categorical.any())
+
+    @cached_property
+    def _all_numbers(self):
+        return not self._any_categorical and not (self.times != "").any()
 
     def _needs_no_check(self, estimator, X):
         """Whether scikit-learn's checks, which take longer than a prediction, could only leave X as it is."""
@@ -117,7 +112,7 @@ class TableEncoder(ArrayRecord):
             and X.ndim == 2
             and X.shape[0] > 0
             and X.shape[1] == self.medians.size
-            and not self._any_categorical
+            and self._all_numbers
             and not hasattr(estimator, "feature_names_in_")
             and not np.isinf(X).any()
         )
@@ -140,125 +135,62 @@ class TableEncoder(ArrayRecord):
         return own_numbers, own_strings, self.missing[j]
 
     def _complete(self, matrix, gaps):
-        """Fill the gaps, and add the columns that say where they were."""
+        """Fill the gaps, and add parts of dates and the columns that say where gaps were."""
         n_inputs = self.medians.size
         if self.source.size == n_inputs and not gaps.any():
             return matrix if matrix.flags.carray else matrix.copy()
         out = np.empty((matrix.shape[0], self.source.size))
         out[:, :n_inputs] = matrix
         np.copyto(out[:, :n_inputs], self.medians, where=gaps)
-        out[:, n_inputs:] = gaps[:, self.source[n_inputs:]]
+        first_flag = n_inputs + self.parts.size
+        for place, name in enumerate(self.parts, n_inputs):
+            out[:, place] = part_of(out[:, self.source[place]], name)
+        out[:, first_flag:] = gaps[:, self.source[first_flag:]]
         return out
 
 
-_NO_NUMBERS, _NO_STRINGS = np.empty(0), np.empty(0, dtype=np.str_)
-_NO_CATEGORIES = _NO_NUMBERS, _NO_STRINGS, False
+def _chosen(estimator, table, categorical_features):
+    """Mask of the columns that are categories."""
+    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+        return np.array([column.holds_strings for column in table], dtype=bool)
+    return check_categorical(categorical_features, estimator)
 
 
-class _Table:
-    """The columns of X: read one by one, or from a matrix of numbers."""
-
-    def __init__(self, columns, shape, matrix=None):
-        self._columns, self.shape, self.matrix = columns, shape, matrix
-
-    def __iter__(self):
-        return iter(self._columns)
-
-
-class _Column:
-    """One column: an array of numbers, or the distinct objects in it and where they stand.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,)
-    name : str
-        For errors.
-    by_type : bool
-        Whether the column's type alone says that it holds categories.
-    """
-
-    def __init__(self, values, name, by_type=False):
-        if values.dtype.kind not in "biufOUS":
-            raise TypeError(f"{name} of X has type {values.dtype}; convert it to numbers or strings.")
-        self._values, self._name, self._by_type = values, name, by_type
-        self._are_numbers = values.dtype.kind in "biuf"
-
-    @property
-    def holds_strings(self):
-        """Whether it holds categories by its type, or, if it may hold anything, some strings."""
-        return self._by_type or (
-            self._values.dtype.kind == "O" and any(isinstance(value, str) for value in self._distinct[0])
-        )
-
-    @cached_property
-    def _distinct(self):
-        """The objects, and the number of each row's among them."""
-        values = self._values.tolist()
-        try:
-            places = dict.fromkeys(values)
-        except TypeError:  # not hashable
-            return values, np.arange(len(values))
-        for place, value in enumerate(places):
-            places[value] = place
-        return list(places), np.fromiter(map(places.__getitem__, values), np.intp, len(values))
-
-    def numbers(self):
-        """Float64 values, NaN where missing."""
-        if self._are_numbers:
-            return self._values
-        distinct, places = self._distinct
-        try:
-            return np.array([np.nan if _is_missing(value) else float(value) for value in distinct])[places]
-        except (TypeError, ValueError, OverflowError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self._name} of X must hold numbers, unless categorical_features has it: {error}.") from None
-
-    @cached_property
-    def _keys(self):
-        """Numbers, NaN for what is none; which of them are strings instead; and those strings."""
-        if self._are_numbers:
-            keys = self._values.astype(np.float64), np.zeros(self._values.size, dtype=bool), _NO_STRINGS
-        else:
-            known = [None if _is_missing(value) else value for value in self._distinct[0]]
-            are_numbers = [isinstance(value, Real | np.bool_) for value in known]
-            strings = [value is not None and not number for value, number in zip(known, are_numbers)]
-            keys = (
-                np.array([float(value) if isinstance(value, Real | np.bool_) else np.nan for value in known]),
-                np.array(strings, dtype=bool),
-                np.array([str(value) for value, string in zip(known, strings) if string], dtype=np.str_),
-            )
-        if np.isinf(keys[0]).any():
-            raise ValueError(INFINITE)
-        return keys
-
-    def categories(self):
-        """Its distinct numbers and strings, each sorted, and whether some values are missing."""
-        values, are_strings, strings = self._keys
-        missing = np.isnan(values)
-        return np.unique(values[~missing]), np.unique(strings), bool((missing & ~are_strings).any())
-
-    def codes(self, known_numbers, known_strings, missing):
-        """The code of each row's category."""
-        values, are_strings, strings = self._keys
-        n_known = known_numbers.size + known_strings.size
-        unseen = n_known + missing
-        codes = np.where(np.isnan(values), n_known, _places(values, known_numbers, unseen))
-        codes[are_strings] = _places(strings, known_strings, unseen - known_numbers.size) + known_numbers.size
-        return codes if self._are_numbers else codes[self._distinct[1]]
+def _categories(table, chosen):
+    """The encoder's arrays of categories, of the chosen columns."""
+    n_rows = table.shape[0]
+    found = [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in zip(table, chosen)]
+    numbers, strings, missing = zip(*found) if found else ((), (), ())
+    return {
+        "numbers": np.concatenate([NO_NUMBERS, *numbers]),
+        "number_starts": _starts(numbers),
+        "strings": np.concatenate([NO_STRINGS, *strings]),
+        "string_starts": _starts(strings),
+        "missing": np.array(missing, dtype=bool),
+    }
 
 
-def _places(values, known, unseen):
-    """Where each value stands among sorted known ones, or `unseen`."""
-    if not known.size:
-        return np.full(values.shape, unseen)
-    places = np.minimum(np.searchsorted(known, values), known.size - 1)
-    return np.where(known[places] == values, places, unseen)
+def _repeated(column, n_rows):
+    """The categories of a column, or none, with a warning, if nearly every row has its own: then all are one level."""
+    numbers, strings, missing = column.categories()
+    n_levels = numbers.size + strings.size
+    if n_rows < _ID_ROWS or n_levels <= _ID_SHARE * n_rows:
+        return numbers, strings, missing
+    warnings.warn(
+        f"{column.name} of X has a different value in nearly every row, {n_levels:,} in {n_rows:,} rows, which says "
+        "nothing of other rows; it is an input of one level. Leave it out, or make numbers or fewer categories of it.",
+        UserWarning,
+        stacklevel=callers_level(),
+    )
+    return NO_CATEGORIES
 
 
-def _is_missing(value):
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
-    return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas'
+def _parts(matrix, times):
+    """Names of the parts of the calendar in columns of dates, and the column of each."""
+    dated = np.flatnonzero(np.char.startswith(times, "dates"))
+    found = [(name, j) for j in dated for name in parts_in(matrix[:, j])]
+    names, columns = zip(*found) if found else ((), ())
+    return np.array(names, dtype=np.str_), np.array(columns, dtype=np.int64)
 
 
 def _starts(parts):
@@ -269,31 +201,3 @@ def _median(values, gaps, n_gaps):
     """Median of what is there, 0 if nothing is."""
     there = values[~gaps] if n_gaps else values
     return np.median(there[:: -(-there.size // _MEDIAN_ROWS)]) if there.size else 0.0
-
-
-def _read(estimator, X, reset):
-    """The columns of X, their number and names checked as scikit-learn does."""
-    if nw.dependencies.is_into_dataframe(X):
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        frame = nw.from_native(X, eager_only=True)
-        named = hasattr(estimator, "feature_names_in_")
-        names = [f"Column {name!r}" if named else f"Column {j}" for j, name in enumerate(frame.columns)]
-        return _Table([_frame_column(*both) for both in zip(frame.iter_columns(), names)], frame.shape)
-    X = checked_rows(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
-    if sparse.issparse(X):
-        require_memory(8 * X.shape[0] * X.shape[1], f"a dense copy of X, {X.shape},", "Use fewer rows or columns.")
-        X = X.toarray()
-    columns = [_Column(values, f"Column {j}") for j, values in enumerate(X.T)]
-    matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
-    return _Table(columns, X.shape, matrix)
-
-
-def _frame_column(series, name):
-    dtype = series.dtype
-    if dtype.is_numeric() or dtype == nw.Boolean:
-        return _Column(series.cast(nw.Float64).to_numpy(), name)
-    values, missing = series.to_numpy(), series.is_null().to_numpy()
-    if missing.any() and values.dtype.kind not in "mM":
-        values = values.astype(object)
-        values[missing] = None  # what NumPy has there differs, and for Arrow dictionaries is another row's
-    return _Column(values, name, by_type=dtype in (nw.Categorical, nw.Enum, nw.String))

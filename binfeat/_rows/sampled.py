@@ -5,12 +5,14 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
+from binfeat._common.calendar import times_of
+from binfeat._common.frames import is_frame
 from binfeat._common.validation import INFINITE
 from binfeat._rows.sources import Survey
 
 _MOST_ROWS = 200_000  # all that decisions of a kernel machine need
 _MOST_BYTES = 2**29
-_NUMBERS = "biuf"  # kinds that go with each other
+_NUMBERS = "biuf"
 
 
 class SampledSource:
@@ -58,9 +60,9 @@ class SampledSource:
         if first:
             self._types = types
             self._most = max(2, min(_MOST_ROWS, _MOST_BYTES // (8 * X.shape[1])))
-        for j, (kind, known) in enumerate(zip(types, self._types, strict=True)):
-            if (kind in _NUMBERS) != (known in _NUMBERS):
-                raise TypeError(f"column {j} of X has type {kind}, which does not go with {known} of the first block.")
+        for (name, kind), (_, known) in zip(types, self._types, strict=True):
+            if kind != known:
+                raise TypeError(f"{name} of X has {kind}, which do not go with the {known} of the first block.")
         keys = self._rng.random(X.shape[0])
         chosen = np.flatnonzero(keys < self._bound)
         self._parts.append((keys[chosen], self._n_rows + chosen, take_rows(X, chosen)))
@@ -82,29 +84,41 @@ class SampledSource:
 
 
 def _checked_types(X):
-    """The kind or the type of each column, none of them infinite."""
-    if nw.dependencies.is_into_dataframe(X):
-        columns = list(nw.from_native(X, eager_only=True).iter_columns())
-        are_numbers = [column.dtype.is_numeric() or column.dtype == nw.Boolean for column in columns]
-        infinite = any(column.dtype.is_float() and np.isinf(column.to_numpy()).any() for column in columns)
-        types = ["f" if number else str(column.dtype) for number, column in zip(are_numbers, columns, strict=True)]
-    else:
-        values = X.data if sparse.issparse(X) else X
-        infinite = values.dtype.kind == "f" and np.isinf(values).any()
-        types = [values.dtype.kind] * X.shape[1]
-    if infinite:
+    """The name of each column and what it has, none of them infinite."""
+    if is_frame(X):
+        return [_frame_type(column) for column in nw.from_native(X, eager_only=True).iter_columns()]
+    values = X.data if sparse.issparse(X) else X
+    if values.dtype.kind == "f" and np.isinf(values).any():
         raise ValueError(INFINITE)
-    return types
+    return [(f"column {j}", "numbers" if values.dtype.kind in _NUMBERS else "categories") for j in range(X.shape[1])]
+
+
+def _frame_type(column):
+    name = f"column {column.name!r}"
+    if column.dtype.is_float() and np.isinf(column.to_numpy()).any():
+        raise ValueError(INFINITE)
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        return name, "numbers"
+    return name, times_of(column.dtype) or "categories"
 
 
 def take_rows(X, rows):
     """Some rows, by their numbers, of a data frame, sparse matrix or array-like, copied."""
-    if nw.dependencies.is_into_dataframe(X):
+    if is_frame(X):
         return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
     return (X.tocsr() if sparse.issparse(X) else np.asarray(X))[rows]
 
 
 def _joined(tables):
-    if nw.dependencies.is_into_dataframe(tables[0]):
-        return nw.concat([nw.from_native(table, eager_only=True) for table in tables]).to_native()
+    if is_frame(tables[0]):
+        frames = [nw.from_native(table, eager_only=True) for table in tables]
+        for name in frames[0].columns:
+            if len({_number_type(frame.get_column(name)) for frame in frames}) > 1:
+                frames = [frame.with_columns(frame.get_column(name).cast(nw.Float64)) for frame in frames]
+        return nw.concat(frames).to_native()
     return sparse.vstack(tables, format="csr") if sparse.issparse(tables[0]) else np.concatenate(tables)
+
+
+def _number_type(column):
+    """The type of a column of numbers or flags, of which frames that are joined need the same; None of others."""
+    return column.dtype if column.dtype.is_numeric() or column.dtype == nw.Boolean else None

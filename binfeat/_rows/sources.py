@@ -1,15 +1,18 @@
 """Sources of row blocks: tables that are read a block of rows at a time, as often as needed."""
 
-import sys
 from collections.abc import Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from scipy import sparse
 
-from binfeat._common.validation import check_integer
+from binfeat._common.frames import collected, is_frame
+from binfeat._common.validation import check_integer, checked_array
+from binfeat._rows.datasets import DatasetBlocks, FileBlock, is_dataset, opened, split_names
 
 __all__ = ["blocks"]
 
@@ -25,17 +28,19 @@ def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_row
 
     Parameters
     ----------
-    X : ndarray, memmap, sparse matrix, sequence of tuples, or pyarrow.dataset.Dataset
-        A table with targets `y`; or blocks that are there already, each a tuple ``(X, y)`` or
-        ``(X, y, sample_weight)`` of arrays; or a folder of Parquet, Arrow or CSV files with a column `target`.
+    X : ndarray, memmap, sparse matrix, data frame, sequence of tuples, path, or pyarrow.dataset.Dataset
+        A table with targets `y`; or a data frame with a column `target`; or blocks that are there already, each a tuple
+        ``(X, y)`` or ``(X, y, sample_weight)`` of arrays or frames; or a Parquet, Arrow or CSV file, or a folder of
+        them, with a column `target`. Names of folders such as ``year=2024`` are columns, too. A polars LazyFrame is
+        collected at once.
     y : ndarray or memmap of shape (n_rows,) or (n_rows, n_targets), default=None
         Targets of a table.
     sample_weight : ndarray or memmap of shape (n_rows,), default=None
         Weights of a table.
     target : str or list of str, default=None
-        Columns of a dataset that hold the targets.
+        Columns of a data frame or of files that hold the targets.
     weight : str, default=None
-        Column of a dataset that holds the weights.
+        Column of a data frame or of files that holds the weights.
     block_rows : int, default=131072
         Most rows in a block of a table or a dataset.
 
@@ -49,7 +54,9 @@ def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_row
     TypeError, ValueError
         If X is an iterator, which can be read only once, or arguments are missing, left over, or do not fit together.
     OSError
-        If a file of a dataset cannot be read.
+        If a file cannot be read, or there is none.
+    ImportError
+        If a path is given, and pyarrow is not installed.
 
     See Also
     --------
@@ -65,19 +72,24 @@ def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_row
     [300, 300, 300, 100]
     """
     check_integer(block_rows, "block_rows", 1)
-    if _is_dataset(X):
-        _refuse("a pyarrow dataset", y=y, sample_weight=sample_weight)
-        inputs, targets, weights = _dataset_columns(X, target, weight)
-        return _DatasetBlocks(X, inputs, targets, weights, block_rows)
-    if isinstance(X, Sequence) and not isinstance(X, str | bytes):
+    X = collected(opened(X) if isinstance(X, str | PathLike) else X)
+    if is_dataset(X):
+        _refuse("files", y=y, sample_weight=sample_weight)
+        return DatasetBlocks.of(X, target, weight, block_rows)
+    if is_frame(X) and y is None:
+        _refuse("a data frame's target", sample_weight=sample_weight)
+        frame = nw.from_native(X, eager_only=True)
+        inputs, targets, weights = split_names(frame.columns, target, weight, "X")
+        return _FrameBlocks(frame, inputs, targets, weights, block_rows)
+    if isinstance(X, Sequence) and not isinstance(X, bytes):
         _refuse("a sequence of blocks", y=y, sample_weight=sample_weight, target=target, weight=weight)
         return _ListedBlocks(X)
     if not getattr(X, "shape", ()):
         if not hasattr(X, "shape"):
             check_source(X)
         raise TypeError(
-            f"X must be an array, a sparse matrix, a sequence of blocks or a pyarrow dataset, got {type(X).__name__}. "
-            "An object that iterates over blocks is a source already."
+            "X must be an array, a data frame, a sequence of blocks, a path or a pyarrow dataset, got "
+            f"{type(X).__name__}. An object that iterates over blocks is a source already."
         )
     _refuse("an array", target=target, weight=weight)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
@@ -103,7 +115,12 @@ class _ArrayBlocks:
     def __iter__(self):
         for start in range(0, self.X.shape[0], self.block_rows):
             rows = slice(start, start + self.block_rows)
-            yield tuple(values[rows] for values in (self.X, self.y, self.sample_weight) if values is not None)
+            yield tuple(_rows_of(values, rows) for values in (self.X, self.y, self.sample_weight) if values is not None)
+
+
+def _rows_of(values, rows):
+    frame = nw.from_native(values, pass_through=True, allow_series=True)
+    return values[rows] if frame is values else frame[rows].to_native()
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,63 +132,18 @@ class _ListedBlocks:
 
 
 @dataclass(frozen=True, eq=False)
-class _DatasetBlocks:
-    dataset: Any
+class _FrameBlocks:
+    frame: Any  # of narwhals
     inputs: list
     targets: list
     weights: list
     block_rows: int
 
     def __iter__(self):
-        import pyarrow as pa
-
-        columns = [*self.inputs, *self.targets, *self.weights]
-        # Files read ahead, or by several threads, of which each keeps memory for later, would take a gigabyte more.
-        modest = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
-        for batch in self.dataset.to_batches(columns=columns, batch_size=self.block_rows, **modest):
-            targets, weights = ([_values(batch, name) for name in names] for names in (self.targets, self.weights))
-            y = targets[0] if len(targets) == 1 else np.column_stack(targets)
-            yield pa.Table.from_batches([batch.select(self.inputs)]), y, *weights
-
-
-def _values(batch, name):
-    return batch.column(name).to_numpy(zero_copy_only=False)
-
-
-def _is_dataset(X):
-    pyarrow_dataset = sys.modules.get("pyarrow.dataset")  # whoever has a dataset has imported it
-    return pyarrow_dataset is not None and isinstance(X, pyarrow_dataset.Dataset)
-
-
-def _dataset_columns(dataset, target, weight):
-    """Names of inputs, targets and weights, all of which every file has."""
-    if target is None:
-        raise ValueError(f"target must name the column of the targets, one of {dataset.schema.names}.")
-    targets = [target] if isinstance(target, str) else list(target)
-    weights = [] if weight is None else [weight]
-    unknown = [name for name in (*targets, *weights) if name not in dataset.schema.names]
-    if unknown:
-        raise ValueError(
-            f"target and weight must be columns of the dataset; {unknown} are not in {dataset.schema.names}."
-        )
-    _check_files(dataset)
-    return [name for name in dataset.schema.names if name not in (*targets, *weights)], targets, weights
-
-
-def _check_files(dataset):
-    """Refuse files that cannot be read or lack columns, where pyarrow would fill in nulls."""
-    from pyarrow.dataset import get_partition_keys
-
-    for number, fragment in enumerate(dataset.get_fragments()):
-        path = getattr(fragment, "path", "in memory")
-        try:
-            names = fragment.physical_schema.names
-        except (OSError, ValueError) as error:
-            raise OSError(f"File {number} of the dataset ({path}) cannot be read: {error}") from error
-        known = {*names, *get_partition_keys(fragment.partition_expression)}
-        missing = [name for name in dataset.schema.names if name not in known]
-        if missing:
-            raise ValueError(f"File {number} of the dataset ({path}) has no columns {missing}; it has {names}.")
+        for start in range(0, len(self.frame), self.block_rows):
+            rows = self.frame[start : start + self.block_rows]
+            others = [rows[names[0] if len(names) == 1 else names] for names in (self.targets, self.weights) if names]
+            yield rows.select(self.inputs).to_native(), *(values.to_numpy() for values in others)
 
 
 def is_source(X):
@@ -199,26 +171,53 @@ def check_source(X):
 
 
 @contextmanager
-def naming(number):
-    """Say of an error which block it comes from."""
+def naming(where):
+    """Say of an error where it comes from."""
     try:
         yield
     except (TypeError, ValueError, OSError) as error:
         kind = next(kind for kind in (TypeError, OSError, ValueError) if isinstance(error, kind))
-        raise kind(f"Block {number} of the source, counted from 0: {error}") from error
+        raise kind(f"{where}: {error}") from error
+
+
+@contextmanager
+def _naming_column(X):
+    """Say of an error which column of a data frame it comes from."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        name = _column_at_fault(X, error) if is_frame(X) else None
+        if name is None:
+            raise
+        raise ValueError(f"column {name!r} of X: {error}") from error
+
+
+def _column_at_fault(X, error):
+    """Name of the first column that alone meets the error of a data frame that is to hold numbers, or None."""
+    frame = nw.from_native(X, eager_only=True)
+    for name in frame.columns:
+        column = frame.select(name).to_native()
+        for finite in (True, "allow-nan"):
+            try:
+                checked_array(column, dtype="float64", ensure_all_finite=finite, input_name="X")
+            except (TypeError, ValueError) as own:
+                if str(own).split("\n")[0] == str(error).split("\n")[0]:  # scikit-learn's advice follows
+                    return name
+    return None
 
 
 def _read(source):
-    """Number, X, and a list of y and maybe weights, of each block that has rows."""
+    """Where it is, X, and a list of y and maybe weights, of each block that has rows."""
     number, left = 0, iter(source)
     while True:
-        with naming(number):
+        where = f"Block {number} of the source, counted from 0"
+        with naming(where):
             block = next(left, None)
             if block is None:
                 return
             X, *others = _checked(block)
         if X.shape[0]:
-            yield number, X, others
+            yield f"{where} ({block.path})" if isinstance(block, FileBlock) else where, X, others
         number += 1
 
 
@@ -226,6 +225,7 @@ def _checked(block):
     if not isinstance(block, tuple | list) or len(block) not in (2, 3):
         raise TypeError(f"it must be a tuple (X, y) or (X, y, sample_weight), got {type(block).__name__}.")
     X, *others = block
+    X = collected(X)
     X = X if hasattr(X, "shape") else np.asarray(X)
     if not X.shape:
         raise ValueError(f"X must have rows and inputs, got {X!r}.")
@@ -269,11 +269,12 @@ class Survey:
         check_source(source)
         self._source, self._check, self.n_rows, self.sum = source, check, 0, None
         dtypes, kept = set(), list[list[np.ndarray]]()
-        for number, X, others in _read(source):
-            with naming(number):
+        for where, X, others in _read(source):
+            with naming(where):
                 if kept:
                     _check_alike(others, kept[0])
-                X = check(X, not kept)
+                with _naming_column(X):
+                    X = check(X, not kept)
                 self._note(X, not kept)
                 dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # which frames do not have
                 if look is not None:
@@ -324,8 +325,8 @@ class Rows:
         self._source, self._check, self.n_rows, self.step = source, check, n_rows, step
 
     def _arrays(self):
-        for number, X, _ in _read(self._source):
-            with naming(number):
+        for where, X, _ in _read(self._source):
+            with naming(where):
                 X = self._check(X)
             yield X
 

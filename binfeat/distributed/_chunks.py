@@ -2,7 +2,7 @@
 
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask
@@ -11,6 +11,7 @@ import numpy as np
 from dask import delayed
 from distributed import client, futures_of
 from distributed.comm import CommClosedError
+from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.gamma_scale import Moments
@@ -121,7 +122,8 @@ def chunks_of(X, name):
     columns = {column.name: column for column in ([X] if X.ndim == 1 else (X[own] for own in X.columns))}
     kind = _FrameKind({own: column.dtype if _is_known(column) else None for own, column in columns.items()})
     dtype = _float_type([column.dtype for column in columns.values()])
-    return Chunks(X.to_delayed(), None, len(columns), dtype, kind, name)
+    # Dask's own optimisation would put several files into one chunk where only few of their columns are read.
+    return Chunks(X.simplify().to_delayed(optimize_graph=False), None, len(columns), dtype, kind, name)
 
 
 def _is_known(column):
@@ -139,30 +141,61 @@ def require_live(collection, name):
 
 
 def beside(chunks, values, name):
-    """Delayed targets or weights for the rows of each chunk; ValueError if they cannot be cut where the chunks are."""
+    """Delayed targets or weights for the rows of each chunk, cut where the chunks are; ValueError if lengths differ.
+
+    Lengths that are not known are computed where they are needed.
+    """
     if np.ndim(values) == 0 and not is_chunked(values):
         return Chunks([values] * len(chunks.blocks), None, 1, chunks.dtype, None, name)
     if not is_chunked(values):
-        if chunks.lengths is None:
-            raise ValueError(
-                f"{name} is in memory, and how many rows the chunks of {chunks.name} have is not known. Give {name} "
-                f"as a Dask collection in the same chunks, or {chunks.name} as an array after compute_chunk_sizes()."
-            )
         rows = np.asarray(values)
         if rows.ndim == 0:
             raise ValueError(f"{name} must have a value or more per row of {chunks.name}, got {type(values).__name__}.")
         values = da.from_array(rows, chunks=-1)
-    if isinstance(values, da.Array) and chunks.lengths is not None and not np.isnan(values.shape[0]):
-        if values.shape[0] != sum(chunks.lengths):
-            raise ValueError(f"{chunks.name} has {sum(chunks.lengths)} rows, {name} has {values.shape[0]}.")
-        values = values.rechunk({0: chunks.lengths})
     own = chunks_of(values, name)
-    if len(own.blocks) != len(chunks.blocks):
-        raise ValueError(
-            f"{chunks.name} has {len(chunks.blocks)} chunks and {name} has {len(own.blocks)}, of lengths that are not "
-            "known; repartition them alike."
-        )
-    return own
+    if (chunks.lengths is None or own.lengths is None) and len(own.blocks) == len(chunks.blocks):
+        return own
+    wanted, lengths = lengths_of(chunks), lengths_of(own)
+    if sum(lengths) != sum(wanted):
+        raise ValueError(f"{chunks.name} has {sum(wanted)} rows, {name} has {sum(lengths)}.")
+    if own.lengths is not None and isinstance(values, da.Array):
+        return chunks_of(values.rechunk({0: wanted}), name)
+    return own if lengths == wanted else _cut(own, lengths, wanted)
+
+
+def lengths_of(chunks):
+    """The number of rows of each chunk, computed if it is not known."""
+    return tuple(compute(chunks.each(_length))) if chunks.lengths is None else chunks.lengths
+
+
+def _length(chunk):
+    return chunk.shape[0]
+
+
+def _cut(chunks, lengths, wanted):
+    """The same rows in chunks of other lengths."""
+    call, starts = delayed(_rows_among), np.cumsum([0, *lengths])
+    blocks = []
+    for stop, length in zip(np.cumsum(wanted).tolist(), wanted, strict=True):
+        first = int(np.searchsorted(starts[1:-1], stop - length, side="right"))
+        last = max(first, int(np.searchsorted(starts[1:-1], stop)))
+        start = stop - length - int(starts[first])
+        blocks.append(call(chunks.blocks[first : last + 1], start, start + length))
+    return replace(chunks, blocks=blocks, lengths=tuple(wanted))
+
+
+def _rows_among(parts, start, stop):
+    rows = joined(parts)
+    return rows.iloc[start:stop] if hasattr(rows, "iloc") else rows[start:stop]
+
+
+def joined(parts):
+    """Chunks one below the other."""
+    if hasattr(parts[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 def inputs_of(estimator, X, reset):

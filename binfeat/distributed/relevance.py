@@ -1,11 +1,10 @@
 """Length scales learned on a sample of the rows of a Dask collection."""
 
 import numpy as np
-from scipy import sparse
 
 from binfeat import relevance
 from binfeat._common.validation import seed_of
-from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked
+from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of
 
 
 def learn_gamma(X, y, *, sample_weight=None, max_steps=60, max_rows=500, random_state=None, **options):
@@ -57,7 +56,7 @@ def learn_gamma(X, y, *, sample_weight=None, max_steps=60, max_rows=500, random_
 def _sample(X, y, sample_weight, most, seed):
     """At most `most` rows, in order, with their targets and weights."""
     chunks = chunks_of(X, "X")
-    lengths = compute(chunks.each(_length)) if chunks.lengths is None else chunks.lengths
+    lengths = lengths_of(chunks)
     n_rows, ends = sum(lengths), np.cumsum(lengths)
     rows = np.sort(np.random.default_rng(seed).choice(n_rows, min(n_rows, most), replace=False))
     parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
@@ -66,24 +65,12 @@ def _sample(X, y, sample_weight, most, seed):
     def taken(values, name):
         if np.ndim(values) == 0 and not is_chunked(values):
             return values
-        return _joined(compute(beside(chunks, values, name).each(_take, own=own)))
+        return joined(compute(beside(chunks, values, name).each(_take, own=own)))
 
-    return _joined(compute(chunks.each(_take, own=own))), taken(y, "y"), taken(sample_weight, "sample_weight")
-
-
-def _length(chunk):
-    return chunk.shape[0]
+    return joined(compute(chunks.each(_take, own=own))), taken(y, "y"), taken(sample_weight, "sample_weight")
 
 
 def _take(chunk, rows, length):
     if chunk.shape[0] != length:
         raise ValueError(f"it must have {length} rows, as many as that of X; got {chunk.shape[0]}.")
     return chunk.iloc[rows] if hasattr(chunk, "iloc") else chunk[rows]
-
-
-def _joined(parts):
-    if hasattr(parts[0], "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts)
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

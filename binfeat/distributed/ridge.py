@@ -43,7 +43,7 @@ class _OnDask(CGRidgeBase):
         $X
             Chunks of arrays may be dense or CSR.
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or, of numbers, (n_rows, n_targets)
-            It must be a collection with the same chunks as X where the lengths of these are not known.
+            If its chunks are not those of X, rows are counted where lengths are not known, which reads X once more.
         $sample_weight
         $groups
 

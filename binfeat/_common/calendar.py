@@ -1,0 +1,65 @@
+"""Dates and durations of data frames as days, and the parts of dates that come back: seasons, weekdays, hours."""
+
+import narwhals as nw
+import numpy as np
+
+_IN_ZONE = "dates in "
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+
+
+def times_of(dtype):
+    """What times a column of this type of narwhals holds: "durations", "dates", "dates in <zone>", or "" if none."""
+    if dtype == nw.Duration:
+        return "durations"
+    if dtype == nw.Date:
+        return "dates"
+    if dtype == nw.Datetime:
+        return _IN_ZONE + dtype.time_zone if dtype.time_zone else "dates"
+    return ""
+
+
+def days_of(series, times):
+    """Days of a series, float64 with NaN where missing: how long, or since 1970 by the clocks of the zone in `times`.
+
+    TypeError if the series holds other times; dates of one zone are converted to another's.
+    """
+    own = times_of(series.dtype)
+    if own != times and not (own.startswith(_IN_ZONE) and times.startswith(_IN_ZONE)):
+        raise TypeError(f"has {own or 'no times'}, and had {times or 'no times'} in fit")
+    if series.dtype == nw.Date:
+        series = series.cast(nw.Datetime("us"))
+    if times.startswith(_IN_ZONE):
+        series = series.dt.convert_time_zone(times.removeprefix(_IN_ZONE)).dt.replace_time_zone(None)
+    values = series.to_numpy()
+    unit = np.timedelta64(1, "D")
+    return (values - np.datetime64(0, "D") if values.dtype.kind == "M" else values) / unit
+
+
+def _milliseconds(days):
+    """Of the day, rounded: the same time of two days is the same number."""
+    return np.rint(days % 1 * _DAY_MS) % _DAY_MS
+
+
+def _day_of_year(days):
+    dates = np.floor(days).astype(np.int64).astype("M8[D]")
+    return (dates - dates.astype("M8[Y]")) / np.timedelta64(1, "D") + 1
+
+
+_PARTS = {  # after how many days each comes back, and how it follows from days without NaN
+    "day of year": (366, _day_of_year),
+    "day of week": (7, lambda days: (np.floor(days) + 3) % 7),  # 1970 began on a Thursday; Monday is 0
+    "hour": (1, lambda days: _milliseconds(days) / _HOUR_MS),
+}
+
+
+def part_of(days, name):
+    """A part of the calendar, of dates given as days without NaN: from 1, 0 (Monday) and 0 on."""
+    return _PARTS[name][1](days)
+
+
+def parts_in(days):
+    """Names of the parts that come back within the dates, and are not the same for all of them."""
+    days = days[~np.isnan(days)]
+    span = np.ptp(days) if days.size else 0.0
+    return [name for name, (period, part) in _PARTS.items() if span > period and np.ptp(part(days)) > 0]

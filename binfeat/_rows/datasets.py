@@ -1,0 +1,169 @@
+"""Files of rows, read block by block through `pyarrow.dataset`."""
+
+import sys
+from collections.abc import Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "ipc", ".arrow": "ipc", ".csv": "csv"}
+
+
+def is_dataset(X):
+    """Whether X is a `pyarrow.dataset.Dataset`."""
+    pyarrow_dataset = sys.modules.get("pyarrow.dataset")  # whoever has a dataset has imported it
+    return pyarrow_dataset is not None and isinstance(X, pyarrow_dataset.Dataset)
+
+
+def opened(path):
+    """The dataset of a file, or of all files of a folder and its folders, of one format.
+
+    ImportError without pyarrow; FileNotFoundError if there is no file of a known format, ValueError if files differ.
+    """
+    try:
+        import pyarrow.dataset as ds
+    except ImportError as error:
+        raise ImportError("Files are read by pyarrow. Install it: pip install 'binfeat[parquet]'.") from error
+    path = Path(path)
+    names = [path] if path.is_file() else sorted(name for name in path.rglob("*") if name.is_file())
+    files = [name for name in names if name.suffix in _FORMATS and not name.name.startswith((".", "_"))]
+    formats = sorted({_FORMATS[name.suffix] for name in files})
+    if not files:
+        raise FileNotFoundError(
+            f"X must be a file or a folder of files that end in {', '.join(_FORMATS)}; got '{path}'."
+        )
+    if len(formats) > 1:
+        raise ValueError(f"All files of a folder must have one format; those in '{path}' have {', '.join(formats)}.")
+    with _reading(files[0]):
+        return ds.dataset([str(name) for name in files], format=formats[0], partitioning="hive")
+
+
+class FileBlock(tuple):
+    """A block (X, y) or (X, y, sample_weight) that knows its file."""
+
+    path = ""
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetBlocks:
+    """Blocks of the rows of a dataset."""
+
+    dataset: Any
+    schema: Any  # whose types go with all files
+    inputs: list
+    targets: list
+    weights: list
+    block_rows: int
+
+    @classmethod
+    def of(cls, dataset, target, weight, block_rows):
+        """With columns by their names; ValueError if a file lacks one, OSError if one cannot be read."""
+        inputs, targets, weights = split_names(dataset.schema.names, target, weight, "the dataset")
+        return cls(dataset, _common_schema(dataset), inputs, targets, weights, block_rows)
+
+    def __iter__(self):
+        for fragment in self.dataset.get_fragments():
+            path = getattr(fragment, "path", "")
+            batches = self._batches(fragment, [*self.inputs, *self.targets, *self.weights])
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (OSError, ValueError) as error:
+                    kind = OSError if isinstance(error, OSError) else ValueError
+                    raise kind(f"{self._place_of(fragment)} cannot be read: {error}") from error
+                if batch is None:
+                    break
+                yield self._block(batch, path)
+
+    def _batches(self, fragment, columns):
+        # Files read ahead, or by several threads, of which each keeps memory for later, would take a gigabyte more.
+        modest = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+        return fragment.to_batches(schema=self.schema, columns=columns, batch_size=self.block_rows, **modest)
+
+    def _place_of(self, fragment):
+        """The file, and its first column that cannot be read, after some has not been."""
+        path = getattr(fragment, "path", "A table in memory")
+        for name in (*self.inputs, *self.targets, *self.weights):
+            try:
+                for _ in self._batches(fragment, [name]):
+                    pass
+            except (OSError, ValueError):
+                return f"{path}, column {name!r},"
+        return path
+
+    def _block(self, batch, path):
+        import pyarrow as pa
+
+        targets, weights = ([_values(batch, name) for name in names] for names in (self.targets, self.weights))
+        y = targets[0] if len(targets) == 1 else np.column_stack(targets)
+        block = FileBlock((pa.Table.from_batches([batch.select(self.inputs)]), y, *weights))
+        block.path = path
+        return block
+
+
+def _values(batch, name):
+    return batch.column(name).to_numpy(zero_copy_only=False)
+
+
+def split_names(names, target, weight, table):
+    """Names of inputs, targets and weights, the last two as the caller gave them.
+
+    TypeError or ValueError if `target` is no name, or some are unknown.
+    """
+    if target is None:
+        raise ValueError(f"target must name the column of the targets, one of {names}.")
+    if isinstance(target, bytes) or not isinstance(target, str | Iterable):
+        raise TypeError(f"target must be the name of a column or a list of names, got {target!r}.")
+    targets = [target] if isinstance(target, str) else list(target)
+    weights = [] if weight is None else [weight]
+    unknown = [name for name in (*targets, *weights) if name not in names]
+    if unknown:
+        raise ValueError(f"target and weight must be columns of {table}; {unknown} are not in {names}.")
+    return [name for name in names if name not in (*targets, *weights)], targets, weights
+
+
+def _common_schema(dataset):
+    """The dataset's schema, with floats for integers where a file has some.
+
+    Files that cannot be read or lack columns are refused, where pyarrow would fill in nulls.
+    """
+    import pyarrow as pa
+    from pyarrow.dataset import get_partition_keys
+
+    names = dataset.schema.names
+    types = dict(zip(names, dataset.schema.types))
+    for number, fragment in enumerate(dataset.get_fragments()):
+        path = getattr(fragment, "path", "in memory")
+        with _reading(path, f"File {number} of the dataset "):
+            own = fragment.physical_schema
+        known = {*own.names, *get_partition_keys(fragment.partition_expression)}
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise ValueError(f"File {number} of the dataset ({path}) has no columns {missing}; it has {own.names}.")
+        differ = [(name, found) for name, found in zip(own.names, own.types) if types.get(name, found) != found]
+        types |= {name: _wider(types[name], found) for name, found in differ}
+    return pa.schema(types.items())
+
+
+def _wider(known, found):
+    """The type of a column for a file that has it as `found` after others had it as `known`."""
+    import pyarrow as pa
+
+    if pa.types.is_null(known):
+        return found
+    if pa.types.is_integer(known) and pa.types.is_floating(found):
+        return pa.float64()
+    if pa.types.is_integer(known) and pa.types.is_integer(found):
+        return found if found.bit_width > known.bit_width else known
+    return known
+
+
+@contextmanager
+def _reading(path, prefix="File "):
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise OSError(f"{prefix}({path}) cannot be read: {error}") from error
