@@ -17,6 +17,7 @@ _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so tha
 _FIRST_ALPHA, _LEAST_ALPHA, _MOST_ALPHA = 0.5, 1e-3, 1e3
 _SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
 _PRIOR = 3.0  # logarithms lie about their mean: a squared deviation counts as so much of a row's log error
+_PRIOR_INPUTS = 20  # from which on it is less: of many inputs a few matter
 _WORK = 6e7  # pairs of rows times inputs in a step
 _FEWEST = 150
 _LAST = 10  # steps whose mean error is that of a search
@@ -182,7 +183,8 @@ class LengthScaleSearch:
         """Of what is minimised, by the logarithms."""
         logs = self._theta[:-1]
         apart = np.where(self._live, logs, 0.0) - logs[self._live].mean()
-        gammas = np.where(self._live, found.slopes / found.error + 2 * _PRIOR / len(self._rows) * apart, 0.0)
+        prior = _PRIOR * min(1.0, np.sqrt(_PRIOR_INPUTS / len(logs))) / len(self._rows)
+        gammas = np.where(self._live, found.slopes / found.error + 2 * prior * apart, 0.0)
         return np.append(gammas, self._learns_alpha * found.alpha_slope / found.error)
 
     def _move(self, slopes, rate):
