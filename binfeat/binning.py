@@ -1,7 +1,6 @@
 """Random binning features: `RandomBinning`."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +14,7 @@ from binfeat._binning.tables import BinTables, find_codes, learn_bins
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
+from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Derived, Persistent, check_binning
 from binfeat._common.validation import (
     canonical,
@@ -42,7 +42,7 @@ def _has_gamma(binning):
 
 
 @filled({"codes_on_dask": ""})
-class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
+class RandomBinning(Persistent, FeatureMap):
     """Random binning features, whose inner products approximate a kernel.
 
     Each of `n_grids` random grids divides the input space into cells, and a row has the value ``1 / sqrt(n_grids)``

@@ -1,13 +1,14 @@
 """Random Fourier features: `RandomFourier`."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.memory import require_memory
+from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent, check_fourier
 from binfeat._common.random_words import PHASES, stream, uniforms
 from binfeat._common.validation import (
@@ -35,7 +36,7 @@ _FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfoo
 
 
 @filled()
-class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, FeatureMap):
     """Random Fourier features, whose inner products approximate a kernel.
 
     A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w, whose
