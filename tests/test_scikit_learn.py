@@ -4,6 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from machines import FIXED
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -11,9 +14,13 @@ from sklearn.preprocessing import StandardScaler
 from binfeat import (
     BinMatrix,
     CGRidge,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    LearningCurveDisplay,
     RandomBinning,
     RandomFeatureUnion,
     RandomFourier,
+    RelevanceDisplay,
     blocks,
 )
 
@@ -63,3 +70,37 @@ def test_features_that_are_no_array_say_who_takes_them(table):
             call(codes)
     with pytest.raises(TypeError, match="LazyFeatures is not an array"):
         np.asarray(RandomFourier().fit(X).encode(X))
+
+
+@pytest.mark.parametrize(
+    "fixed", [FIXED, {**FIXED, "features": "fourier"}, {"gamma": 0.5, "features": "exact"}], ids=str
+)
+def test_selection_of_inputs(frame, table, few_grids, fixed):
+    _, _, labels = table
+    machine = KernelMachineClassifier(**fixed)
+    assert not hasattr(machine, "feature_importances_")
+    for Selection in (SelectFromModel, RFE):
+        selection = Selection(machine, importance_getter="feature_importances_").fit(frame, labels)
+        assert 1 <= selection.get_support().sum() <= 3
+    np.testing.assert_array_equal(machine.fit(frame, labels).feature_importances_, machine.feature_relevances_)
+
+
+def test_learned_length_scales_select_the_inputs_that_matter(frame, table, few_grids):
+    _, y, _ = table
+    machine = KernelMachineRegressor(features="binning", alpha=0.1, n_grids=20, random_state=0)
+    for selection in (SelectFromModel(machine, threshold=0.1), RFE(machine, n_features_to_select=2)):
+        selection.set_params(importance_getter="feature_importances_").fit(frame, y)
+        assert list(selection.get_feature_names_out()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("display", [RelevanceDisplay, LearningCurveDisplay])
+def test_displays_say_what_they_take(display, table):
+    X, y, _ = table
+    pipeline = make_pipeline(StandardScaler(), KernelMachineRegressor(**FIXED)).fit(X, y)
+    message = "machine must be a KernelMachineRegressor or KernelMachineClassifier, of a pipeline its last step; got "
+    for wrong in (RandomBinning(gamma=1.0).fit(X), pipeline, None):
+        with pytest.raises(TypeError, match=message + type(wrong).__name__):
+            display.from_estimator(wrong)
+    assert display.from_estimator(pipeline[-1])
+    with pytest.raises(NotFittedError):
+        display.from_estimator(KernelMachineRegressor())

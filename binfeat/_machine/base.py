@@ -219,6 +219,11 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
             fourier = FourierFunction(self._frequencies, self.coef_[:, n_bins:].T)
         return bins, fourier
 
+    @property
+    def feature_importances_(self):
+        """`feature_relevances_`, by the name that scikit-learn's selectors of features know."""
+        return self.feature_relevances_
+
     def summary(self):
         """What was decided in `fit`, in order.
 
