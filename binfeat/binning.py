@@ -28,6 +28,7 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._engine.policy import thread_count
+from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.kernels import binning_kernel
@@ -42,7 +43,7 @@ def _has_gamma(binning):
 
 
 @filled({"codes_on_dask": ""})
-class RandomBinning(Persistent, FeatureMap):
+class RandomBinning(WithKernel, Persistent, FeatureMap):
     """Random binning features, whose inner products approximate a kernel.
 
     Each of `n_grids` random grids divides the input space into cells, and a row has the value ``1 / sqrt(n_grids)``

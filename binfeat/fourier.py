@@ -24,6 +24,7 @@ from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler
+from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
@@ -36,7 +37,7 @@ _FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfoo
 
 
 @filled()
-class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, FeatureMap):
+class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, FeatureMap):
     """Random Fourier features, whose inner products approximate a kernel.
 
     A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w, whose

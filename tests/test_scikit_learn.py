@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 import sklearn
 from machines import FIXED
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -22,6 +24,7 @@ from binfeat import (
     RandomFourier,
     RelevanceDisplay,
     blocks,
+    kernels,
 )
 
 CODES = {"gamma": 0.3, "n_grids": 20, "output": "codes", "random_state": 0}
@@ -104,3 +107,39 @@ def test_displays_say_what_they_take(display, table):
     assert display.from_estimator(pipeline[-1])
     with pytest.raises(NotFittedError):
         display.from_estimator(KernelMachineRegressor())
+
+
+def test_parameters_of_kernel_objects(table):
+    X, y, _ = table
+    kernel = kernels.GammaPitch(8)
+    pipeline = make_pipeline(RandomBinning(**{**CODES, "kernel": kernel}), CGRidge(alpha=0.1))
+    search = GridSearchCV(pipeline, {"randombinning__kernel__shape": [2.0, 50.0]}, cv=2).fit(X, y)
+    assert search.best_estimator_[0].kernel.shape == search.best_params_["randombinning__kernel__shape"]
+    assert kernel == kernels.GammaPitch(8)
+    for estimator in (RandomFourier(kernel=kernels.Matern(0.5)), KernelMachineRegressor(kernel=kernel)):
+        (name,) = (name for name in estimator.get_params() if name.startswith("kernel__"))
+        changed = clone(estimator).set_params(**{name: 2.5})
+        assert changed.get_params()[name] == 2.5
+        assert changed.get_params(deep=False).keys() == estimator.get_params(deep=False).keys()
+
+
+def test_parameters_of_kernels_in_kernels_and_maps_in_unions():
+    union = RandomFeatureUnion([("bins", RandomBinning(kernel=kernels.Skip(kernels.Hat(), 0.3)))])
+    union.set_params(bins__kernel__kernel__shape=4, bins__kernel__kernel=kernels.GammaPitch(8), bins__kernel__share=0.5)
+    assert union.transformers[0][1].kernel == kernels.Skip(kernels.GammaPitch(4), 0.5)
+    assert union.get_params()["bins__kernel__kernel__shape"] == 4
+
+
+@pytest.mark.parametrize(
+    ("kernel", "params", "message"),
+    [
+        ("laplacian", {"kernel__shape": 2}, "kernel has no parameter 'shape' to set: it is 'laplacian'"),
+        (kernels.GammaPitch(8), {"kernel__nu": 2}, r"kernel has no parameter 'nu' to set: it is GammaPitch\(shape=8"),
+        (kernels.GammaPitch(8), {"kernel__shape": 0.5}, "shape must be a number above 1"),
+        (kernels.GammaPitch, {"kernel__shape": 2}, "kernel has no parameter 'shape' to set: it is <class"),
+        (kernels.GammaPitch(8), {"kernel__shape__x": 1}, r"kernel has no parameter 'x' to set: it is 8.0"),
+    ],
+)
+def test_bad_parameters_of_kernel_objects(kernel, params, message):
+    with pytest.raises(ValueError, match=message):
+        RandomBinning(kernel=kernel).set_params(**params)

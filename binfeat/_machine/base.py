@@ -11,6 +11,7 @@ from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.held_out import Loss, SquaredErrors, calibrate, splits
 from binfeat._common.persistence import Derived, Persistent, check_machine
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, check_weights, seed_of
+from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.all_rows import MemoryRows, SourceRows
 from binfeat._machine.budget import Budget, Decisions
 from binfeat._machine.fit import MachineFit
@@ -24,7 +25,7 @@ from binfeat._rows.sources import is_source
 from binfeat.kernels import binning_kernel
 
 
-class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
+class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines."""
 
     _check_state = staticmethod(check_machine)
