@@ -1,7 +1,11 @@
 """Ordinary calls of someone who knows scikit-learn: they work, or are refused in words that help."""
 
+import re
+
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
 from machines import FIXED
@@ -13,9 +17,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import binfeat
+import binfeat.distributed
 from binfeat import (
     BinMatrix,
     CGRidge,
+    CGRidgeClassifier,
     KernelMachineClassifier,
     KernelMachineRegressor,
     LearningCurveDisplay,
@@ -37,7 +44,6 @@ def frame(table):
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_codes_pass_through_set_output(frame, table, container):
-    pytest.importorskip(container)
     _, y, _ = table
     plain = make_pipeline(StandardScaler(), RandomBinning(**CODES), CGRidge(alpha=0.1)).fit(frame, y)
     own = RandomBinning(**CODES).set_output(transform=container)
@@ -143,3 +149,73 @@ def test_parameters_of_kernels_in_kernels_and_maps_in_unions():
 def test_bad_parameters_of_kernel_objects(kernel, params, message):
     with pytest.raises(ValueError, match=message):
         RandomBinning(kernel=kernel).set_params(**params)
+
+
+NUMERIC = [RandomBinning(gamma=1.0), RandomFourier(), CGRidge(), CGRidgeClassifier()]
+TOWNS = {"a": [1.0, 2.0, 3.0], "n": ["1", "2", None], "town": ["Bonn", "Bari", "Brno"]}
+
+
+@pytest.mark.parametrize("estimator", NUMERIC, ids=lambda own: type(own).__name__)
+def test_words_name_the_column_and_a_remedy(estimator):
+    message = (
+        "Column {} of X holds {}, which is not a number. Encode it, for example by "
+        "sklearn.preprocessing.OneHotEncoder, or use a kernel machine, which takes categories."
+    )
+    frame, y = pd.DataFrame(TOWNS), [0, 1, 1]
+    bonn, days = frame["town"].to_numpy(dtype=str).reshape(-1, 1), pd.date_range("2020", periods=3)
+    refused = {
+        "'town', 'Bonn'": (frame, frame.astype({"town": "category"}), pl.DataFrame(TOWNS), pa.table(TOWNS)),
+        "2, 'Bonn'": (frame.to_numpy(), frame.to_numpy().tolist()),
+        "0, 'Bonn'": (bonn, bonn.tolist()),
+        "'day', Timestamp('2020-01-01 00:00:00')": (pd.DataFrame({"a": TOWNS["a"], "day": days}),),
+    }
+    for named, tables in refused.items():
+        for X in tables:
+            with pytest.raises(ValueError, match="^" + re.escape(message.format(*named.split(", ", 1))) + "$"):
+                clone(estimator).fit(X, y)
+    fitted = clone(estimator).fit(np.eye(3), y)
+    call = getattr(fitted, "transform", None) or fitted.predict
+    with pytest.raises(ValueError, match="Column 2 of X holds 'Bonn'"):
+        call(frame.to_numpy())
+
+
+def test_numbers_in_strings_are_numbers():
+    np.testing.assert_array_equal(CGRidge().fit([["1.5"], ["2"]], ["1", "2"]).predict([["2"]]).shape, (1,))
+
+
+@pytest.mark.parametrize("machine", [CGRidge(), KernelMachineRegressor(**FIXED)], ids=lambda own: type(own).__name__)
+def test_labels_for_a_regressor(machine, table):
+    X, _, labels = table
+    for y in (labels, labels.tolist(), pd.Series(labels), pd.Series(labels).astype("category")):
+        with pytest.raises(ValueError, match=r"^y must hold numbers, got '(yes|no)'; for labels use a classifier"):
+            machine.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: RandomBinning(categorical_features=["b", "zip"]).fit(X), r"has \['zip'\], which are not column"),
+        (lambda X: RandomBinning(categorical_features=["a"]).fit(X + 0.5), "integers below 2.51; got 0.5"),
+        (lambda X: CGRidgeClassifier().fit(X, ["Bonn"] * 3), "at least two classes, got one class: 'Bonn'"),
+        (lambda X: KernelMachineClassifier().fit(X, [1] * 3), "at least two classes, got one class: 1"),
+    ],
+)
+def test_values_are_printed_as_python_prints_them(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(pd.DataFrame({"a": [0, 1, 2], "b": [0, 1, 2]}))
+
+
+@pytest.mark.parametrize("estimator", [RandomFourier, CGRidge, CGRidgeClassifier])
+def test_missing_values_point_to_an_imputer(estimator):
+    with pytest.raises(
+        ValueError, match=rf"(?s)X contains NaN.*{estimator.__name__}.*imputer transformer in a pipeline"
+    ):
+        estimator().fit([[np.nan], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("name", [name for name in binfeat.__all__ if hasattr(getattr(binfeat, name), "fit")])
+def test_unknown_parameters_name_the_class(name):
+    for module in (binfeat, binfeat.distributed):
+        if hasattr(module, name):
+            with pytest.raises(TypeError, match=rf"{name}.__init__\(\) got an unexpected keyword argument 'gama'"):
+                getattr(module, name)(gama=1.0)

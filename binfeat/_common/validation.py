@@ -9,6 +9,8 @@ from scipy import sparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from binfeat._common.words import naming_words
+
 _MODERATE = 1e100
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
@@ -23,14 +25,14 @@ def callers_level():
 
 def checked_array(X, **checks):
     """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), naming_words(X, checks.get("input_name", "X")):
         return check_array(X, **checks)
 
 
 def checked_rows(estimator, X, **checks):
     """The same with `validate_data`, which remembers or checks the number and names of inputs."""
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"), naming_words(X, "X"):
             return validate_data(estimator, X, **checks)
     except LookupError as error:
         raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error
@@ -179,7 +181,7 @@ def check_categorical(categorical_features, estimator):
         return chosen.copy()
     if chosen.dtype.kind in "UO":
         names = list(getattr(estimator, "feature_names_in_", []))
-        unknown = [name for name in chosen if name not in names]
+        unknown = [name for name in chosen.tolist() if name not in names]
         if unknown:
             raise ValueError(f"categorical_features has {unknown}, which are not column names of X; these are {names}.")
         chosen = np.array([names.index(name) for name in chosen], dtype=int)

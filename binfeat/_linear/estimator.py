@@ -32,33 +32,6 @@ from binfeat._rows.streamed import StreamedFeatures
 class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of `CGRidge` and `CGRidgeClassifier`."""
 
-    def __init__(
-        self,
-        alpha=1.0,
-        *,
-        alphas=None,
-        fit_intercept=True,
-        tol=1e-2,
-        max_iter=200,
-        cv=None,
-        validation_fraction=0.1,
-        scoring=None,
-        early_stopping=False,
-        warm_start=False,
-        random_state=None,
-    ):
-        self.alpha = alpha
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.random_state = random_state
-
     def _read(self, X, y, sample_weight):
         """A source as the operator of its rows; targets and weights that are given, or that came with X."""
         if is_source(X):

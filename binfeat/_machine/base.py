@@ -24,49 +24,14 @@ from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
 from binfeat.kernels import binning_kernel
 
+_RADIAL = "features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
+
 
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines."""
 
     _check_state = staticmethod(check_machine)
     _limits = Limits()
-
-    def __init__(
-        self,
-        *,
-        features="auto",
-        kernel="auto",
-        gamma="learn",
-        alpha="auto",
-        n_grids="auto",
-        scaling="auto",
-        categorical_features="from_dtype",
-        max_grids=1600,
-        max_seconds=None,
-        max_bytes=None,
-        cv=None,
-        validation_fraction=0.1,
-        scoring=None,
-        refit=True,
-        n_jobs=None,
-        random_state=None,
-    ):
-        self.features = features
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.n_grids = n_grids
-        self.scaling = scaling
-        self.categorical_features = categorical_features
-        self.max_grids = max_grids
-        self.max_seconds = max_seconds
-        self.max_bytes = max_bytes
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _read(self, X, y, sample_weight):
         """A source of blocks with its own targets and weights; anything else as it is."""
@@ -137,7 +102,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         check_choice(self.scaling, "scaling", ("auto", "standard", "arcsinh", "quantile", None))
         check_flag(self.refit, "refit")
         if not (isinstance(self.kernel, str) and self.kernel == "auto"):
-            binning_kernel(self.kernel)
+            binning_kernel(self.kernel, instead=_RADIAL)
         if not isinstance(self.alpha, str):
             check_real(self.alpha, "alpha", minimum=0.0)
         if not isinstance(self.n_grids, str):
