@@ -3,7 +3,6 @@
 import datetime
 from contextlib import contextmanager
 
-import narwhals as nw
 import numpy as np
 
 
@@ -35,10 +34,12 @@ def _message(values, name):
 
 def _columns(values):
     """Pairs of the name, or the number, and the values of each column."""
-    if nw.dependencies.is_into_dataframe(values):
-        return [(column.name, column.to_list()) for column in nw.from_native(values, eager_only=True).iter_columns()]
-    values = np.asarray(values, dtype=object)
-    return enumerate(values.reshape(len(values), -1).T.tolist() if values.ndim and values.size else ())
+    array = np.asarray(values, dtype=object)
+    if not array.size or not array.ndim:
+        return []
+    columns = array.reshape(len(array), -1).T.tolist()
+    names = getattr(values, "column_names", getattr(values, "columns", None))  # of Arrow, and of other frames
+    return list(zip(range(len(columns)) if names is None else names, columns, strict=True))
 
 
 def _is_word(value):

@@ -70,7 +70,10 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _check_alpha(self, n_targets):
         alpha = np.asarray(self.alpha)
         if alpha.dtype.kind not in "iuf" or alpha.ndim > 1 or (alpha.ndim == 1 and alpha.shape != (n_targets,)):
-            raise ValueError(f"alpha must be a number or one number per target, {n_targets}; got {self.alpha!r}.")
+            raise ValueError(
+                f"alpha must be a number or one number per target, {n_targets}; got {self.alpha!r}. To choose the best "
+                "of several, give them as alphas."
+            )
         if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
             raise ValueError(f"alpha must be finite and non-negative, got {self.alpha!r}.")
         return np.array(np.broadcast_to(alpha, n_targets), dtype=np.float64)
