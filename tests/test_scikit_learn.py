@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import sklearn
+import threadpoolctl
 from machines import FIXED
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -164,7 +165,12 @@ def test_words_name_the_column_and_a_remedy(estimator):
     frame, y = pd.DataFrame(TOWNS), [0, 1, 1]
     bonn, days = frame["town"].to_numpy(dtype=str).reshape(-1, 1), pd.date_range("2020", periods=3)
     refused = {
-        "'town', 'Bonn'": (frame, frame.astype({"town": "category"}), pl.DataFrame(TOWNS), pa.table(TOWNS)),
+        "'town', 'Bonn'": (
+            frame,
+            frame.astype({"town": "category"}),
+            pl.DataFrame(TOWNS),
+            pa.table(TOWNS),
+        ),
         "2, 'Bonn'": (frame.to_numpy(), frame.to_numpy().tolist()),
         "0, 'Bonn'": (bonn, bonn.tolist()),
         "'day', Timestamp('2020-01-01 00:00:00')": (pd.DataFrame({"a": TOWNS["a"], "day": days}),),
@@ -219,3 +225,19 @@ def test_unknown_parameters_name_the_class(name):
         if hasattr(module, name):
             with pytest.raises(TypeError, match=rf"{name}.__init__\(\) got an unexpected keyword argument 'gama'"):
                 getattr(module, name)(gama=1.0)
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(1, {1}), (2, {2})])
+def test_one_job_holds_blas_to_one_thread(table, few_grids, n_jobs, expected):
+    X, y, _ = table
+    seen = []
+
+    def counted(estimator, X, y):
+        seen.append({pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"})
+        return 0.0
+
+    machine = KernelMachineRegressor(**{**FIXED, "alpha": "auto"}, scoring=counted, n_jobs=n_jobs)
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        machine.fit(X, y)
+    assert seen
+    assert seen == [expected] * len(seen)

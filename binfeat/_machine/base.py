@@ -11,6 +11,7 @@ from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.held_out import Loss, SquaredErrors, calibrate, splits
 from binfeat._common.persistence import Derived, Persistent, check_machine
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, check_weights, seed_of
+from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.all_rows import MemoryRows, SourceRows
 from binfeat._machine.budget import Budget, Decisions
@@ -73,7 +74,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         problem = Problem(self, table, Y, weights, train, held_out, *judged, *steps)
         fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
         try:
-            fit.run()
+            with blas_threads(self.n_jobs):
+                fit.run()
         except KeyboardInterrupt:
             if not fit.has_machine:
                 raise
@@ -163,7 +165,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Predictions of the targets."""
         if not hasattr(self, "coef_"):
             check_is_fitted(self, "coef_")
-        return self._derived.get(self.coef_, self._predictor)(self, X)
+        with blas_threads(self.n_jobs):
+            return self._derived.get(self.coef_, self._predictor)(self, X)
 
     def _predictor(self):
         bins = fourier = exact = None
