@@ -290,9 +290,11 @@ class KernelErrorDisplay:
         Raises
         ------
         TypeError, ValueError
-            If the kernel of the map is not known and `kernel` is None, `gamma` is given without `kernel` or is
+            If it is not a map, its kernel is not known and `kernel` is None, `gamma` is given without `kernel` or is
             missing, or `X` has fewer than 2 rows or holds NaN.
         """
+        if not hasattr(estimator, "transform"):
+            raise TypeError(f"estimator must be a map, with a method transform; got {type(estimator).__name__}.")
         check_is_fitted(estimator)
         check_integer(n_pairs, "n_pairs", 1)
         X = X.tocsr() if sparse.issparse(X) else X

@@ -24,6 +24,7 @@ from binfeat import (
     BinMatrix,
     CGRidge,
     CGRidgeClassifier,
+    KernelErrorDisplay,
     KernelMachineClassifier,
     KernelMachineRegressor,
     LearningCurveDisplay,
@@ -72,14 +73,20 @@ def test_features_of_a_source_and_unions_pass_through_set_output(frame, table):
 
 
 def test_features_that_are_no_array_say_who_takes_them(table):
-    X, _, labels = table
+    X, y, labels = table
     codes = RandomBinning(**CODES).fit_transform(X)
-    refusal = r"BinMatrix is not an array. It works with CGRidge .*; for other estimators use output='csr'"
+    refusal = (
+        r"BinMatrix is not an array. It works with CGRidge .*; for other estimators use output='csr', or its tocsr"
+    )
     for call in (np.asarray, lambda Z: LogisticRegression().fit(Z, labels)):
         with pytest.raises(TypeError, match=refusal):
             call(codes)
-    with pytest.raises(TypeError, match="LazyFeatures is not an array"):
+    with pytest.raises(TypeError, match=r"LazyFeatures is not an array.*use transform, or its toarray\(\)"):
         np.asarray(RandomFourier().fit(X).encode(X))
+    with pytest.raises(TypeError, match=r"StackedFeatures is not an array.*use output='csr' in all maps, or its"):
+        np.asarray(RandomFeatureUnion([("bins", RandomBinning(**CODES))]).fit_transform(X))
+    with pytest.raises(TypeError, match=r"StreamedFeatures is not an array.*use features of rows in memory"):
+        np.asarray(RandomFourier().fit_transform(blocks(X, y)))
 
 
 @pytest.mark.parametrize(
@@ -114,6 +121,13 @@ def test_displays_say_what_they_take(display, table):
     assert display.from_estimator(pipeline[-1])
     with pytest.raises(NotFittedError):
         display.from_estimator(KernelMachineRegressor())
+    with pytest.raises(TypeError, match="estimator must be a map, with a method transform; got KernelMachineRegressor"):
+        KernelErrorDisplay.from_estimator(pipeline[-1], X)
+
+
+def test_gamma_is_not_none():
+    with pytest.raises(TypeError, match="gamma must be a number, one number per input, or 'scale'; got None"):
+        RandomBinning(gamma=None).fit(np.eye(3))
 
 
 def test_parameters_of_kernel_objects(table):

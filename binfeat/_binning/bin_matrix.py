@@ -60,6 +60,8 @@ class BinMatrix(FeatureOperator):
         If the shapes or types of `codes` and `offsets` do not fit together, or a code is out of its grid.
     """
 
+    _instead = "output='csr', or its tocsr()"
+
     def __init__(self, codes, offsets, *, dtype=np.float64, n_jobs=None):
         codes = np.ascontiguousarray(codes)
         offsets = np.asarray(offsets)

@@ -10,10 +10,12 @@ from sklearn.utils._set_output import _wrap_data_with_container
 class FeatureOperator(LinearOperator):
     """Base of features that NumPy would else take apart row by row, for seconds and in vain."""
 
+    _instead = "features of rows in memory"
+
     def __array__(self, dtype=None, copy=None):
         raise TypeError(
             f"A {type(self).__name__} is not an array. It works with CGRidge and CGRidgeClassifier; for other "
-            "estimators use output='csr', or its tocsr() or toarray()."
+            f"estimators use {self._instead}."
         )
 
 

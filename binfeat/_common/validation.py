@@ -158,7 +158,7 @@ def check_gamma(gamma, n_inputs, some=True, words=()):
         values = np.asarray(gamma, dtype=np.float64)
     except (TypeError, ValueError):
         values = None
-    if values is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
+    if values is None or gamma is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
         *others, last = ["a number", "one number per input", *map(repr, words)]
         raise TypeError(f"gamma must be {', '.join(others)}{',' * bool(words)} or {last}; got {gamma!r}.")
     if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_inputs,)):
