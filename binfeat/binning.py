@@ -37,9 +37,8 @@ __all__ = ["RandomBinning"]
 
 
 def _lacks_gamma(binning):
-    if isinstance(binning.gamma, str):
-        return f"partial_fit needs gamma as a number or an array, as gamma={binning.gamma!r} needs all rows at once."
-    return None
+    needs = f"partial_fit needs gamma as a number or an array, as gamma={binning.gamma!r} needs all rows at once."
+    return needs if isinstance(binning.gamma, str) else None
 
 
 @filled({"codes_on_dask": ""})

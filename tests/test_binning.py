@@ -462,7 +462,7 @@ BAD_PARAMETERS = [
     ({"gamma": [[1.0, 2.0]]}, ValueError, "gamma must be a number or have one value per input"),
     ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'auto'"),
     ({"gamma": 1j}, TypeError, "gamma must be a number"),
-    ({"gamma": None}, ValueError, "gamma must be finite"),
+    ({"gamma": None}, TypeError, "gamma must be a number.* one number per input.*; got None"),
     ({"kernel": "rbf"}, ValueError, "kernel='rbf' cannot be approximated by random binning"),
     ({"kernel": "cosine"}, ValueError, "kernel must be 'laplacian'"),
     ({"n_features": 7, "n_grids": 4}, ValueError, r"n_features must be at least 2 \* n_grids, 8; got 7"),

@@ -125,11 +125,6 @@ def test_displays_say_what_they_take(display, table):
         KernelErrorDisplay.from_estimator(pipeline[-1], X)
 
 
-def test_gamma_is_not_none():
-    with pytest.raises(TypeError, match="gamma must be a number, one number per input, or 'scale'; got None"):
-        RandomBinning(gamma=None).fit(np.eye(3))
-
-
 def test_parameters_of_kernel_objects(table):
     X, y, _ = table
     kernel = kernels.GammaPitch(8)
