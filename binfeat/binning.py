@@ -1,8 +1,6 @@
 """Random binning features: `RandomBinning`."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix, code_dtype
@@ -12,9 +10,11 @@ from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_off
 from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory, require_grids_memory
 from binfeat._binning.row_table import RowTable
 from binfeat._binning.tables import BinTables, find_codes, learn_bins
+from binfeat._common.availability import unavailable_if
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
+from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Derived, Persistent, check_binning
 from binfeat._common.validation import (
     canonical,
@@ -28,6 +28,7 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._engine.policy import thread_count
+from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.kernels import binning_kernel
@@ -35,14 +36,13 @@ from binfeat.kernels import binning_kernel
 __all__ = ["RandomBinning"]
 
 
-def _has_gamma(binning):
-    if isinstance(binning.gamma, str):
-        raise ValueError(f"gamma={binning.gamma!r} needs all rows at once; for partial_fit, set a number or an array.")
-    return True
+def _lacks_gamma(binning):
+    needs = f"partial_fit needs gamma as a number or an array, as gamma={binning.gamma!r} needs all rows at once."
+    return needs if isinstance(binning.gamma, str) else None
 
 
 @filled({"codes_on_dask": ""})
-class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
+class RandomBinning(WithKernel, Persistent, FeatureMap):
     """Random binning features, whose inner products approximate a kernel.
 
     Each of `n_grids` random grids divides the input space into cells, and a row has the value ``1 / sqrt(n_grids)``
@@ -203,7 +203,7 @@ class RandomBinning(Persistent, TransformerMixin, BaseEstimator):
         Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
         return Z if is_source(X) else self._as_output(Z)
 
-    @available_if(_has_gamma)
+    @unavailable_if(_lacks_gamma)
     @all_or_nothing
     def partial_fit(self, X, y=None):
         """Add the bins of more rows after those of earlier calls, which keep their codes.

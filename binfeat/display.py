@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
 from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_out
+from binfeat._machine.base import KernelMachineBase
 from binfeat._rows.sampled import take_rows
 
 __all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
@@ -65,8 +66,13 @@ class RelevanceDisplay:
         $ax
 
         $display
+
+        Raises
+        ------
+        TypeError
+            If it is not a kernel machine.
         """
-        check_is_fitted(machine, "feature_relevances_")
+        _require_machine(machine, "feature_relevances_")
         names = getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
         return cls(machine.feature_relevances_, names).plot(ax, max_features=max_features)
 
@@ -168,10 +174,10 @@ class LearningCurveDisplay:
 
         Raises
         ------
-        ValueError
-            If the machine is exact, so that there is no curve.
+        TypeError, ValueError
+            If it is not a kernel machine, or is exact, so that there is no curve.
         """
-        check_is_fitted(machine, "learning_curve_")
+        _require_machine(machine, "learning_curve_")
         if machine.features_ == "exact":
             raise ValueError(
                 "machine must have grids, got features_='exact'; fit it with features='binning', or draw its "
@@ -284,9 +290,11 @@ class KernelErrorDisplay:
         Raises
         ------
         TypeError, ValueError
-            If the kernel of the map is not known and `kernel` is None, `gamma` is given without `kernel` or is
+            If it is not a map, its kernel is not known and `kernel` is None, `gamma` is given without `kernel` or is
             missing, or `X` has fewer than 2 rows or holds NaN.
         """
+        if not hasattr(estimator, "transform"):
+            raise TypeError(f"estimator must be a map, with a method transform; got {type(estimator).__name__}.")
         check_is_fitted(estimator)
         check_integer(n_pairs, "n_pairs", 1)
         X = X.tocsr() if sparse.issparse(X) else X
@@ -347,6 +355,16 @@ class KernelErrorDisplay:
         self.ax_.set_title(f"Root mean squared error {self.rms_error_:.2g}", loc="left", fontsize="medium")
         self.ax_.legend(loc="lower left", frameon=False, ncols=2, fontsize="small")
         return self
+
+
+def _require_machine(machine, attribute):
+    """Refuse what is no kernel machine, or is not fitted."""
+    if not isinstance(machine, KernelMachineBase):
+        raise TypeError(
+            "machine must be a KernelMachineRegressor or KernelMachineClassifier, of a pipeline its last step; "
+            f"got {type(machine).__name__}."
+        )
+    check_is_fitted(machine, attribute)
 
 
 def _canvas(display, ax, figsize):

@@ -1,13 +1,14 @@
 """Random Fourier features: `RandomFourier`."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.memory import require_memory
+from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent, check_fourier
 from binfeat._common.random_words import PHASES, stream, uniforms
 from binfeat._common.validation import (
@@ -23,6 +24,7 @@ from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler
+from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
@@ -35,7 +37,7 @@ _FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfoo
 
 
 @filled()
-class RandomFourier(Persistent, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, FeatureMap):
     """Random Fourier features, whose inner products approximate a kernel.
 
     A kernel ``k(x - y)`` with ``k(0) = 1`` is the mean of ``cos(w @ (x - y))`` over random frequencies w, whose

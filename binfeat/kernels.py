@@ -368,13 +368,13 @@ def _resolve(kernel):
     return _BY_NAME[kernel]() if isinstance(kernel, str) and kernel in _BY_NAME else kernel
 
 
-def binning_kernel(kernel):
-    """The kernel object for a name or an object; ValueError if the name is unknown or the kernel has no pitch law."""
+def binning_kernel(kernel, instead="RandomFourier for this kernel"):
+    """The kernel object for a name or an object; ValueError if the name is unknown or it has no pitch law."""
     found = _resolve(kernel)
     if type(found) in _NO_PITCH_LAW:
         raise ValueError(
             f"kernel={kernel!r} cannot be approximated by random binning: {_NO_PITCH_LAW[type(found)]}. Use "
-            "kernel='laplacian' or kernels.GammaPitch(shape) here, or RandomFourier for this kernel."
+            f"kernel='laplacian' or kernels.GammaPitch(shape) here, or {instead}."
         )
     if not hasattr(found, "pitch_quantile") or not isinstance(found, ProductKernel):
         raise ValueError(

@@ -52,6 +52,43 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
     True
     """
 
+    def __init__(
+        self,
+        *,
+        features="auto",
+        kernel="auto",
+        gamma="learn",
+        alpha="auto",
+        n_grids="auto",
+        scaling="auto",
+        categorical_features="from_dtype",
+        max_grids=1600,
+        max_seconds=None,
+        max_bytes=None,
+        cv=None,
+        validation_fraction=0.1,
+        scoring=None,
+        refit=True,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.features = features
+        self.kernel = kernel
+        self.gamma = gamma
+        self.alpha = alpha
+        self.n_grids = n_grids
+        self.scaling = scaling
+        self.categorical_features = categorical_features
+        self.max_grids = max_grids
+        self.max_seconds = max_seconds
+        self.max_bytes = max_bytes
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
     @with_callbacks
     @all_or_nothing
     def fit(self, X, y=None, sample_weight=None, groups=None):
@@ -149,25 +186,23 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         n_jobs=None,
         random_state=None,
     ):
-        super().__init__(
-            features=features,
-            kernel=kernel,
-            gamma=gamma,
-            alpha=alpha,
-            n_grids=n_grids,
-            scaling=scaling,
-            categorical_features=categorical_features,
-            max_grids=max_grids,
-            max_seconds=max_seconds,
-            max_bytes=max_bytes,
-            cv=cv,
-            validation_fraction=validation_fraction,
-            scoring=scoring,
-            refit=refit,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
+        self.features = features
+        self.kernel = kernel
+        self.gamma = gamma
+        self.alpha = alpha
+        self.n_grids = n_grids
+        self.scaling = scaling
+        self.categorical_features = categorical_features
         self.class_weight = class_weight
+        self.max_grids = max_grids
+        self.max_seconds = max_seconds
+        self.max_bytes = max_bytes
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     @with_callbacks
     @all_or_nothing

@@ -58,6 +58,33 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
     True
     """
 
+    def __init__(
+        self,
+        alpha=1.0,
+        *,
+        alphas=None,
+        fit_intercept=True,
+        tol=1e-2,
+        max_iter=200,
+        cv=None,
+        validation_fraction=0.1,
+        scoring=None,
+        early_stopping=False,
+        warm_start=False,
+        random_state=None,
+    ):
+        self.alpha = alpha
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.random_state = random_state
+
     @with_callbacks
     @all_or_nothing
     def fit(self, X, y=None, sample_weight=None, groups=None):
@@ -150,19 +177,17 @@ class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
         loss="squared_error",
         class_weight=None,
     ):
-        super().__init__(
-            alpha,
-            alphas=alphas,
-            fit_intercept=fit_intercept,
-            tol=tol,
-            max_iter=max_iter,
-            cv=cv,
-            validation_fraction=validation_fraction,
-            scoring=scoring,
-            early_stopping=early_stopping,
-            warm_start=warm_start,
-            random_state=random_state,
-        )
+        self.alpha = alpha
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+        self.random_state = random_state
         self.loss = loss
         self.class_weight = class_weight
 

@@ -3,11 +3,13 @@
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.operators import FeatureMap
 from binfeat._common.validation import check_flag, checked_rows
 from binfeat._rows.stacked import StackedFeatures
 
@@ -15,7 +17,7 @@ __all__ = ["RandomFeatureUnion"]
 
 
 @filled()
-class RandomFeatureUnion(TransformerMixin, BaseEstimator):
+class RandomFeatureUnion(FeatureMap):
     """Random features of several maps side by side, whose inner products approximate a sum of kernels.
 
     With maps z_i of kernels k_i and weights w_i, the features are ``[sqrt(w_1) z_1(x), sqrt(w_2) z_2(x), ...]``
@@ -125,6 +127,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
         return self
 
+    @config_context(transform_output="default")  # of the maps inside
     @all_or_nothing
     def fit_transform(self, X, y=None):
         """Fit each map and transform the same rows.
@@ -144,6 +147,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         self.transformers_ = fitted
         return self._side_by_side(blocks)
 
+    @config_context(transform_output="default")  # of the maps inside
     def transform(self, X):
         """Map rows to their features.
 
@@ -160,6 +164,7 @@ class RandomFeatureUnion(TransformerMixin, BaseEstimator):
         checked_rows(self, X, reset=False, skip_check_array=True)
         return self._side_by_side([part.transform(X) for _, part in self.transformers_])
 
+    @config_context(transform_output="default")  # of the maps inside
     def encode(self, X):
         """The features of X as blocks: binning features as codes, Fourier features computed for each product.
 

@@ -462,7 +462,7 @@ BAD_PARAMETERS = [
     ({"gamma": [[1.0, 2.0]]}, ValueError, "gamma must be a number or have one value per input"),
     ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'auto'"),
     ({"gamma": 1j}, TypeError, "gamma must be a number"),
-    ({"gamma": None}, ValueError, "gamma must be finite"),
+    ({"gamma": None}, TypeError, "gamma must be a number.* one number per input.*; got None"),
     ({"kernel": "rbf"}, ValueError, "kernel='rbf' cannot be approximated by random binning"),
     ({"kernel": "cosine"}, ValueError, "kernel must be 'laplacian'"),
     ({"n_features": 7, "n_grids": 4}, ValueError, r"n_features must be at least 2 \* n_grids, 8; got 7"),
@@ -507,7 +507,7 @@ BAD_TABLES = [
     (np.array([[1.0, np.inf]]), ValueError, "infinity"),
     (np.array([[1.0, -np.inf]]), ValueError, "infinity"),
     (sparse.csr_array([[1.0, np.inf]]), ValueError, "infinity"),
-    (np.array([["a", "b"]]), ValueError, "could not convert|dtype='numeric'"),
+    (np.array([["a", "b"]]), ValueError, "^Column 0 of X holds 'a', which is not a number. Encode it"),
     (np.array([[1j, 2]]), ValueError, "Complex data not supported"),
     (np.empty((0, 2)), ValueError, "0 sample"),
     (np.empty((2, 0)), ValueError, "0 feature"),
@@ -556,9 +556,9 @@ def test_names_are_checked(rng):
 
 def test_partial_fit_needs_a_gamma():
     assert not hasattr(RandomBinning(), "partial_fit")
-    with pytest.raises(AttributeError, match="partial_fit") as error:
+    with pytest.raises(AttributeError, match="partial_fit needs gamma as a number or an array, as gamma='scale' needs"):
         RandomBinning().partial_fit(X)
-    assert "gamma='scale' needs all rows at once" in str(error.value.__cause__)
+    assert RandomBinning(gamma=1.0).partial_fit(X).n_bins_ > 1
 
 
 def test_seeds():

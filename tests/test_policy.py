@@ -1,5 +1,6 @@
 """When kernels run in parallel: the lock, forks, and the number of threads."""
 
+import contextlib
 import multiprocessing
 import signal
 import subprocess
@@ -225,7 +226,8 @@ def test_an_error_in_any_block_is_raised(fail_at):
 @pytest.mark.parametrize(("n_blocks", "n_jobs", "size"), [(3, 2, 1000), (3, 1, 10**9), (0, 2, 10**9), (1, 2, 10**9)])
 def test_few_blocks_are_done_by_the_caller(n_blocks, n_jobs, size):
     before = [blas["num_threads"] for blas in policy._blas().info()]
-    expected = [(block, threading.get_ident(), before) for block in range(n_blocks)]
+    blas = [1] * len(before) if n_jobs == 1 else before
+    expected = [(block, threading.get_ident(), blas) for block in range(n_blocks)]
     assert shared(n_blocks, n_jobs, size) == expected
 
 
@@ -289,3 +291,30 @@ def test_items_side_by_side(threads, n_jobs):
     assert sorted(done) == list(range(5))
     with policy.one_blas_thread():
         assert {pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"} <= {1}
+
+
+def blas_now():
+    return {pool["num_threads"] for pool in policy._blas().info()}
+
+
+@pytest.fixture
+def two_for_blas():
+    """BLAS with two threads, whatever the environment says."""
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        if blas_now() != {2}:
+            pytest.skip("BLAS has one thread only")
+        yield
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(1, {1}), (2, {2}), (None, {2})])
+def test_blas_keeps_to_n_jobs(two_for_blas, n_jobs, expected):
+    with policy.blas_threads(n_jobs):
+        assert blas_now() == expected
+    assert blas_now() == {2}
+
+
+def test_only_the_main_thread_changes_what_blas_has(two_for_blas):
+    with ThreadPoolExecutor(1) as other, policy.blas_threads(1):
+        within = other.submit(policy.blas_threads, 1).result()
+        assert isinstance(within, contextlib.nullcontext)
+    assert blas_now() == {2}

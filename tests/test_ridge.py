@@ -167,7 +167,12 @@ Z0, y0 = np.arange(12.0).reshape(6, 2) ** 2, np.arange(6.0)
 BAD = [
     (CGRidge(alpha=-1.0), {}, ValueError, "alpha must be finite and non-negative"),
     (CGRidge(alpha=np.nan), {}, ValueError, "alpha must be finite and non-negative"),
-    (CGRidge(alpha=[1.0, 2.0]), {}, ValueError, "alpha must be a number or one number per target, 1"),
+    (
+        CGRidge(alpha=[1.0, 2.0]),
+        {},
+        ValueError,
+        "alpha must be .* per target, 1; got .* give them as alphas",
+    ),
     (CGRidge(alpha="much"), {}, ValueError, "alpha must be a number"),
     (CGRidge(tol=-1), {}, ValueError, "tol must be finite and at least 0"),
     (CGRidge(tol="small"), {}, TypeError, "tol must be a number"),

@@ -2,11 +2,11 @@
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator
 from sklearn import get_config
 
 from binfeat._binning.code_store import CodeStore
 from binfeat._common.memory import require_memory
+from binfeat._common.operators import FeatureOperator
 from binfeat._common.validation import check_float_type
 from binfeat._engine.bin_tables import count_entries, to_csr
 from binfeat._engine.policy import thread_count
@@ -26,7 +26,7 @@ def code_dtype(largest_grid):
     return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
 
 
-class BinMatrix(LinearOperator):
+class BinMatrix(FeatureOperator):
     """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
 
     Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
@@ -59,6 +59,8 @@ class BinMatrix(LinearOperator):
     ValueError
         If the shapes or types of `codes` and `offsets` do not fit together, or a code is out of its grid.
     """
+
+    _instead = "output='csr', or its tocsr()"
 
     def __init__(self, codes, offsets, *, dtype=np.float64, n_jobs=None):
         codes = np.ascontiguousarray(codes)

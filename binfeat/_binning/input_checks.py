@@ -36,5 +36,5 @@ def check_categories(X, categorical):
         if wrong.any():
             raise ValueError(
                 f"categorical_features names input {j}, which must hold category numbers, integers below 2^51; "
-                f"got {values[wrong][0]!r}. Encode it, for example by sklearn.preprocessing.OrdinalEncoder."
+                f"got {values[wrong].tolist()[0]!r}. Encode it, for example by sklearn.preprocessing.OrdinalEncoder."
             )

@@ -18,7 +18,8 @@ y : None
     Ignored.""",
     "n_jobs": """\
 n_jobs : int, default=None
-    Number of threads; None is Numba's current setting, which is all threads at first.""",
+    Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread too
+    if the caller is the main thread.""",
     "inputs": """\
 n_features_in_ : int
     Number of inputs.

@@ -24,7 +24,7 @@ def check_labels(y):
 def require_two(classes):
     """Refuse fewer than two classes with a ValueError."""
     if len(classes) < 2:
-        raise ValueError(f"y must have at least two classes, got one class: {classes[0]!r}.")
+        raise ValueError(f"y must have at least two classes, got one class: {np.asarray(classes).tolist()[0]!r}.")
 
 
 def one_against_rest(labels, n_classes):

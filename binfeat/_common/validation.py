@@ -9,6 +9,9 @@ from scipy import sparse
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
+from binfeat._common.frames import collected
+from binfeat._common.words import naming_words
+
 _MODERATE = 1e100
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
@@ -23,15 +26,15 @@ def callers_level():
 
 def checked_array(X, **checks):
     """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), naming_words(X, checks.get("input_name", "X")):
         return check_array(X, **checks)
 
 
 def checked_rows(estimator, X, **checks):
     """The same with `validate_data`, which remembers or checks the number and names of inputs."""
     try:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return validate_data(estimator, X, **checks)
+        with np.errstate(over="ignore", invalid="ignore"), naming_words(X, "X"):
+            return validate_data(estimator, collected(X), **checks)
     except LookupError as error:
         raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error
 
@@ -156,7 +159,7 @@ def check_gamma(gamma, n_inputs, some=True, words=()):
         values = np.asarray(gamma, dtype=np.float64)
     except (TypeError, ValueError):
         values = None
-    if values is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
+    if values is None or gamma is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
         *others, last = ["a number", "one number per input", *map(repr, words)]
         raise TypeError(f"gamma must be {', '.join(others)}{',' * bool(words)} or {last}; got {gamma!r}.")
     if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_inputs,)):
@@ -179,7 +182,7 @@ def check_categorical(categorical_features, estimator):
         return chosen.copy()
     if chosen.dtype.kind in "UO":
         names = list(getattr(estimator, "feature_names_in_", []))
-        unknown = [name for name in chosen if name not in names]
+        unknown = [name for name in chosen.tolist() if name not in names]
         if unknown:
             raise ValueError(f"categorical_features has {unknown}, which are not column names of X; these are {names}.")
         chosen = np.array([names.index(name) for name in chosen], dtype=int)

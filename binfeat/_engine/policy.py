@@ -176,6 +176,16 @@ def threads_to_factorise(n):
     return one_blas_thread() if n < _MANY_COLUMNS else nullcontext()
 
 
+def blas_threads(n_jobs):
+    """Context in which BLAS too uses one thread for ``n_jobs=1``, and else as many as it is set to.
+
+    That setting is the whole process's, and callers side by side would restore each other's: only the main thread
+    changes it.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    return one_blas_thread() if n_jobs is not None and thread_count(n_jobs) == 1 and is_main else nullcontext()
+
+
 def _taken_from(queue):
     with suppress(IndexError):  # the queue is empty
         while True:
@@ -201,7 +211,8 @@ def share_blocks(work, blocks, size, n_jobs=None):
     queue = deque(blocks)
     threads = min(thread_count(n_jobs), len(queue))
     if threads <= 1 or size < _WORTH_THREADS:
-        work(_taken_from(queue))
+        with blas_threads(n_jobs):
+            work(_taken_from(queue))
     else:
         _pool.use(lambda: _share(work, queue, threads), lambda: work(_taken_from(queue)))
 

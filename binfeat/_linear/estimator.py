@@ -32,33 +32,6 @@ from binfeat._rows.streamed import StreamedFeatures
 class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of `CGRidge` and `CGRidgeClassifier`."""
 
-    def __init__(
-        self,
-        alpha=1.0,
-        *,
-        alphas=None,
-        fit_intercept=True,
-        tol=1e-2,
-        max_iter=200,
-        cv=None,
-        validation_fraction=0.1,
-        scoring=None,
-        early_stopping=False,
-        warm_start=False,
-        random_state=None,
-    ):
-        self.alpha = alpha
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.random_state = random_state
-
     def _read(self, X, y, sample_weight):
         """A source as the operator of its rows; targets and weights that are given, or that came with X."""
         if is_source(X):
@@ -97,7 +70,10 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _check_alpha(self, n_targets):
         alpha = np.asarray(self.alpha)
         if alpha.dtype.kind not in "iuf" or alpha.ndim > 1 or (alpha.ndim == 1 and alpha.shape != (n_targets,)):
-            raise ValueError(f"alpha must be a number or one number per target, {n_targets}; got {self.alpha!r}.")
+            raise ValueError(
+                f"alpha must be a number or one number per target, {n_targets}; got {self.alpha!r}. To choose the best "
+                "of several, give them as alphas."
+            )
         if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
             raise ValueError(f"alpha must be finite and non-negative, got {self.alpha!r}.")
         return np.array(np.broadcast_to(alpha, n_targets), dtype=np.float64)

@@ -11,6 +11,8 @@ from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.held_out import Loss, SquaredErrors, calibrate, splits
 from binfeat._common.persistence import Derived, Persistent, check_machine
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, check_weights, seed_of
+from binfeat._engine.policy import blas_threads
+from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.all_rows import MemoryRows, SourceRows
 from binfeat._machine.budget import Budget, Decisions
 from binfeat._machine.fit import MachineFit
@@ -23,49 +25,14 @@ from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
 from binfeat.kernels import binning_kernel
 
+_RADIAL = "features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
 
-class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
+
+class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines."""
 
     _check_state = staticmethod(check_machine)
     _limits = Limits()
-
-    def __init__(
-        self,
-        *,
-        features="auto",
-        kernel="auto",
-        gamma="learn",
-        alpha="auto",
-        n_grids="auto",
-        scaling="auto",
-        categorical_features="from_dtype",
-        max_grids=1600,
-        max_seconds=None,
-        max_bytes=None,
-        cv=None,
-        validation_fraction=0.1,
-        scoring=None,
-        refit=True,
-        n_jobs=None,
-        random_state=None,
-    ):
-        self.features = features
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.n_grids = n_grids
-        self.scaling = scaling
-        self.categorical_features = categorical_features
-        self.max_grids = max_grids
-        self.max_seconds = max_seconds
-        self.max_bytes = max_bytes
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     def _read(self, X, y, sample_weight):
         """A source of blocks with its own targets and weights; anything else as it is."""
@@ -107,7 +74,8 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         problem = Problem(self, table, Y, weights, train, held_out, *judged, *steps)
         fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
         try:
-            fit.run()
+            with blas_threads(self.n_jobs):
+                fit.run()
         except KeyboardInterrupt:
             if not fit.has_machine:
                 raise
@@ -136,7 +104,7 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         check_choice(self.scaling, "scaling", ("auto", "standard", "arcsinh", "quantile", None))
         check_flag(self.refit, "refit")
         if not (isinstance(self.kernel, str) and self.kernel == "auto"):
-            binning_kernel(self.kernel)
+            binning_kernel(self.kernel, instead=_RADIAL)
         if not isinstance(self.alpha, str):
             check_real(self.alpha, "alpha", minimum=0.0)
         if not isinstance(self.n_grids, str):
@@ -197,7 +165,8 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Predictions of the targets."""
         if not hasattr(self, "coef_"):
             check_is_fitted(self, "coef_")
-        return self._derived.get(self.coef_, self._predictor)(self, X)
+        with blas_threads(self.n_jobs):
+            return self._derived.get(self.coef_, self._predictor)(self, X)
 
     def _predictor(self):
         bins = fourier = exact = None
@@ -218,6 +187,11 @@ class KernelMachineBase(Persistent, CallbackSupportMixin, BaseEstimator):
         if self._frequencies.size:
             fourier = FourierFunction(self._frequencies, self.coef_[:, n_bins:].T)
         return bins, fourier
+
+    @property
+    def feature_importances_(self):
+        """`feature_relevances_`, by the name that scikit-learn's selectors of features know."""
+        return self.feature_relevances_
 
     def summary(self):
         """What was decided in `fit`, in order.

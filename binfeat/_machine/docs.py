@@ -62,8 +62,10 @@ random_state : int, RandomState instance or None, default=None
 gamma_ : ndarray
     Inverse length scale of each column inside the machine: the inputs, then parts of dates, then a 0/1 column for each
     input that had missing values. Of two kernels those of the grids, or of the larger share in a sum.
-feature_relevances_ : ndarray of shape (n_inputs,)
-    Share of each input in the kernel's mean exponent; they sum to 1.
+feature_relevances_, feature_importances_ : ndarray of shape (n_inputs,)
+    Share of each input in the kernel's mean exponent; they sum to 1. `sklearn.feature_selection.SelectFromModel` and
+    `RFE` need ``importance_getter="feature_importances_"``: left to themselves they take `coef_`, which has a number
+    for each feature or row instead of each input.
 features_, kernel_, scaling_ : str
     The choices; `features_` is never "auto", and "none" is no scaling.
 alpha_ : float

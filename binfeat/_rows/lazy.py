@@ -9,6 +9,7 @@ class LazyFeatures(ComputedRows):
     """Dense features of rows of X, by `compute` in X's type, a block of rows at a time whenever they are needed."""
 
     dense = True
+    _instead = "transform, or its toarray()"
 
     def __init__(self, compute, X, n_columns):
         self._compute, self._X = compute, X

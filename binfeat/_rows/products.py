@@ -4,6 +4,8 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
+from binfeat._common.operators import FeatureOperator
+
 
 def product(Z, W, out):
     """Write ``Z @ W``; W and out are in Fortran order."""
@@ -54,7 +56,7 @@ def is_computed(Z):
     return getattr(Z, "computed", False)
 
 
-class RowMatrix(LinearOperator):
+class RowMatrix(FeatureOperator):
     """An operator whose rows can be picked."""
 
     def __len__(self):

@@ -17,6 +17,8 @@ class StackedFeatures(RowMatrix):
     rows are best visited a block at a time. Two that read a source cannot go side by side.
     """
 
+    _instead = "output='csr' in all maps, or its tocsr() or toarray()"
+
     def __init__(self, blocks, scales):
         self.blocks, self.scales = list(blocks), [float(scale) for scale in scales]
         self._starts = np.cumsum([0, *(block.shape[1] for block in self.blocks)])

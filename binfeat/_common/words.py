@@ -1,0 +1,52 @@
+"""Words and dates where numbers are asked for: which column holds them, and what to do."""
+
+import datetime
+from contextlib import contextmanager
+
+import numpy as np
+
+
+@contextmanager
+def naming_words(values, name):
+    """Context of checks of X or y, whose ValueError names a word that is no number, its column, and a remedy."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        about_words = isinstance(error, np.exceptions.DTypePromotionError) or "could not convert string" in str(error)
+        message = _message(values, name) if about_words else None
+        if message is None:
+            raise
+        raise ValueError(message) from None
+
+
+def _message(values, name):
+    """What to say of the first word, or None where there is none."""
+    for column, of_column in _columns(values):
+        for word in filter(_is_word, of_column):
+            if name == "y":
+                return f"y must hold numbers, got {word!r}; for labels use a classifier, such as CGRidgeClassifier."
+            return (
+                f"Column {column!r} of {name} holds {word!r}, which is not a number. Encode it, for example by "
+                "sklearn.preprocessing.OneHotEncoder, or use a kernel machine, which takes categories."
+            )
+    return None
+
+
+def _columns(values):
+    """Pairs of the name, or the number, and the values of each column."""
+    array = np.asarray(values, dtype=object)
+    if not array.size or not array.ndim:
+        return []
+    columns = array.reshape(len(array), -1).T.tolist()
+    names = getattr(values, "column_names", getattr(values, "columns", None))  # of Arrow, and of other frames
+    return list(zip(range(len(columns)) if names is None else names, columns, strict=True))
+
+
+def _is_word(value):
+    if not isinstance(value, str):
+        return isinstance(value, datetime.date)
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
