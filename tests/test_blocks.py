@@ -285,7 +285,7 @@ def test_errors_in_files_name_the_file(folder):
 def test_errors_in_frames_name_the_column(kind):
     frame = pd.DataFrame({"x": np.ones(9), "city": "Rome", "gap": [*range(8), np.nan], "y": 1.0})
     for estimator in ESTIMATORS[:3]:
-        with pytest.raises(ValueError, match="Block 0 of the source, counted from 0: column 'city' of X: could not"):
+        with pytest.raises(ValueError, match="Block 0 of the source, counted from 0: Column 'city' of X holds 'Rome'"):
             estimator.fit(blocks(FRAMES[kind](frame), target="y"))
     with pytest.raises(
         ValueError, match="Block 0 of the source, counted from 0: column 'gap' of X: Input X contains NaN"

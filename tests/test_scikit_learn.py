@@ -250,3 +250,14 @@ def test_one_job_holds_blas_to_one_thread(table, few_grids, n_jobs, expected):
         machine.fit(X, y)
     assert seen
     assert seen == [expected] * len(seen)
+
+
+@pytest.mark.parametrize("made", [RandomBinning(gamma=0.1, n_grids=3, random_state=0), CGRidge()])
+def test_lazy_frames_are_collected(made):
+    frame, y = pl.DataFrame({"a": np.arange(9.0), "b": np.ones(9)}), np.arange(9.0)
+    lazy, eager = clone(made).fit(frame.lazy(), y), clone(made).fit(frame, y)
+    assert lazy.feature_names_in_.tolist() == ["a", "b"]
+    if made.__class__ is CGRidge:
+        np.testing.assert_array_equal(lazy.predict(frame.lazy()), eager.predict(frame))
+    else:
+        np.testing.assert_array_equal(lazy.transform(frame.lazy()).toarray(), eager.transform(frame).toarray())

@@ -187,7 +187,7 @@ def _naming_column(X):
         yield
     except (TypeError, ValueError) as error:
         name = _column_at_fault(X, error) if is_frame(X) else None
-        if name is None:
+        if name is None or repr(name) in str(error):
             raise
         raise ValueError(f"column {name!r} of X: {error}") from error
 
