@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from binfeat import kernels
+from binfeat._engine.triangles import clear_below_diagonal
 from binfeat._machine import leave_one_out as module
-from binfeat._machine.cholesky import clear_below_diagonal, invert_triangle
+from binfeat._machine.cholesky import invert_triangle
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.leave_one_out import (
     SingularKernelError,
@@ -58,6 +59,7 @@ def test_the_factor(rng):
     np.testing.assert_allclose(U.T @ U, K + 1 + np.diag(0.5 / weights), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("n_rows", [1, 2, 95, 96, 97, 193, 400])
 def test_triangles_of_any_size(rng, n_rows):
     """In place, within a larger matrix that stays as it is."""

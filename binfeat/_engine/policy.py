@@ -5,6 +5,7 @@ import hashlib
 import inspect
 import numbers
 import os
+import sys
 import threading
 import types
 from collections import deque
@@ -162,8 +163,13 @@ def driver(work):
 
 
 @functools.cache
-def _blas():
+def _loaded_blas(with_scipy):
     return ThreadpoolController().select(user_api="blas")
+
+
+def _blas():
+    """The BLAS libraries of this process; SciPy brings another one than NumPy."""
+    return _loaded_blas("scipy.linalg" in sys.modules)
 
 
 def one_blas_thread():

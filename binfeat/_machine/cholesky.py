@@ -32,12 +32,6 @@ def factorise(A):
     return _call("spotrf", b"L", len(A), A, len(A)) == 0  # what is the upper triangle here is Fortran's lower one
 
 
-def clear_below_diagonal(U):
-    """Set what is below the diagonal to zero."""
-    for i in range(1, len(U)):
-        U[i, :i] = 0.0
-
-
 def invert_triangle(U):
     """Invert an upper triangle in place, with zeros below: an array (n, n) or a view of one."""
     n = len(U)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._machine.cholesky import clear_below_diagonal, factorise, invert_triangle
+from binfeat._engine.triangles import clear_below_diagonal
+from binfeat._machine.cholesky import factorise, invert_triangle
 from binfeat._machine.exact_kernels import square
 from binfeat._rows.rows import Scratch
 
