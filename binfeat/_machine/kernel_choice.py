@@ -13,7 +13,7 @@ from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
 _ROWS = 300  # of a step: more steps of fewer rows do better in the same time
 _ROWS_FOR_EACH, _MOST_ROWS = 40, 1000  # many rows take finer kernels, which more rows of a step tell of
-_LATE_ROWS = 500  # of the last steps
+_LATE_ROWS, _LATE_ROWS_FOR_EACH = 500, 8  # of the last steps: an eighth of the rows, if that is more, up to so many
 _TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
 _CHUNK = 5  # steps between looks at the clock
 _FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
@@ -106,7 +106,8 @@ class KernelChoice:
         kernel, *more = self._kernels()
         n_steps = self._limits.n_steps
         rows = int(np.clip(len(self._problem.train) // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
-        self._some = self._problem.train[: n_steps * max(rows, _LATE_ROWS)]
+        late_rows = max(rows, min(_LATE_ROWS, len(self._problem.train) // _LATE_ROWS_FOR_EACH))
+        self._some = self._problem.train[: n_steps * late_rows]
         scalers = {scaling: self._scaler(scaling) for scaling in (first, *others)}
         tables = {scaling: self._scaled(scaler, self._some) for scaling, scaler in scalers.items()}
         searches = {scaling: self._search(kernel, X) for scaling, X in tables.items()}
@@ -122,7 +123,7 @@ class KernelChoice:
             self._step(self._searches, early, rows)
             self._drop_worse()
             self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
-            self._step(self._searches, n_steps, max(rows, _LATE_ROWS))
+            self._step(self._searches, n_steps, late_rows)
             self.found = self._compared()
         best = min(self.found, key=lambda scales: scales.error)
         self._problem.decisions.note("length scales", f"{best.kernel!r}, {best.n_steps} steps", best.error)
