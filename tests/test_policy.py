@@ -318,3 +318,11 @@ def test_only_the_main_thread_changes_what_blas_has(two_for_blas):
         within = other.submit(policy.blas_threads, 1).result()
         assert isinstance(within, contextlib.nullcontext)
     assert blas_now() == {2}
+
+
+def test_small_matrices_are_factorised_by_one_thread():
+    before = [blas["num_threads"] for blas in policy._blas().info()]
+    for n, expected in ((10, [1] * len(before)), (5000, before)):
+        with policy.threads_to_factorise(n):
+            assert [blas["num_threads"] for blas in policy._blas().info()] == expected
+    assert [blas["num_threads"] for blas in policy._blas().info()] == before
