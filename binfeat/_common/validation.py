@@ -32,9 +32,10 @@ def checked_array(X, **checks):
 
 def checked_rows(estimator, X, **checks):
     """The same with `validate_data`, which remembers or checks the number and names of inputs."""
+    X = collected(X)
     try:
         with np.errstate(over="ignore", invalid="ignore"), naming_words(X, "X"):
-            return validate_data(estimator, collected(X), **checks)
+            return validate_data(estimator, X, **checks)
     except LookupError as error:
         raise ValueError(f"X must be a table of rows and inputs, got {type(X).__name__}.") from error
 

@@ -38,12 +38,10 @@ class MemoryRows:
     def first_and_most_grids(self, kernels, kernel, gamma):
         """Grids to begin with, and to grow to at most."""
         machine, limits, n_rows = self._problem.machine, self._problem.limits, len(self._problem.train)
-        first, largest = limits.sample_grids
-        most = min(machine.max_grids, max(largest, limits.most_entries // n_rows))
+        most = min(machine.max_grids, max(limits.sample_grids[1], limits.most_entries // n_rows))
         if machine.max_bytes is not None:  # codes of 4 bytes, as much again while they grow
             most = int(np.clip(machine.max_bytes // (8 * len(self._problem.table)), 1, most))
-        first = self._problem.grids_in_time(int(np.clip(limits.row_grids // n_rows, first, largest)), n_rows)
-        return min(first, most), most
+        return min(self._problem.first_grids(n_rows), most), most
 
 
 class SourceRows:

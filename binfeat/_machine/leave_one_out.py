@@ -42,9 +42,9 @@ def inverse_root(K, alpha, weights=None, out=None):
     return B, alpha
 
 
-def residuals(K, alpha, weights, Y, out=None):
+def residuals(K, alpha, weights, Y):
     """Leave-one-out residuals of shape (n_rows, n_targets)."""
-    B, _ = inverse_root(K, alpha, weights, out)
+    B, _ = inverse_root(K, alpha, weights)
     return (B @ (B.T @ Y)) / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
 
 

@@ -61,14 +61,14 @@ class Problem:
         """These, or the caller's."""
         return alphas if self.machine.alpha == "auto" else np.array([float(self.machine.alpha)])
 
-    def grids_in_time(self, n_grids, n_rows):
-        """So many grids, or as many as a trial with so many rows may take of the seconds left; a few in any case."""
+    def first_grids(self, n_rows):
+        """Grids to begin with: the more, the fewer the rows; a few in any case, more only if the seconds left allow."""
+        wanted = np.clip(self.limits.row_grids // n_rows, *self.limits.sample_grids)
         in_time = _TRIAL_SHARE * self.budget.left / (_ENTRY_SECONDS * n_rows)
-        return int(min(n_grids, max(self.limits.few_grids, in_time)))
+        return int(min(wanted, max(self.limits.few_grids, in_time)))
 
     def sample(self, X, kernel, n_rows):
         """Some training rows and some that are held out, of a scaled table."""
-        fewest, most = self.limits.sample_grids
         train, out = self.train[: min(n_rows, len(self.train))], self.held_out[: self.limits.sample_out]
         return Sample(
             X[train],
@@ -78,7 +78,7 @@ class Problem:
             self.loss_of(out),
             categorical=self.categorical,
             kernel=kernel,
-            n_grids=self.grids_in_time(int(np.clip(self.limits.row_grids // len(train), fewest, most)), len(train)),
+            n_grids=self.first_grids(len(train)),
             seed=self.seed,
             n_jobs=self.n_jobs,
         )
