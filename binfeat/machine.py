@@ -11,12 +11,14 @@ from binfeat._common.labels import check_labels, labels_of, one_against_rest, re
 from binfeat._common.validation import check_moderate, checked_array
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.docs import TEXTS
+from binfeat._machine.doubts import doubt_classes
+from binfeat._rows.scored import SourceScorer
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
 
 @filled(TEXTS)
-class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase):
+class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, KernelMachineBase):
     """Kernel ridge regression that chooses its settings: a raw table in, predictions out.
 
     Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
@@ -126,7 +128,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
 
 
 @filled(TEXTS)
-class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
+class KernelMachineClassifier(SourceScorer, ClassifierMixin, KernelMachineBase):
     """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the
@@ -221,6 +223,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         y = check_labels(y)
         classes, labels = np.unique(y, return_inverse=True)
         require_two(classes)
+        doubt_classes(classes, labels)
         weights = weights_by_class(sample_weight, self.class_weight, y)
 
         def finish(scores):

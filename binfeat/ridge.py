@@ -13,12 +13,13 @@ from binfeat._linear.docs import TEXTS
 from binfeat._linear.estimator import CGRidgeBase
 from binfeat._linear.hinge import solve_hinge
 from binfeat._rows.rows import LocalRows
+from binfeat._rows.scored import SourceScorer
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
 
 @filled(TEXTS)
-class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
+class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """Ridge regression by preconditioned conjugate gradients, for sparse random features.
 
     Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over w and the intercept b, with sample weights v. The
@@ -113,7 +114,7 @@ class CGRidge(MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
 
 @filled(TEXTS)
-class CGRidgeClassifier(ClassifierMixin, CGRidgeBase):
+class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     """Ridge classification by preconditioned conjugate gradients, for sparse random features.
 
     Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest

@@ -502,6 +502,26 @@ def test_a_source_brings_its_targets(rng):
             estimator.fit(blocks(X, y), y)
 
 
+def test_score_of_a_source(rng, small_samples):
+    """R^2 or accuracy, with the weights that came along, of machines and of pipelines."""
+    X, y = table(rng, 900)
+    weights = rng.uniform(size=900)
+    source = blocks(X, y, weights, block_rows=250)
+    machine = KernelMachineRegressor(features="binning", gamma=0.3, max_grids=10, random_state=0).fit(X, y)
+    assert machine.score(source) == machine.score(X, y, weights)
+    ridge = CGRidge(alpha=0.1).fit(X, y)
+    assert ridge.score(source) == pytest.approx(ridge.score(X, y, weights), rel=1e-12)
+    pipeline = make_pipeline(RandomBinning(gamma=0.3, random_state=0), CGRidgeClassifier(alpha=0.1)).fit(X, y > 0)
+    assert pipeline.score(blocks(X, y > 0, block_rows=250)) == pipeline.score(X, y > 0)
+    labels = KernelMachineClassifier(features="binning", gamma=0.3, max_grids=10, random_state=0).fit(X, y > 0)
+    assert labels.score(blocks(X, y > 0, block_rows=250)) == labels.score(X, y > 0)
+    for estimator in (machine, ridge, labels):
+        with pytest.raises(ValueError, match="must be None for a source"):
+            estimator.score(source, y)
+    with pytest.raises(ValueError, match=r"KernelMachineRegressor\.score requires y"):
+        machine.score(X)
+
+
 class Shrinking:
     """Has one block less in every pass."""
 

@@ -25,7 +25,7 @@ from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
 from binfeat._linear.gram import GramSystem
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system, solve_ridge
-from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 
 
@@ -35,8 +35,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _read(self, X, y, sample_weight):
         """A source as the operator of its rows; targets and weights that are given, or that came with X."""
         if is_source(X):
-            if y is not None or sample_weight is not None:
-                raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
+            check_alone(y, sample_weight)
             survey = Survey(X, self._check_design)
             X = StreamedFeatures.of(survey, lambda rows: rows, survey.n_inputs, dense=not survey.sparse)
         if y is None and sample_weight is None and isinstance(X, LinearOperator):

@@ -15,6 +15,7 @@ from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.all_rows import MemoryRows, SourceRows
 from binfeat._machine.budget import Budget, Decisions
+from binfeat._machine.doubts import doubt_limit, doubt_rows
 from binfeat._machine.fit import MachineFit
 from binfeat._machine.input_scalers import SCALERS
 from binfeat._machine.limits import Limits
@@ -22,7 +23,7 @@ from binfeat._machine.predictor import BinFunction, ExactFunction, FourierFuncti
 from binfeat._machine.problem import Problem
 from binfeat._machine.table_encoder import TableEncoder
 from binfeat._rows.sampled import SampledSource
-from binfeat._rows.sources import is_source
+from binfeat._rows.sources import check_alone, is_source
 from binfeat.kernels import binning_kernel
 
 _RADIAL = "features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
@@ -37,8 +38,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def _read(self, X, y, sample_weight):
         """A source of blocks with its own targets and weights; anything else as it is."""
         if is_source(X):
-            if y is not None or sample_weight is not None:
-                raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
+            check_alone(y, sample_weight)
             self._check_parameters()
             X = SampledSource(self, X, seed_of(self.random_state))
             y, sample_weight = X.survey.y, X.survey.sample_weight
@@ -56,6 +56,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             X = X.sample
         encoder, table = self._encode(X, Y)
         weights = check_weights(sample_weight, len(table))
+        doubt_rows(table, Y, apart=groups is not None or self.cv is not None)
         train, held_out = self._split(table, y, weights, groups)
         context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
 
@@ -82,6 +83,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             self._keep(problem, fit, "interrupted", attributes, labels)
             raise
         self._keep(problem, fit, fit.status, attributes, labels)
+        doubt_limit(self.max_seconds, budget.used)
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     def _encode(self, X, Y):

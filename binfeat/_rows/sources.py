@@ -170,6 +170,12 @@ def check_source(X):
         )
 
 
+def check_alone(y, sample_weight):
+    """Refuse targets and weights beside a source with a ValueError."""
+    if y is not None or sample_weight is not None:
+        raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
+
+
 @contextmanager
 def naming(where):
     """Say of an error where it comes from."""
@@ -267,7 +273,8 @@ class Survey:
 
     def __init__(self, source, check, look=None):
         check_source(source)
-        self._source, self._check, self.n_rows, self.sum = source, check, 0, None
+        self._source, self._check, self.n_rows = source, check, 0
+        self.sum: Any = None
         dtypes, kept = set(), list[list[np.ndarray]]()
         for where, X, others in _read(source):
             with naming(where):

@@ -91,14 +91,14 @@ class _OnDask(CGRidgeBase):
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         return shared(twin)
 
-    def score(self, X, y, sample_weight=None):
+    def score(self, X, y=None, sample_weight=None):
         """R^2 of predicted numbers, or accuracy of predicted labels.
 
         Parameters
         ----------
-        X : Dask array or dataframe, BinBlocks, or features in memory, of shape (n_rows, n_features)
+        X : Dask array or dataframe, BinBlocks, features in memory, or a source, of shape (n_rows, n_features)
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
-            It is fetched to this process, and so are the predictions.
+            It is fetched to this process, and so are the predictions. None for a source only.
         sample_weight : Dask array or series, or array-like of shape (n_rows,), default=None
 
         Returns
@@ -107,6 +107,7 @@ class _OnDask(CGRidgeBase):
         """
         if not is_chunked(X):
             return self._in_memory.score(self, X, y, sample_weight)
+        self._require(y)
         predicted, y, sample_weight = (compute([each])[0] for each in (self.predict(X), y, sample_weight))
         metric = accuracy_score if is_classifier(self) else r2_score
         return float(metric(y, predicted, sample_weight=sample_weight))

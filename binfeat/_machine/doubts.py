@@ -1,0 +1,69 @@
+"""Warnings of tables, targets and limits with which a fit ends, but is not what its errors or the user say."""
+
+import warnings
+
+import numpy as np
+
+from binfeat._common.validation import callers_level
+
+_FEW_ROWS = 5
+_MANY_CLASSES = 20  # of numbers with a decimal point
+_COPIES = 0.1  # share of rows, from which on held-out errors say too little
+_FINE, _FINE_ROWS = 0.25, 10_000  # share of different values in so many rows: of such an input none comes by chance
+_LATE = 1.25  # times the limit
+_BLOCK = 4096  # rows that are hashed at a time
+_KEYS_SEED = 0
+
+
+def _warn(message):
+    warnings.warn(message, UserWarning, stacklevel=callers_level())
+
+
+def doubt_rows(table, Y, apart):
+    """Few rows, or many copies; `apart` says that the caller has seen to what is held out together."""
+    if len(table) < _FEW_ROWS:
+        _warn(f"X has {len(table)} rows; length scales and penalty are chosen by so few that they are left to chance.")
+    share = 0.0 if apart else share_of_copies(table, Y)
+    if share > _COPIES and _has_fine_input(table):
+        _warn(
+            f"{share:.0%} of the rows are copies of other rows, targets included. Copies of rows held out make errors "
+            "too good: drop them, or give groups to fit, so that copies are held out together."
+        )
+
+
+def doubt_classes(classes, labels):
+    """A class of one row, or numbers that are hardly labels."""
+    counts = np.bincount(labels)
+    if counts.min() == 1:
+        lone = classes[counts == 1].tolist()
+        _warn(f"y has a single row of {len(lone)} of the classes, such as {lone[0]!r}; no choice can be judged by it.")
+    if classes.dtype.kind == "f" and classes.size > _MANY_CLASSES:
+        _warn(
+            f"y holds {classes.size} different floats, and each is a class of its own. To predict numbers use "
+            "KernelMachineRegressor; for classes give integers or strings."
+        )
+
+
+def doubt_limit(seconds, used):
+    """A limit of time that could not be kept; `seconds` may be None."""
+    if seconds is not None and used > _LATE * seconds:
+        _warn(
+            f"max_seconds={seconds:g} is less than the {used:.2g} s that a fit of this table takes at least. Kernels "
+            "that are compiled in the first fit of all are part of that."
+        )
+
+
+def share_of_copies(table, Y):
+    """Share of the rows that are equal to an earlier one, by hashes of their numbers and targets."""
+    keys = np.random.default_rng(_KEYS_SEED).integers(2**64, size=table.shape[1] + Y.shape[1], dtype=np.uint64) | 1
+    hashes = np.empty(len(table), np.uint64)
+    for start in range(0, len(table), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        bits = np.hstack([table[rows], Y[rows]]).view(np.uint64)
+        hashes[rows] = (bits ^ (bits >> np.uint64(32))) @ keys
+    return 1.0 - np.unique(hashes).size / len(hashes)
+
+
+def _has_fine_input(table):
+    rows = table[:_FINE_ROWS]
+    return any(np.unique(values).size > _FINE * len(rows) for values in rows.T)

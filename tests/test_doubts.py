@@ -1,0 +1,78 @@
+"""Warnings of kernel machines: what a fit ends with, but a user would want to know."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat._machine import budget
+from binfeat._machine.doubts import share_of_copies
+from tests.machines import FIXED
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.uniform(-1, 1, size=(120, 3))
+    return X, X[:, 0] + X[:, 1] ** 2
+
+
+def test_no_doubts(table):
+    X, y = table
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelMachineRegressor(**FIXED, max_seconds=1000.0).fit(X, y)
+        KernelMachineClassifier(**FIXED).fit(X, y > 0)
+        KernelMachineClassifier(**FIXED).fit(X, (y > 0).astype(float))
+
+
+def test_few_rows(table):
+    X, y = table
+    for n_rows in (2, 4):
+        with pytest.warns(UserWarning, match=f"X has {n_rows} rows"):
+            KernelMachineRegressor(**FIXED).fit(X[:n_rows], y[:n_rows])
+
+
+def test_single_rows_of_classes(table):
+    X, y = table
+    labels = np.where(y > 0, "high", "low").astype(object)
+    labels[:2] = "odd", "strange"
+    with pytest.warns(UserWarning, match="single row of 2 of the classes, such as 'odd'"):
+        KernelMachineClassifier(**FIXED).fit(X, labels)
+
+
+def test_numbers_instead_of_classes(table):
+    X, _ = table
+    with pytest.warns(UserWarning, match="y holds 30 different floats.*KernelMachineRegressor"):
+        KernelMachineClassifier(**FIXED).fit(X, np.arange(120) % 30 + 0.0)
+
+
+def test_copies(table):
+    X, y = table
+    X, y = np.vstack([X, X[:60]]), np.append(y, y[:60])
+    copies = re.escape("33% of the rows are copies of other rows") + ".*groups"
+    with pytest.warns(UserWarning, match=copies):
+        KernelMachineRegressor(**FIXED).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KernelMachineRegressor(**FIXED).fit(X, y, groups=np.append(np.arange(120), np.arange(60)))
+        KernelMachineRegressor(**FIXED).fit(X, y + np.arange(180))  # measured again
+        KernelMachineRegressor(**FIXED).fit(np.round(X), np.round(y))  # equal by chance
+
+
+def test_share_of_copies_counts_equal_rows(rng):
+    table, Y = rng.integers(3, size=(9000, 4)).astype(float), rng.integers(2, size=(9000, 1)).astype(float)
+    different = len(np.unique(np.hstack([table, Y]), axis=0))
+    assert share_of_copies(table, Y) == 1 - different / 9000
+    for scale in (1e-9, 1.0, 1e9):  # of numbers with few bits
+        column = scale * np.arange(5000.0)[:, np.newaxis]
+        assert share_of_copies(column, np.zeros((5000, 1))) == 0
+
+
+def test_a_limit_that_cannot_be_kept(table, monkeypatch):
+    X, y = table
+    ticks = iter(np.arange(0.0, 1e6, 0.01))
+    monkeypatch.setattr(budget, "_clock", lambda: next(ticks))
+    with pytest.warns(UserWarning, match=r"max_seconds=0.001 is less than the [\d.]+ s that a fit of this table takes"):
+        KernelMachineRegressor(**FIXED, max_seconds=0.001).fit(X, y)
