@@ -18,6 +18,7 @@ _TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial k
 _CHUNK = 5  # steps between looks at the clock
 _FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
 _COMMON_ROWS = 1000  # on which kernels are compared
+_MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 _GAIN = 0.97  # share of the first scaling's error that another one has to be below
 _SEARCH_SHARE = 1 / 3  # of the time
 _FIRST_ALPHA = 0.3  # of kernels whose gammas are given
@@ -107,7 +108,7 @@ class KernelChoice:
         n_steps = self._limits.n_steps
         rows = int(np.clip(len(self._problem.train) // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
         late_rows = max(rows, min(_LATE_ROWS, len(self._problem.train) // _LATE_ROWS_FOR_EACH))
-        self._some = self._problem.train[: n_steps * late_rows]
+        self._some = self._problem.train[: n_steps * max(_COMMON_ROWS, late_rows)]
         scalers = {scaling: self._scaler(scaling) for scaling in (first, *others)}
         tables = {scaling: self._scaled(scaler, self._some) for scaling, scaler in scalers.items()}
         searches = {scaling: self._search(kernel, X) for scaling, X in tables.items()}
@@ -122,6 +123,8 @@ class KernelChoice:
             self._searches = [searches[best], *(self._search(other, tables[best]) for other in more)]
             self._step(self._searches, early, rows)
             self._drop_worse()
+            if self.may_search() and self._revived(_MORE * late_rows):
+                late_rows = max(late_rows, min(_MOST_ROWS, _MORE * late_rows))
             self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
             self._step(self._searches, n_steps, late_rows)
             self.found = self._compared()
@@ -151,6 +154,12 @@ class KernelChoice:
         """Give up a kernel whose error is far above the other one's."""
         far = _FAR * min(search.error for search in self._searches)
         self._searches = [one for one in self._searches if _kind(one) in self._needed or not one.error > far]
+
+    def _revived(self, n_rows):
+        """Whether inputs that seemed idle do much for the error on so many rows."""
+        ratios: list[float] = []
+        side_by_side(lambda search: ratios.append(search.revive(n_rows)), self._searches, self._problem.n_jobs)
+        return min(ratios) < _MUCH
 
     def _compared(self):
         """What was found, with errors of the same rows; of the radial kernels the better one."""

@@ -22,6 +22,7 @@ _WORK = 6e7  # pairs of rows times inputs in a step
 _FEWEST = 150
 _LAST = 10  # steps whose mean error is that of a search
 _DISTANCE_ROWS = 10_000
+_LEAST_PART = 1 / 2  # of the mean one, that a revived input has in the exponent
 
 
 def mean_distances(X, categorical, rng, power=1):
@@ -76,6 +77,8 @@ class LengthScaleSearch:
     ----------
     gamma : ndarray of shape (n_inputs,)
     alpha : float
+    n_rows : int
+        Of a step.
     n_done : int
         Steps so far, with those that a singular kernel made impossible.
     errors : list of float
@@ -90,19 +93,22 @@ class LengthScaleSearch:
         self._rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         some = X[self._rng.permutation(self._rows)[:_DISTANCE_ROWS]]
         self._frame = Frame.of(some, categorical)
-        distance = mean_distances(some, categorical, self._rng, kernel.power)
-        self._live = distance > 0
-        self._theta = np.append(self._first(distance, scaled), np.log(alpha or _FIRST_ALPHA))
+        self._distance = mean_distances(some, categorical, self._rng, kernel.power)
+        self._live = self._distance > 0
+        self._theta = np.append(self._first(scaled), np.log(alpha or _FIRST_ALPHA))
         self._learns_alpha = alpha is None
-        self._mean, self._square, self._n_steps = np.zeros_like(self._theta), np.zeros_like(self._theta), 0
+        self._forget()
         self._order, self._place = self._rng.permutation(self._rows), 0
-        self._n_rows = self.n_done = 0
+        self.n_rows = self.n_done = 0
         self.errors, self.gammas, self._scratch = [], [], Scratch()
 
-    def _first(self, distance, scaled):
+    def _forget(self):
+        """Begin anew with the averages of Adam."""
+        self._mean, self._square, self._n_steps = np.zeros_like(self._theta), np.zeros_like(self._theta), 0
+
+    def _first(self, scaled):
         """Logarithms to begin with, of gammas in the frame's units."""
-        if not scaled:
-            distance = np.where(self._live, distance.mean(), 0.0)
+        distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
         share = _START / max(1.0, float(np.count_nonzero(self._live)))
         with np.errstate(divide="ignore"):
             gamma = np.divide(share, distance, out=np.zeros_like(distance), where=self._live)
@@ -128,7 +134,7 @@ class LengthScaleSearch:
     @property
     def found(self):
         """What there is now."""
-        return LengthScales(self.kernel, self.gamma, self.alpha, self.error, self._n_rows, len(self.errors))
+        return LengthScales(self.kernel, self.gamma, self.alpha, self.error, self.n_rows, len(self.errors))
 
     def run(self, n_steps, most_rows, until=None, progress=0.0):
         """Go on to step `until` of so many, of so many rows at most, with a rate that falls towards the end.
@@ -136,7 +142,7 @@ class LengthScaleSearch:
         The end may be nearer than that: `progress` is the share of the time that is gone.
         """
         affordable = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._X.shape[1]))))
-        self._n_rows = max(min(2, len(self._rows)), min(most_rows, affordable, int(_SHARE * len(self._rows))))
+        self.n_rows = max(min(2, len(self._rows)), min(most_rows, affordable, int(_SHARE * len(self._rows))))
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
             if self._live.any():
@@ -157,19 +163,64 @@ class LengthScaleSearch:
         """Leave-one-out error as things stand, on at most so many rows: the same for all searches of one seed."""
         if not self._live.any():
             return np.inf
+        X, Y, weights = self._spread(most)
+        try:
+            return leave_one_out_error(self._matrix, X, Y, weights, self._framed_gamma, self.alpha)
+        except SingularKernelError:
+            return np.inf
+
+    def revive(self, n_rows):
+        """Go on with some of the inputs that seemed idle, if that lowers the error on so many rows.
+
+        A step's few rows do not show what some inputs do together. Their gammas fall, and with them their slopes. So
+        all inputs get at least half of the mean part in the exponent, and those keep it whose gammas should then rise
+        further.
+
+        Returns
+        -------
+        ratio : float
+            Of the error to the one before.
+        """
+        parts = self.gamma * self._distance
+        least = _LEAST_PART * parts.sum() / max(1, np.count_nonzero(self._live))
+        idle = self._live & (parts < least)
+        if not idle.any():
+            return 1.0
+        before, error = self._theta, self.error_on(n_rows)
+        raised = before.copy()
+        raised[:-1][idle] += np.log(least / parts[idle])
+        self._theta = raised
+        rising = idle & (self._slopes_on(n_rows) < 0)
+        self._theta = np.where(np.append(rising, False), raised, before)
+        revived = self.error_on(n_rows)
+        if revived >= error:
+            self._theta = before
+            return 1.0
+        self._forget()
+        return revived / error
+
+    def _slopes_on(self, most):
+        """Slopes of the error on at most so many rows by the logarithms of gamma."""
+        X, Y, weights = self._spread(most)
+        with suppress(SingularKernelError):
+            gamma = self._framed_gamma
+            return leave_one_out(self._matrix, X, Y, weights, gamma, self.alpha, self._scratch).slopes
+        return np.zeros_like(self.gamma)
+
+    def _spread(self, most):
+        """At most so many rows, the same for all searches of one seed."""
         places = np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).astype(np.intp)
-        X, Y, weights = self._part(self._rows[places])
-        return leave_one_out_error(self._matrix, X, Y, weights, self._framed_gamma, self.alpha)
+        return self._part(self._rows[places])
 
     def _part(self, rows):
         weights = None if self._weights is None else self._weights[rows]
         return self._frame.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
 
     def _draw(self):
-        if self._place + self._n_rows > len(self._order):
+        if self._place + self.n_rows > len(self._order):
             self._order, self._place = self._rng.permutation(self._rows), 0
-        self._place += self._n_rows
-        return self._order[self._place - self._n_rows : self._place]
+        self._place += self.n_rows
+        return self._order[self._place - self.n_rows : self._place]
 
     def _step(self, rows, rate):
         X, Y, weights = self._part(rows)
