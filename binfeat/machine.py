@@ -69,6 +69,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         validation_fraction=0.1,
         scoring=None,
         refit=True,
+        verbose=0,
         n_jobs=None,
         random_state=None,
     ):
@@ -86,6 +87,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
         self.validation_fraction = validation_fraction
         self.scoring = scoring
         self.refit = refit
+        self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -183,6 +185,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         validation_fraction=0.1,
         scoring=None,
         refit=True,
+        verbose=0,
         n_jobs=None,
         random_state=None,
     ):
@@ -201,6 +204,7 @@ class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
         self.validation_fraction = validation_fraction
         self.scoring = scoring
         self.refit = refit
+        self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
 
