@@ -1,16 +1,18 @@
 """What callbacks see of a fit: stages, steps, compilations; bars that move; lines that are printed."""
 
 import logging
+from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pytest
 from callbacks import Callback, Recorder
 from machines import BINS, FIXED, GROWING
+from numba.core import event
 
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
 from binfeat._binning import grids
 from binfeat._engine.compilation import compilations
+from binfeat._machine import growth
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 
@@ -149,46 +151,44 @@ def test_bad_verbose(table, verbose, error):
 # The first call of all.
 
 
-def compile_a_kernel():
-    def kernel(x):
-        return x + 1
+def compile_a_kernel(module="binfeat._engine.products"):
+    """Say what Numba says where it compiles."""
 
-    kernel.__module__ = "binfeat._engine.test"
-    numba.njit(kernel)(1)
+    def kernel():
+        pass
+
+    kernel.__module__ = module
+    with event.trigger_event("numba:compile", data={"dispatcher": SimpleNamespace(py_func=kernel)}):
+        pass
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+@pytest.mark.engine
 def test_compilations_are_logged_and_told(caplog):
     told = []
-    with caplog.at_level(logging.INFO, logger="binfeat"), compilations.told_to(lambda: told.append(1)):
+    with caplog.at_level(logging.INFO, logger="binfeat"):
+        with compilations.told_to(lambda: told.append(1)):
+            compile_a_kernel()
+            compile_a_kernel("another.package")
         compile_a_kernel()
-        numba.njit(lambda x: x + 2)(1)  # not of binfeat
-    compile_a_kernel()
-    assert [record.message for record in caplog.records] == ["compiling kernel, which the cache does not have yet"]
+    assert [record.message for record in caplog.records] == ["compiling kernel, which the cache does not have yet"] * 2
     assert told == [1]
 
 
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 def test_a_fit_says_that_it_compiles(table, monkeypatch, capsys):
-    real = RandomBinning  # noqa: F841
     X, y, _ = table
-    recorder, counts = Recorder(), []
+    real, recorder = growth.count_bins, Recorder()
 
-    def compile_and_count(*args, **kwargs):
+    def counted(*args, **kwargs):
         compile_a_kernel()
         compile_a_kernel()
-        counts.append(1)
-        return count(*args, **kwargs)
+        return real(*args, **kwargs)
 
-    from binfeat._machine import sample
-
-    count = sample.count_bins
-    monkeypatch.setattr(sample, "count_bins", compile_and_count)
+    monkeypatch.setattr(growth, "count_bins", counted)
     KernelMachineRegressor(**FIXED, verbose=1).set_callbacks(recorder).fit(X, y)
-    assert counts
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("compiling")
+    assert lines[0].startswith("decision")
     assert sum(line.startswith("compiling") for line in lines) == 1
-    names = [task.task_name for task in recorder.tasks]
-    assert names.count("compiling") >= 1
+    stages = [task.parent.task_name for task in recorder.tasks if task.task_name == "compiling"]
+    assert "grids" in stages
+    assert len(stages) == len(set(stages))
     assert recorder.shares[-1] == 1
