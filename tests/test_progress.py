@@ -154,11 +154,11 @@ def test_bad_verbose(table, verbose, error):
 def compile_a_kernel(module="binfeat._engine.products"):
     """Say what Numba says where it compiles."""
 
-    def kernel():
+    def multiply_0123abcd():
         pass
 
-    kernel.__module__ = module
-    with event.trigger_event("numba:compile", data={"dispatcher": SimpleNamespace(py_func=kernel)}):
+    multiply_0123abcd.__module__ = module
+    with event.trigger_event("numba:compile", data={"dispatcher": SimpleNamespace(py_func=multiply_0123abcd)}):
         pass
 
 
@@ -170,7 +170,9 @@ def test_compilations_are_logged_and_told(caplog):
             compile_a_kernel()
             compile_a_kernel("another.package")
         compile_a_kernel()
-    assert [record.message for record in caplog.records] == ["compiling kernel, which the cache does not have yet"] * 2
+    assert [record.message for record in caplog.records] == [
+        "compiling multiply, which the cache does not have yet"
+    ] * 2
     assert told == [1]
 
 

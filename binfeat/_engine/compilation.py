@@ -17,7 +17,8 @@ class _Compilations(event.Listener):
     def on_start(self, event):
         kernel = event.data["dispatcher"].py_func
         if kernel.__module__.startswith("binfeat."):
-            _log.info("compiling %s, which the cache does not have yet", kernel.__name__)
+            name, _, _digest = kernel.__name__.rpartition("_")
+            _log.info("compiling %s, which the cache does not have yet", name)
             for tell in tuple(self._listeners):
                 tell()
 
