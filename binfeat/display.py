@@ -6,14 +6,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
+from binfeat._display.canvas import canvas, scale_errors, scale_x
+from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, places_behind
 from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_out
 from binfeat._machine.base import KernelMachineBase
 from binfeat._rows.sampled import take_rows
+from binfeat.binning import RandomBinning
 
 __all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
 
 _ROWS = 600  # they make 180,000 pairs
-_DECADE = 8.0  # ratio of the largest to the smallest x from which an axis is logarithmic
 
 _TEXTS = {"ax": "ax : matplotlib Axes, default=None\n    None makes a new figure."}
 
@@ -111,7 +113,7 @@ class RelevanceDisplay:
         values, names = relevances[shown], [names[j] for j in shown]
         if others.size:
             values, names = np.append(values, relevances[others].sum()), [*names, f"{others.size} others"]
-        self.figure_, self.ax_ = _canvas(self, ax, figsize=(6.4, 1.0 + 0.28 * max(4, len(names))))
+        self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 1.0 + 0.28 * max(4, len(names))))
         self.bars_ = self.ax_.barh(np.arange(len(names)), values, **{"height": 0.72, **bar_kwargs})
         if others.size:
             self.bars_[-1].set_color("0.75")
@@ -125,7 +127,7 @@ class RelevanceDisplay:
 
 @filled(_TEXTS)
 class LearningCurveDisplay:
-    """Held-out error against grids, rows or iterations.
+    """Held-out error against grids, rows or iterations, behind the steps of the search that came before.
 
     Parameters
     ----------
@@ -134,12 +136,19 @@ class LearningCurveDisplay:
         Of several folds, the mean is drawn, with a band of one standard error above and below.
     x_name : str, default="Grids"
     error_name : str, default="Held-out error"
+    x_labels : array-like of str of shape (n_points,), default=None
+        Words in place of x, at even distances.
+    steps : array-like of shape (n_steps,), default=None
+        Error before each step of a search. The points stand behind it, at even distances.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     line_ : matplotlib Line2D
+        Of the points.
+    steps_ : matplotlib Line2D or None
+        Of the search.
     band_ : matplotlib collection or None
         Between one standard error above and below.
 
@@ -152,20 +161,26 @@ class LearningCurveDisplay:
     'log'
     """
 
-    def __init__(self, x, error, *, x_name="Grids", error_name="Held-out error"):
+    def __init__(self, x, error, *, x_name="Grids", error_name="Held-out error", x_labels=None, steps=None):
         self.x = x
         self.error = error
         self.x_name = x_name
         self.error_name = error_name
+        self.x_labels = x_labels
+        self.steps = steps
 
     @classmethod
     def from_estimator(cls, machine, *, ax=None, **line_kwargs):
-        """Draw the held-out error of a fitted kernel machine against its number of grids.
+        """Draw how the error of a fitted kernel machine fell.
+
+        First come the leave-one-out errors before each step of the search for length scales, then the held-out errors
+        with each number of grids; of an exact machine, or one of Fourier features, the error in the end. If nothing
+        was searched and grids were added once, the errors after each decision are drawn. With `scoring` the search,
+        which is always judged by squared errors, is left out if grids were added more than once, and else drawn alone.
 
         Parameters
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
-            Not exact; one with Fourier features alone has a single point, at 0 grids.
         $ax
         **line_kwargs : dict
             Passed to `Axes.plot`.
@@ -174,58 +189,56 @@ class LearningCurveDisplay:
 
         Raises
         ------
-        TypeError, ValueError
-            If it is not a kernel machine, or is exact, so that there is no curve.
+        TypeError
+            If it is not a kernel machine.
         """
         _require_machine(machine, "learning_curve_")
-        if machine.features_ == "exact":
-            raise ValueError(
-                "machine must have grids, got features_='exact'; fit it with features='binning', or draw its "
-                "width_errors_, the leave-one-out error before each step of the search for length scales."
-            )
-        return cls(*np.asarray(machine.learning_curve_).T).plot(ax, **line_kwargs)
+        return cls(**curve_of(machine)).plot(ax, **line_kwargs)
 
     def plot(self, ax=None, **line_kwargs):
-        """Draw the curve; x is logarithmic where it spans a factor of 8 or more.
+        """Draw the curve; an axis whose values span a factor of 8 or more is logarithmic.
 
         Parameters
         ----------
         $ax
         **line_kwargs : dict
-            Passed to `Axes.plot`.
+            Passed to `Axes.plot`, for the points.
 
         $display
 
         Raises
         ------
         ValueError
-            If `x` and `error` differ in length.
+            If `x`, `error` and `x_labels` differ in length, or `steps` does not have one dimension.
         """
-        x, error = check_numbers(self.x, "x"), check_numbers(self.error, "error")
-        if x.ndim != 1 or error.ndim not in (1, 2) or len(x) != len(error):
-            raise ValueError(f"x and error must have one row per point; got shapes {x.shape} and {error.shape}.")
-        self.figure_, self.ax_ = _canvas(self, ax, figsize=(6.0, 4.0))
-        style = {"marker": "o", "markersize": 6, "markeredgecolor": "white", "linewidth": 2, **line_kwargs}
-        mean = error.reshape(len(x), -1).mean(axis=1)
-        (self.line_,) = self.ax_.plot(x, mean, **style)
-        self.band_ = None
-        if error.ndim == 2 and error.shape[1] > 1:
-            spread = error.std(axis=1, ddof=1) / np.sqrt(error.shape[1])
-            colour = self.line_.get_color()
-            self.band_ = self.ax_.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.18, linewidth=0)
-        if len(x) and x.min() > 0 and x.max() >= _DECADE * x.min():
-            self._logarithmic(x)
+        x, error, steps = self._checked()
+        self.figure_, self.ax_ = canvas(self, ax, figsize=(6.0, 4.0))
+        places = x if self.x_labels is None and not len(steps) else places_behind(len(steps), len(x))
+        self.steps_ = draw_steps(self.ax_, steps) if len(steps) else None
+        self.line_, self.band_ = draw_points(self.ax_, places, error, **line_kwargs)
+        if places is x:
+            scale_x(self.ax_, x)
+        else:
+            labels = [f"{value:,g}" for value in x] if self.x_labels is None else list(self.x_labels)
+            label_x(self.ax_, len(steps), places, labels)
+        if len(steps):
+            scale_errors(self.ax_, np.append(error.ravel(), steps))
         self.ax_.grid(axis="y", color="0.92")
         self.ax_.set_axisbelow(True)
         self.ax_.set(xlabel=self.x_name, ylabel=self.error_name)
         return self
 
-    def _logarithmic(self, x):
-        """Make x logarithmic, with the points as ticks where they are few, else powers of ten."""
-        self.ax_.set_xscale("log")
-        if len(x) <= 8:
-            self.ax_.set_xticks(x, [f"{value:,g}" for value in x])
-            self.ax_.set_xticks([], minor=True)
+    def _checked(self):
+        """x, errors and steps as arrays."""
+        x, error = check_numbers(self.x, "x"), check_numbers(self.error, "error")
+        steps = check_numbers([] if self.steps is None else self.steps, "steps")
+        if x.ndim != 1 or error.ndim not in (1, 2) or len(x) != len(error):
+            raise ValueError(f"x and error must have one row per point; got shapes {x.shape} and {error.shape}.")
+        if self.x_labels is not None and len(self.x_labels) != len(x):
+            raise ValueError(f"x_labels must have one word per point, {len(x)}; got {len(self.x_labels)}.")
+        if steps.ndim != 1:
+            raise ValueError(f"steps must have one error per step; got shape {steps.shape}.")
+        return x, error, steps
 
 
 @filled(_TEXTS)
@@ -233,11 +246,14 @@ class KernelErrorDisplay:
     """Errors of the inner products of random features, against the exact kernel values.
 
     Each dot is a pair of rows. The shaded band holds 90 % of the pairs near each exact value, and the line in it is
-    their mean error. All pairs share one map, so the mean differs from zero by chance, too.
+    their mean error. All pairs share one map, so the mean differs from zero by chance, too. Products of a binning map
+    are shares of its grids, multiples of ``1 / n_grids``: the dots lie on stripes, and a caption says so.
 
     Parameters
     ----------
     exact, approximate : array-like of shape (n_pairs,)
+    n_grids : int, default=None
+        Of a binning map, for the caption.
 
     Attributes
     ----------
@@ -261,9 +277,10 @@ class KernelErrorDisplay:
     True
     """
 
-    def __init__(self, exact, approximate):
+    def __init__(self, exact, approximate, *, n_grids=None):
         self.exact = exact
         self.approximate = approximate
+        self.n_grids = n_grids
 
     @classmethod
     def from_estimator(cls, estimator, X, *, kernel=None, gamma=None, n_pairs=2000, random_state=None, ax=None):
@@ -311,7 +328,8 @@ class KernelErrorDisplay:
         chosen = spread_out(exact, n_pairs, rng)
         Z = Z.tocsr() if hasattr(Z, "tocsr") else sparse.csr_array(Z)
         products = Z[first[chosen]].multiply(Z[second[chosen]]).sum(axis=1)
-        return cls(exact[chosen], np.asarray(products, dtype=np.float64).ravel()).plot(ax)
+        n_grids = len(estimator.bin_offsets_) - 1 if isinstance(estimator, RandomBinning) else None
+        return cls(exact[chosen], np.asarray(products, dtype=np.float64).ravel(), n_grids=n_grids).plot(ax)
 
     def plot(self, ax=None, **scatter_kwargs):
         """Draw the errors against the exact values.
@@ -336,7 +354,7 @@ class KernelErrorDisplay:
             )
         error = approximate - exact
         self.rms_error_ = float(np.sqrt(np.mean(error**2)))
-        self.figure_, self.ax_ = _canvas(self, ax, figsize=(6.4, 4.4))
+        self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 4.4))
         style = {"s": 9, "alpha": 0.35, "linewidths": 0, "rasterized": exact.size > 5000, **scatter_kwargs}
         self.points_ = self.ax_.scatter(exact, error, **style)
         colour = self.points_.get_facecolor()[0, :3]
@@ -354,6 +372,10 @@ class KernelErrorDisplay:
         )
         self.ax_.set_title(f"Root mean squared error {self.rms_error_:.2g}", loc="left", fontsize="medium")
         self.ax_.legend(loc="lower left", frameon=False, ncols=2, fontsize="small")
+        if self.n_grids is not None:
+            stripes = f"stripes: products are multiples of 1 / {check_integer(self.n_grids, 'n_grids', 1):,}"
+            place = {"ha": "right", "va": "top", "transform": self.ax_.transAxes}
+            self.ax_.text(1.0, 0.99, stripes, color="0.35", fontsize="small", **place)
         return self
 
 
@@ -365,19 +387,6 @@ def _require_machine(machine, attribute):
             f"got {type(machine).__name__}."
         )
     check_is_fitted(machine, attribute)
-
-
-def _canvas(display, ax, figsize):
-    """The figure and the axes to draw on, without the frame's upper and right lines."""
-    if ax is None:
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            name = type(display).__name__
-            raise ImportError(f"{name}.plot needs Matplotlib. Install it: pip install 'binfeat[plot]'.") from error
-        _, ax = plt.subplots(figsize=figsize, layout="constrained")
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax.figure, ax
 
 
 def _share(value):

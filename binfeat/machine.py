@@ -71,6 +71,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Ker
         validation_fraction=0.1,
         scoring=None,
         refit=True,
+        verbose=0,
         n_jobs=None,
         random_state=None,
     ):
@@ -88,6 +89,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Ker
         self.validation_fraction = validation_fraction
         self.scoring = scoring
         self.refit = refit
+        self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -185,6 +187,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, KernelMachineBase):
         validation_fraction=0.1,
         scoring=None,
         refit=True,
+        verbose=0,
         n_jobs=None,
         random_state=None,
     ):
@@ -203,6 +206,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, KernelMachineBase):
         self.validation_fraction = validation_fraction
         self.scoring = scoring
         self.refit = refit
+        self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
 

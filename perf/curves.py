@@ -1,15 +1,15 @@
 """Pictures of the rows of a record that have coordinates."""
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatter
+from matplotlib.ticker import LogFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
-_SIDE = 3.2  # inches
+_SIDE, _COLUMNS = 3.2, 3  # inches; panels beside one another
 _DECADE = 10
 _GREEN, _RED = "#2a7f62", "#b23a48"
 
 
 def panels(rows, y_label, x_label=None):
-    """One panel beside another, with a line for each series, both axes logarithmic.
+    """Panels with a line for each series, both axes logarithmic.
 
     Parameters
     ----------
@@ -29,8 +29,12 @@ def panels(rows, y_label, x_label=None):
         if row.get("at") and row["ours"] is not None:
             series = points.setdefault(row["at"]["panel"], {})
             series.setdefault(row["at"]["series"], []).append((row["at"]["x"], row["ours"]))
-    figure = Figure(figsize=(max(1, len(points)) * 1.2 * _SIDE, _SIDE), layout="constrained")
-    axes = figure.subplots(1, max(1, len(points)), squeeze=False)[0]
+    n_columns = min(_COLUMNS, max(1, len(points)))
+    n_rows = max(1, -(-len(points) // n_columns))
+    figure = Figure(figsize=(n_columns * 1.2 * _SIDE, n_rows * _SIDE), layout="constrained")
+    axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+    for ax in axes[len(points) :]:
+        ax.remove()
     for ax, (panel, series) in zip(axes, points.items()):
         for name, own in series.items():
             ax.plot(*zip(*sorted(own)), marker="o", markersize=3, label=name)
@@ -38,10 +42,13 @@ def panels(rows, y_label, x_label=None):
         for axis in (ax.xaxis, ax.yaxis):
             low, high = axis.get_view_interval()
             if high < _DECADE * low:  # few powers of ten to write at
-                axis.set_major_formatter(LogFormatter(labelOnlyBase=False))
-                axis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
+                axis.set_major_locator(LogLocator(subs=(1, 2, 3, 4, 5, 7)))
+                axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+                axis.set_minor_formatter(NullFormatter())
         if x_label is not None:
             ax.set_title(panel, fontsize="medium")
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(color="0.92", linewidth=0.7)
         ax.legend(fontsize="small", frameon=False)
     return figure
 
@@ -78,5 +85,7 @@ def reached(rows):
     ax.set(xscale="log", xlabel="times as good as asked for")
     ax.xaxis.set_major_formatter(LogFormatter(labelOnlyBase=False))
     ax.tick_params(axis="y", labelsize="x-small")
+    ax.margins(y=0.01)
+    ax.spines[["top", "right"]].set_visible(False)
     ax.invert_yaxis()
     return figure

@@ -22,3 +22,34 @@ class Callback:
         if self.error is not None and self.n_tasks == self.fail_at:
             raise self.error
         return self.stop_at is not None and self.n_tasks >= self.stop_at
+
+
+class Recorder:
+    """Keeps the tasks that began, and how much of the fit was done when each ended, as a progress bar shows it."""
+
+    def __init__(self):
+        self.tasks, self.shares, self._done = [], [], {}
+
+    def setup(self, estimator, context):
+        self.root = context
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        self.tasks.append(context)
+
+    def on_fit_task_end(self, estimator, context):
+        self._done[context] = 1.0
+        self.shares.append(self._share(self.root))
+
+    def _share(self, task):
+        own = [self._share(child) for child in task._children_map.values()]
+        return self._done.get(task, sum(own) / task.max_subtasks if own and task.max_subtasks else 0.0)
+
+    def stages(self):
+        """Name of each stage, with its number of steps and how many of them were foreseen."""
+        names = {}
+        for stage in self.root._children_map.values():
+            names[stage.task_name] = len(stage._children_map), stage.max_subtasks
+        return names

@@ -1,5 +1,6 @@
 """Displays: what is drawn, where, and what is refused."""
 
+import copy
 import subprocess
 import sys
 
@@ -87,6 +88,14 @@ def test_bars_take_options_and_a_figure_of_their_own():
         (RelevanceDisplay([0.5]), {"max_features": 1.5}, TypeError, "max_features must be an integer"),
         (LearningCurveDisplay([1, 2], [0.1]), {}, ValueError, r"x and error must have one row per point; got shapes"),
         (LearningCurveDisplay([[1]], [0.1]), {}, ValueError, r"x and error must have one row per point; got shapes"),
+        (
+            LearningCurveDisplay([1], [1], x_labels=["a", "b"]),
+            {},
+            ValueError,
+            "x_labels must have one word per point, 1; got 2",
+        ),
+        (LearningCurveDisplay([1], [1], steps=[[1]]), {}, ValueError, r"steps must have one error per step; got shape"),
+        (KernelErrorDisplay([0.5], [0.5], n_grids=0), {}, ValueError, "n_grids must be at least 1, got 0"),
         (KernelErrorDisplay([1.0], [1.0, 0.5]), {}, ValueError, "exact and approximate must have one value per pair"),
         (KernelErrorDisplay([], []), {}, ValueError, "exact and approximate must have one value per pair"),
     ],
@@ -102,12 +111,73 @@ def test_machines_that_are_not_fitted(display):
         display.from_estimator(KernelMachineRegressor())
 
 
-def test_learning_curve_of_a_machine(machine, ax):
-    display = LearningCurveDisplay.from_estimator(machine, ax=ax, color="red")
-    np.testing.assert_array_equal(display.line_.get_xydata(), machine.learning_curve_)
+SEARCHED = np.geomspace(0.5, 0.02, 60)
+
+
+def grown(machine, **attributes):
+    """The fitted machine with other attributes, as a search and growing grids leave them."""
+    other = copy.deepcopy(machine)
+    vars(other).update(attributes)
+    return other
+
+
+def x_ticks(display):
+    return [label.get_text() for label in display.ax_.get_xticklabels()]
+
+
+def test_learning_curve_of_grids(machine, ax):
+    curve = np.array([[10.0, 0.3], [20.0, 0.2], [40.0, 0.1]])
+    display = LearningCurveDisplay.from_estimator(grown(machine, learning_curve_=curve), ax=ax, color="red")
+    np.testing.assert_array_equal(display.line_.get_xydata(), curve)
     assert display.line_.get_color() == "red"
     assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale()) == ("Grids", "Held-out error", "linear")
-    assert display.band_ is None
+    assert display.band_ is display.steps_ is None
+    scored = LearningCurveDisplay.from_estimator(grown(machine, learning_curve_=curve, scoring="r2"))
+    assert scored.ax_.get_ylabel() == "Minus the score of rows held out"
+
+
+def test_learning_curve_of_a_search_and_grids(machine):
+    curve = np.array([[400.0, 0.03], [800.0, 0.02], [1600.0, 0.01]])
+    display = LearningCurveDisplay.from_estimator(
+        grown(machine, width_errors_=SEARCHED, learning_curve_=curve, n_grids_=1600)
+    )
+    np.testing.assert_array_equal(display.steps_.get_xydata(), np.column_stack([np.arange(1, 61), SEARCHED]))
+    np.testing.assert_array_equal(display.line_.get_ydata(), curve[:, 1])
+    assert display.line_.get_xdata().min() > 60
+    assert x_ticks(display)[-4:] == ["60", "400", "800", "1,600"]
+    assert all(label.isdigit() for label in x_ticks(display)[:-3])
+    assert (display.ax_.get_xlabel(), display.ax_.get_yscale()) == ("Step of the search, then grids", "log")
+
+
+@pytest.mark.parametrize("features", ["exact", "fourier"])
+def test_learning_curve_of_a_machine_without_grids_is_its_search_and_its_error(machine, features):
+    attributes = {"learning_curve_": np.array([[0.0, 0.01]]), "n_grids_": 0, "features_": features}
+    display = LearningCurveDisplay.from_estimator(grown(machine, width_errors_=SEARCHED, **attributes))
+    assert len(display.steps_.get_xdata()) == 60
+    assert x_ticks(display)[-1] == features
+    np.testing.assert_array_equal(display.line_.get_ydata(), [0.01])
+    assert ("held-out" in display.ax_.get_ylabel()) == (features == "fourier")
+
+
+def test_learning_curve_of_errors_of_two_kinds_is_drawn_of_one(machine):
+    for curve in ([[400.0, -0.9]], [[400.0, -0.9], [800.0, -0.95]]):
+        attributes = {"learning_curve_": np.array(curve), "width_errors_": SEARCHED, "scoring": "r2"}
+        display = LearningCurveDisplay.from_estimator(grown(machine, **attributes))
+        assert (display.steps_ is None) == (len(curve) == 2)
+        assert len(display.line_.get_xdata()) == (2 if len(curve) == 2 else 0)
+
+
+def test_learning_curve_of_a_machine_without_steps_is_of_its_decisions(machine):
+    display = LearningCurveDisplay.from_estimator(machine)
+    assert x_ticks(display) == list(machine.decisions_["what"])
+    np.testing.assert_array_equal(display.line_.get_ydata(), machine.decisions_["error"])
+    assert len(machine.decisions_) > 1
+
+
+def test_axes_count_in_whole_numbers():
+    display = LearningCurveDisplay([1, 2, 3], [0.3, 0.2, 0.1], x_name="Rounds").plot()
+    display.figure_.canvas.draw()
+    assert all(float(label).is_integer() for label in x_ticks(display))
 
 
 def test_learning_curves_of_rows_and_of_iterations():
@@ -147,6 +217,8 @@ def test_kernel_errors_of_a_map(name, rng, ax):
     np.testing.assert_array_equal(display.points_.get_offsets(), np.stack([display.exact, error], axis=1))
     low, high = ax.get_ylim()
     assert -low == high > np.abs(error).max()
+    captions = [text.get_text() for text in ax.texts]
+    assert captions == ([] if name == "fourier" else ["stripes: products are multiples of 1 / 60"])
 
 
 def test_kernel_errors_of_a_union(rng, ax):

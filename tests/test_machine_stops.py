@@ -8,9 +8,10 @@ from callbacks import Callback
 from machines import BINS, GROWING
 from sklearn.exceptions import NotFittedError
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._linear import cg
 from binfeat._machine import growth, length_scales, size_and_alpha_choice
+from binfeat._rows import sampled
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -68,34 +69,83 @@ def interrupted(solve, call):
 
 
 def test_ctrl_c_in_a_solve(table, monkeypatch):
-    """In the search there is no machine yet; later the solver's iterate is one."""
+    """Length scales are given: before there are grids, few of them are made quickly; later the iterate is kept."""
     X, y, _ = table
     real, machine = cg.solve, KernelMachineRegressor(**GROWING)
-    seen = []
+    statuses = []
     for call in range(1, 40, 4):
         monkeypatch.setattr(cg, "solve", interrupted(real, call))
         machine = KernelMachineRegressor(**GROWING)
         try:
             machine.fit(X, y)
         except KeyboardInterrupt:
-            seen.append(getattr(machine, "status_", "nothing"))
-            assert seen[-1] == "nothing" or machine.score(X, y) > 0.3
-    assert seen == sorted(seen, reverse=True)
-    assert set(seen) == {"nothing", "interrupted"}
+            statuses.append(machine.status_)
+            assert machine.score(X, y) > 0.3
+    assert len(statuses) > 4
+    assert set(statuses) == {"interrupted"}
     assert machine.status_ == "budget"
 
 
-def test_ctrl_c_before_there_is_a_machine(table, monkeypatch):
+def interrupt_a_fit(monkeypatch, machine, table, home, name, call):
+    """Fit, with Ctrl-C at a call of a function."""
     X, y, labels = table
-    for machine, target in ((KernelMachineRegressor(**BINS), y), (KernelMachineClassifier(**BINS), labels)):
-        with monkeypatch.context() as patch:
-            interrupt_at(patch, length_scales.LengthScaleSearch, "_step", 2)
-            with pytest.raises(KeyboardInterrupt):
-                machine.fit(X, target)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, home, name, call)
+        with pytest.raises(KeyboardInterrupt):
+            machine.fit(X, labels if hasattr(machine, "predict_proba") else y)
+    return machine
+
+
+@pytest.mark.parametrize("features", ["exact", "binning", "fourier", "hybrid"])
+@pytest.mark.parametrize("call", [3, 70], ids=["in the trials of scalings", "later"])
+def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, monkeypatch, features, call):
+    machine = KernelMachineRegressor(features=features, random_state=0, n_jobs=1)
+    interrupt_a_fit(monkeypatch, machine, table, length_scales.LengthScaleSearch, "_step", call)
+    assert (machine.status_, machine.features_) == ("interrupted", features)
+    assert len(machine.width_errors_) == len(machine.width_gammas_) < 60
+    assert machine.score(*table[:2]) > 0.5
+    assert "length scales" in machine.decisions_["what"]
+
+
+def test_ctrl_c_in_the_search_of_many_rows_takes_some_of_them(rng, monkeypatch):
+    X = rng.normal(size=(4600, 2))
+    machine = KernelMachineClassifier(features="exact", random_state=0, n_jobs=1)
+    own = X, None, np.where(X[:, 0] > 0.3, "yes", "no")
+    interrupt_a_fit(monkeypatch, machine, own, length_scales.LengthScaleSearch, "_step", 12)
+    assert machine.coef_.shape == (1, 3460)  # 3,000 training rows and those held out
+    assert machine.score(X, own[2]) > 0.9
+
+
+def test_ctrl_c_in_the_search_of_a_source_keeps_a_machine_of_its_sample(table, monkeypatch):
+    X, y, _ = table
+    monkeypatch.setattr(sampled, "_MOST_ROWS", 100)
+    machine = KernelMachineRegressor(**BINS, n_jobs=1)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, length_scales.LengthScaleSearch, "_step", 12)
+        with pytest.raises(KeyboardInterrupt):
+            machine.fit(blocks([(X[:200], y[:200]), (X[200:], y[200:])]))
+    assert machine.status_ == "interrupted"
+    assert machine.score(X, y) > 0.3
+
+
+def test_ctrl_c_before_there_is_a_machine(table, monkeypatch):
+    for machine in (KernelMachineRegressor(**BINS), KernelMachineClassifier(**BINS)):
+        interrupt_a_fit(monkeypatch, machine, table, length_scales.LengthScaleSearch, "__init__", 2)
         with pytest.raises(NotFittedError):
-            machine.predict(X)
+            machine.predict(table[0])
         with pytest.raises(NotFittedError):
             machine.summary()
+
+
+def test_ctrl_c_twice_leaves_nothing(table, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    machine = KernelMachineRegressor(**BINS)
+    monkeypatch.setattr(growth.Growth, "grow", stop)
+    interrupt_a_fit(monkeypatch, machine, table, length_scales.LengthScaleSearch, "_step", 12)
+    with pytest.raises(NotFittedError):
+        machine.predict(table[0])
 
 
 def test_callbacks_stop_a_fit(table):
@@ -110,6 +160,3 @@ def test_callbacks_stop_a_fit(table):
         assert stopped.status_ == "stopped"
         assert stopper.ended
         assert stopped.score(X, y) > 0.5
-
-
-# What is kept.

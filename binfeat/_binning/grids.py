@@ -108,6 +108,19 @@ class Grids:
 _STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each stream
 
 
+def n_hash_blocks(n_grids, n_rows):
+    """How many blocks `hash_blocks` makes of rows in one block."""
+    step, width = _sizes(n_grids, n_rows)
+    return -(-n_grids // width) * -(-n_rows // step)
+
+
+def _sizes(n_grids, n_rows):
+    """Rows and grids that are hashed at a time, where a block has so many rows."""
+    step = -(-n_rows // -(-n_rows // _MOST_ROWS))
+    width = min(n_grids, max(1, _HASH_BYTES // (8 * step)))
+    return step, -(-n_grids // -(-n_grids // width))
+
+
 def hash_blocks(grids, blocks, n_jobs=None):
     """Hash all rows in all grids: within each block of rows, group by group of grids, as the first block decides.
 
@@ -121,10 +134,8 @@ def hash_blocks(grids, blocks, n_jobs=None):
     """
     memory, first_row, width = np.empty(0, np.uint64), 0, 0
     for X in blocks:
-        step = -(-X.shape[0] // -(-X.shape[0] // _MOST_ROWS))
-        if not width:
-            width = min(len(grids), max(1, _HASH_BYTES // (8 * step)))
-            width = -(-len(grids) // -(-len(grids) // width))
+        step, own_width = _sizes(len(grids), X.shape[0])
+        width = width or own_width
         if memory.size < width * step:
             memory = np.empty(width * step, np.uint64)
         for first in range(0, len(grids), width):

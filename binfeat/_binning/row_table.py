@@ -1,11 +1,12 @@
 """Checked rows to bin, in memory or of a source."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from binfeat._binning.code_store import CodeStore, code_budget
+from binfeat._binning.grids import n_hash_blocks
 from binfeat._common.validation import float_dtype
 
 
@@ -18,6 +19,7 @@ class RowTable:
     dtype: np.dtype  # of the features
     max_bytes: float = np.inf  # for codes in memory
     survey: Any = None  # of a source
+    progress: Any = None  # of a fit that callbacks see
 
     @classmethod
     def of(cls, X):
@@ -34,6 +36,16 @@ class RowTable:
     @property
     def sample_weight(self):
         return None if self.survey is None else self.survey.sample_weight
+
+    @property
+    def tell(self):
+        """Called behind each block that is hashed, or None."""
+        return None if self.progress is None else self.progress.step
+
+    def watched(self, progress, n_grids):
+        """The same rows, of a fit that begins now."""
+        progress.begin(n_hash_blocks(n_grids, self.n_rows) if self.survey is None else None)
+        return replace(self, progress=progress)
 
     def store(self, n_grids):
         """Space for the rows' codes."""

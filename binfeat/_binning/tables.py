@@ -62,7 +62,7 @@ class _GrowingTables:
         return Bins(self._keys[kept], self._counts[kept], starts_of(self.n_bins))
 
 
-def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, first_grid=0):
+def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, first_grid=0, tell=None):
     """Find the bins of all rows, number them in order of appearance, and count their rows.
 
     Parameters
@@ -74,6 +74,8 @@ def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, fi
         Bins that have numbers already and keep them.
     codes : ndarray of shape (n_grids, n_rows), uint32, or CodeStore, default=None
         Where the rows' numbers go, from `first_grid` on; None drops them.
+    tell : callable, default=None
+        Called behind each block of `hash_blocks`.
     """
     known = Bins.none(len(grids)) if known is None else known
     tables, counted = {}, {}
@@ -82,14 +84,16 @@ def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, fi
             tables[part.start] = _GrowingTables(known.of(part))
         place = slice(first_grid + part.start, first_grid + part.stop)
         tables[part.start].add(hashes, codes, place, start, n_rows, n_jobs)
+        if tell is not None:
+            tell()
         if start + hashes.shape[1] == n_rows:
             counted[part.start] = tables.pop(part.start).bins()  # which takes less memory
     return Bins.join(list(counted.values()))
 
 
-def learn_bins(grids, blocks, n_rows, *, known=None, n_coded=0, min_count=1, store=None, n_jobs=None):
+def learn_bins(grids, blocks, n_rows, *, known=None, n_coded=0, min_count=1, store=None, n_jobs=None, tell=None):
     """`count_bins`, then `rank_bins`; what the store, if any, has of the rows are codes in the end."""
-    bins = count_bins(grids, blocks, n_rows, known, store, n_jobs)
+    bins = count_bins(grids, blocks, n_rows, known, store, n_jobs, tell=tell)
     learned = rank_bins(bins, min_count, n_coded, n_jobs)
     if store is not None:
         store.recode(learned.new_codes, learned.starts, learned.code_dtype, n_jobs)

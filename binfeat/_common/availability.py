@@ -14,14 +14,14 @@ class unavailable_if:
         self._reason = reason
 
     def __call__(self, method):
-        self._method = method
+        self.method = method
         functools.update_wrapper(self, method)
         return self
 
     def __get__(self, estimator, owner=None):
         if estimator is None:
-            return self._method
+            return self.method
         reason = self._reason(estimator)
         if reason:
             raise AttributeError(reason)
-        return MethodType(self._method, estimator)
+        return MethodType(self.method, estimator)

@@ -4,6 +4,8 @@ import inspect
 import re
 from textwrap import indent
 
+from binfeat._common.availability import unavailable_if
+
 _PLACEHOLDER = re.compile(r"^([ \t]*)\$(\w+)$\n?", re.MULTILINE)
 _unfilled: dict[object, str | None] = {}  # docstrings of methods as they are written
 
@@ -94,6 +96,7 @@ def filled(texts=None, like=None):
         cls.__doc__ = _fill(cls.__doc__, own, cls)
         for name, method in vars(cls).items():
             method = method.__func__ if isinstance(method, classmethod) else method
+            method = method.method if isinstance(method, unavailable_if) else method
             if inspect.isfunction(method):
                 model = method if method.__doc__ or like is None else getattr(like, name, method)
                 _unfilled[method] = _unfilled.get(model, model.__doc__)

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 from threadpoolctl import ThreadpoolController
+
+from binfeat._engine.compilation import compilations
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,  # Dask, joblib and Python threads run serial kernels at the same time
@@ -23,6 +26,8 @@ _OPTIONS: dict[str, Any] = {
     "boundscheck": None,  # off, unless NUMBA_BOUNDSCHECK=1 is set
     # No fastmath anywhere: a reassociated or contracted cell expression would move rows between bins.
 }
+
+event.register("numba:compile", compilations)
 
 _MANY_COLUMNS = 2500  # of a matrix that is factorised faster by several threads
 _WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core

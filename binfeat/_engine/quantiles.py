@@ -58,7 +58,9 @@ def interpolate_columns(X, columns, starts, knots, values, column, places, out):
         for block in range(task, n_blocks, n_tasks):
             start = block * ROWS
             x = column[task, : min(ROWS, n_rows - start)]
-            out[start : start + x.shape[0]] = X[start : start + x.shape[0]]
+            for i in range(start, start + x.shape[0]):
+                for j in range(X.shape[1]):
+                    out[i, j] = X[i, j]
             for k in range(columns.shape[0]):
                 j, its_knots = columns[k], slice(starts[k], starts[k + 1])
                 for i in range(x.shape[0]):

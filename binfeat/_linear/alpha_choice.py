@@ -23,7 +23,7 @@ def held_out_parts(estimator, rows, y, groups, flat):
         yield rows.take(train), _Score(estimator, rows.take(held_out).design, y[held_out], flat)
 
 
-def choose_alpha(estimator, rows, y, groups, options, flat):
+def choose_alpha(estimator, rows, y, groups, options, flat, progress):
     """The one of the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
     estimator.alphas_ = alphas = estimator._check_alphas()
     falling, scores = np.argsort(-alphas, kind="stable"), []
@@ -32,7 +32,8 @@ def choose_alpha(estimator, rows, y, groups, options, flat):
         path = estimator._solve_path(train, alphas[falling], options)
         for place in falling:
             estimator.alpha_ = float(alphas[place])  # which stays if Ctrl-C ends this solve
-            result = next(path, None)
+            with progress.stage(f"penalty {alphas[place]:g}"):
+                result = next(path, None)
             if result is None:  # a callback has stopped the last one
                 break
             scores[-1][place] = score(result.solution, result.intercept)

@@ -1,6 +1,8 @@
 """What the ridge machines share: checks, the choice of a penalty, stopping, and the linear function."""
 
+import numbers
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.persistence import Persistent
+from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     callers_level,
     check_flag,
@@ -90,25 +93,33 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Fit the coefficients to the targets of rows that stand for y; `flat` is for y of one dimension."""
         options = self._options()
         start = self._earlier_fit(rows)
-        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
-        progress = _Progress(self, context)
-        options = replace(options, callback=progress)
+        progress = Progress(self, X, y)
+        progress.begin(self._n_stages())
+        options = replace(options, callback=lambda state: not progress.step("iteration"))
         try:
             if self.alphas is None:
                 alpha = self._check_alpha(rows.n_targets)
             else:
-                alpha = np.full(rows.n_targets, choose_alpha(self, rows, y, groups, options, flat))
+                alpha = np.full(rows.n_targets, choose_alpha(self, rows, y, groups, options, flat, progress))
             self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
-            if self.early_stopping:
-                result = self._solve_until_no_better(rows, y, groups, alpha, options, start, flat)
-            else:
-                result = self._solve(rows, alpha, options, start)
+            with nullcontext() if self.alphas is None else progress.stage("solution"):
+                if self.early_stopping:
+                    result = self._solve_until_no_better(rows, y, groups, alpha, options, start, flat)
+                else:
+                    result = self._solve(rows, alpha, options, start)
         except SolveInterrupted as error:
             self._keep(error.result, flat)
             raise
         self._keep(result, flat)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        progress.end()
         self._warn_unless_done(result, options.tol)
+
+    def _n_stages(self):
+        """Solves of a path on each part of the rows, and one more; None if there are no stages, or it is not known."""
+        n_parts = 1 if self.cv is None else self.cv
+        if self.alphas is None or not isinstance(n_parts, numbers.Integral):
+            return None
+        return int(n_parts) * np.size(self.alphas) + 1
 
     def _options(self):
         """Checked options of the solver."""
@@ -193,14 +204,3 @@ def _require_transpose(Z):
         Z.rmatvec(np.zeros(Z.shape[0]))
     except NotImplementedError as error:
         raise ValueError("X must be a LinearOperator with rmatvec: the solver needs products with X.T.") from error
-
-
-class _Progress:
-    """Callback of a solve that tells those of scikit-learn of each iteration; True when one asks to stop."""
-
-    def __init__(self, estimator, context):
-        self._estimator, self._context = estimator, context
-
-    def __call__(self, state):
-        task = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(estimator=self._estimator)
-        return task.call_on_fit_task_end(estimator=self._estimator)

@@ -10,11 +10,13 @@ from binfeat._binning.grids import Grids
 from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.held_out import Loss, SquaredErrors, calibrate, splits
 from binfeat._common.persistence import Derived, Persistent, check_machine
+from binfeat._common.progress import Progress
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, check_weights, seed_of
+from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.all_rows import MemoryRows, SourceRows
-from binfeat._machine.budget import Budget, Decisions
+from binfeat._machine.budget import HEADER, Budget, Decisions, cells, line
 from binfeat._machine.doubts import doubt_limit, doubt_rows
 from binfeat._machine.fit import MachineFit
 from binfeat._machine.input_scalers import SCALERS
@@ -58,24 +60,21 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         weights = check_weights(sample_weight, len(table))
         doubt_rows(table, Y, apart=groups is not None or self.cv is not None)
         train, held_out = self._split(table, y, weights, groups)
-        context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
 
         def loss_of(rows):
             if self.scoring is not None:
                 return Loss(self, table[rows], y[rows], finish, attributes.get("classes_"))
             return SquaredErrors(Y[rows], None if weights is None else weights[rows])
 
-        def goes_on():
-            task = context.subcontext(task_name="step").call_on_fit_task_begin(estimator=self)
-            return not task.call_on_fit_task_end(estimator=self)
-
         budget = Budget(self.max_seconds)
         judged = loss_of, encoder, seed_of(self.random_state), groups is not None
-        steps = goes_on, self._limits, budget, Decisions(budget)
+        progress, decisions = Progress(self, X, y), Decisions(budget, self.verbose)
+        steps = progress, self._limits, budget, decisions
         problem = Problem(self, table, Y, weights, train, held_out, *judged, *steps)
         fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
         try:
-            with blas_threads(self.n_jobs):
+            with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
+                progress.begin(fit.n_stages)
                 fit.run()
         except KeyboardInterrupt:
             if not fit.has_machine:
@@ -84,7 +83,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             raise
         self._keep(problem, fit, fit.status, attributes, labels)
         doubt_limit(self.max_seconds, budget.used)
-        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        progress.end()
 
     def _encode(self, X, Y):
         """The table as numbers, of enough rows and few enough grids."""
@@ -105,6 +104,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         check_choice(self.features, "features", ("auto", "binning", "fourier", "hybrid", "exact"))
         check_choice(self.scaling, "scaling", ("auto", "standard", "arcsinh", "quantile", None))
         check_flag(self.refit, "refit")
+        check_integer(self.verbose, "verbose", 0)
         if not (isinstance(self.kernel, str) and self.kernel == "auto"):
             binning_kernel(self.kernel, instead=_RADIAL)
         if not isinstance(self.alpha, str):
@@ -205,10 +205,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             standardised targets, or minus the `scoring`) and the seconds since the start.
         """
         check_is_fitted(self, "coef_")
-        rows = [("decision", "choice", "held-out error", "seconds")]
-        rows += [(what, choice, f"{error:.4g}", f"{seconds:.1f}") for what, choice, error, seconds in self.decisions_]
-        widths = [max(len(row[k]) for row in rows) for k in range(4)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
+        rows = [HEADER, *(cells(*row) for row in self.decisions_)]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join(line(row, widths) for row in rows)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

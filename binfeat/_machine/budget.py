@@ -32,17 +32,47 @@ class Budget:
         return min(1.0, self.used / max(share * self._seconds, np.finfo(float).tiny))
 
 
-class Decisions:
-    """What was decided, with the held-out error that followed and the seconds since the start."""
+HEADER = "decision", "choice", "held-out error", "seconds"
+_WIDTHS = 20, 32, 14, 7  # of lines that are printed before the others are known
 
-    def __init__(self, budget):
-        self._budget, self.rows = budget, []
+
+def cells(what, choice, error, seconds):
+    """A decision as words."""
+    return what, choice, f"{error:.4g}", f"{seconds:.1f}"
+
+
+def line(words, widths):
+    """Words in columns."""
+    return "  ".join(word.ljust(width) for word, width in zip(words, widths)).rstrip()
+
+
+class Decisions:
+    """What was decided, with the held-out error that followed and the seconds since the start.
+
+    Each decision is logged and, if `verbose`, printed.
+    """
+
+    def __init__(self, budget, verbose=False):
+        self._budget, self._verbose, self._compiled, self.rows = budget, verbose, False, []
+        self._print(HEADER)
 
     def note(self, what, choice, error):
-        self.rows.append((what, str(choice), float(error), self._budget.used))
-        _log.info("%s: %s, held-out error %.4g after %.1f s", what, choice, error, self._budget.used)
+        row = what, str(choice), float(error), self._budget.used
+        self.rows.append(row)
+        _log.info("%s: %s, held-out error %.4g after %.1f s", *row)
+        self._print(cells(*row))
+
+    def compiling(self):
+        """Print that kernels are compiled, the first time."""
+        if not self._compiled:
+            self._compiled = True
+            self._print(("compiling", "once: the code is kept", "", f"{self._budget.used:.1f}"))
 
     def table(self):
         """Structured array with fields what, choice, error and seconds."""
         kinds = [("what", "U24"), ("choice", "U64"), ("error", np.float64), ("seconds", np.float64)]
         return np.array(self.rows, dtype=kinds)
+
+    def _print(self, words):
+        if self._verbose:
+            print(line(words, _WIDTHS), flush=True)

@@ -55,6 +55,8 @@ scoring : str or callable, default=None
     Length scales and scaling always minimise the squared error.
 refit : bool, default=True
     Whether the final coefficients are fitted to all rows, including those held out.
+verbose : int, default=0
+    1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
 $n_jobs
 random_state : int, RandomState instance or None, default=None
     Seed of the grids, of the rows held out and of the samples.""",
@@ -81,7 +83,9 @@ decisions_ : ndarray of shape (n_decisions,), structured
     For each decision its name, the choice, the held-out or leave-one-out error after it, and the seconds since the
     start; see `summary`.
 status_ : {"converged", "budget", "stopped", "interrupted"}
-    Why the fit ended: by itself, at `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C.
+    Why the fit ended: by itself, at `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C. After the
+    first step of the search for length scales, Ctrl-C leaves a machine: the one so far, or else one of up to 4,000 rows
+    with the length scales as they stand.
 coef_ : ndarray of shape (n_targets, n_features)
     Of an exact machine (n_targets, n_rows), for each row with a weight above 0; without `refit` those held out are left
     out.
@@ -96,6 +100,11 @@ value in nearly every row, such as an id, counts for nothing, and a warning name
 Columns of dates or durations in a data frame are numbers of days. The day of the year, the day of the week and the hour
 are further inputs if dates span more than a year, a week and a day; their relevance counts for the column. They are
 those of the column's time zone.
+
+Callbacks of scikit-learn, such as `sklearn.callback.ProgressBar`, see the stages of a fit: scaling and length scales,
+features, overall length scale, grids or Fourier features, and refit; or, of an exact machine, scaling and length
+scales, kernel and penalty, and solution. A stage has steps; with `max_seconds` its name ends in the seconds that are
+left. A stage has one more task, "compiling", where kernels are compiled because the cache on disk lacks them.
 
 Length scales minimise the leave-one-out error of exact kernel ridge machines on a few hundred rows, fresh ones in each
 step. More rows take shorter length scales: one overall factor is chosen afterwards.

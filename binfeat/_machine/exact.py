@@ -81,8 +81,8 @@ class ExactChoice:
         self._frame = Frame.of(kernels.X[self.rows], problem.categorical)
         self._try_seconds = 0.0  # of the longest try so far
 
-    def run(self):
-        """Tune the kernels, try sums of them, and solve."""
+    def choose(self):
+        """Tune the kernels, and try sums of them."""
         found: dict[object, Tuned] = {}
 
         def tune(scales):
@@ -91,10 +91,8 @@ class ExactChoice:
         with one_blas_thread():
             side_by_side(tune, self._kernels.found, self._problem.n_jobs)
             tuned = [found[scales] for scales in self._kernels.found]
-            best = self._best_sum(*sorted(tuned, key=_loss))
-        self.predictions, self.error = best.predictions, best.loss
-        self._solve(best)
-        return self
+            self._best = self._best_sum(*sorted(tuned, key=_loss))
+        self.predictions, self.error = self._best.predictions, self._best.loss
 
     def _weighty(self, rows):
         weights = self._problem.weights_of(rows)
@@ -202,9 +200,10 @@ class ExactChoice:
             alpha = max(min(alpha, _LEAST_ALPHA), alpha * np.exp(_DAMPING * power * further))
         return parts, alpha
 
-    def _solve(self, tuned):
+    def solve(self):
+        """Solve for all rows, with more or less of what fewer of them were best with."""
         problem, rows = self._problem, self._all
-        parts, alpha = self._continued(tuned, len(rows))
+        parts, alpha = self._continued(self._best, len(rows))
         X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
         rng, weights = np.random.default_rng(problem.seed), self._relative_weights(rows)
         with threads_to_factorise(len(rows)):

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from binfeat._common.memory import memory_limit, require_memory
+from binfeat._machine.all_rows import MemoryRows
 from binfeat._machine.exact import ExactChoice, exact_seconds
 from binfeat._machine.feature_choice import FeatureChoice, fourier_map
 from binfeat._machine.kernel_choice import KernelChoice
-from binfeat._machine.size_and_alpha_choice import Sizing
+from binfeat._machine.size_and_alpha_choice import Sizing, most_batches
 from binfeat.kernels import Laplacian, binning_kernel
 
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
@@ -48,24 +49,46 @@ class MachineFit:
         self.exact: Any = None
         self.fourier: Any = None
 
+    @property
+    def n_stages(self):
+        """Stages of the fit that callbacks see, at most."""
+        n_choices = 2 if self.takes_exact else 2 + self._tries_factors + self._problem.machine.refit
+        return self.kernels.learns + n_choices
+
     def run(self):
-        """All choices in turn."""
-        problem = self._problem
-        self.kernels.run()
+        """All choices in turn; Ctrl-C leaves a machine if length scales were found before it, and is raised again."""
+        try:
+            self.kernels.run()
+            self._finish()
+        except KeyboardInterrupt:
+            self._finish_in_a_hurry()
+            raise
+
+    def _finish(self):
+        """What comes after the length scales."""
         if self.takes_exact:
             self._run_exact()
             return
-        choice = FeatureChoice(problem, self.kernels, self._rows.may_mix)
-        self.features = choice.run()
+        problem, choice = self._problem, FeatureChoice(self._problem, self.kernels, self._rows.may_mix)
+        with problem.stage("features"):
+            self.features = choice.run()
         if self._has_bins:
             self._kernel, self.gamma, self.fourier = choice.kernel, choice.gamma, self.features.fourier
-            if self.kernels.learned and len(problem.train) > 2 * problem.limits.sample_rows:
+            if self._tries_factors:
                 self.gamma = self.gamma * self._overall_factor()
             self._size()
         else:
             self._size_fourier()
         if problem.machine.refit and self.status != "stopped":
-            self.sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))
+            with problem.stage("refit"):
+                self.sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))
+
+    def _finish_in_a_hurry(self):
+        """A machine of few rows, unless there is one, with the length scales as they stand, if there are any."""
+        problem = self._problem.hurried()
+        if not self.has_machine and self.kernels.settle(problem):
+            self._problem, self._rows = problem, MemoryRows(problem)
+            self._finish()
 
     @property
     def status(self):
@@ -126,6 +149,11 @@ class MachineFit:
             and self._problem.budget.allows(exact_seconds(n_rows, n_inputs), _EXACT_SHARE)
         )
 
+    @property
+    def _tries_factors(self):
+        """Whether there are so many more rows than in the sample that length scales may be shorter."""
+        return self.kernels.learns and len(self._problem.train) > 2 * self._problem.limits.sample_rows
+
     def _exact_bytes(self):
         return 8 * len(self._problem.table) ** 2  # the kernel matrix, float32, and one that is added to it
 
@@ -148,49 +176,64 @@ class MachineFit:
         return needed, needed
 
     def _run_exact(self):
-        problem = self._problem
-        exact = ExactChoice(problem, self.kernels).run()
+        problem, exact = self._problem, ExactChoice(self._problem, self.kernels)
+        with problem.stage("kernel and penalty"):
+            exact.choose()
+        with problem.stage("solution"):
+            exact.solve()
+            self._exact_status = "converged" if problem.goes_on() else "stopped"
         problem.decisions.note("features", "exact", exact.error)
         problem.decisions.note("kernel", exact.kernel_name, exact.error)
         problem.decisions.note("penalty", f"{exact.alpha:.3g}", exact.error)
         self.exact, self.gamma = exact, exact.gamma
-        self._exact_status = "converged" if problem.goes_on() else "stopped"
 
     def _new_growth(self, gamma, fourier):
         return self._rows.new_growth(self.kernels, self._kernel, gamma, fourier)
 
     def _overall_factor(self):
         """What gamma is multiplied by for more rows than the sample's, which take finer grids."""
+        problem, budget = self._problem, self._problem.budget
+        factors = self._rows.factors(self.kernels, self._kernel, self.gamma)
         best: Any = None
-        budget = self._problem.budget
-        for factor in self._rows.factors(self.kernels, self._kernel, self.gamma):
-            start = budget.used
-            growth = self._new_growth(self.gamma * factor, self.features.fourier)
-            growth.grow(self._problem.limits.few_grids)
-            growth.solve(self.features.alpha, _TOL, _MAX_ITER)
-            error = self._problem.loss(growth.held_out()).mean()
-            if best is not None and error >= best[0]:
-                break
-            best = error, factor
-            if not budget.allows(budget.used - start, _FACTOR_SHARE):
-                break
-        self._problem.decisions.note("overall length scale", f"{best[1]:g} times the sample's gamma", best[0])
+        with problem.stage("overall length scale", len(factors)):
+            for factor in factors:
+                start, error = budget.used, self._error_with(factor)
+                if best is not None and error >= best[0]:
+                    break
+                best = error, factor
+                if not (problem.goes_on() and budget.allows(budget.used - start, _FACTOR_SHARE)):
+                    break
+        problem.decisions.note("overall length scale", f"{best[1]:g} times the sample's gamma", best[0])
         return best[1]
 
+    def _error_with(self, factor):
+        """Held-out error of a few grids with an overall factor of gamma."""
+        growth = self._new_growth(self.gamma * factor, self.features.fourier)
+        growth.grow(self._problem.limits.few_grids)
+        growth.solve(self.features.alpha, _TOL, _MAX_ITER)
+        return self._problem.loss(growth.held_out()).mean()
+
     def _size(self):
-        problem, machine = self._problem, self._problem.machine
-        self.sizing = Sizing(self._new_growth(self.gamma, self.features.fourier), problem, self.features.alpha)
-        if machine.n_grids == "auto":
-            self.sizing.run(*self._rows.first_and_most_grids(self.kernels, self._kernel, self.gamma))
-        else:
-            self.sizing.run(machine.n_grids)
+        problem, first, most = self._problem, self._problem.machine.n_grids, None
+        if isinstance(first, str):
+            first, most = self._rows.first_and_most_grids(self.kernels, self._kernel, self.gamma)
+        with problem.stage("grids", most_batches(first, most)):
+            self.sizing = Sizing(self._new_growth(self.gamma, self.features.fourier), problem, self.features.alpha)
+            self.sizing.run(first, most)
         problem.decisions.note("grids", self.sizing.growth.n_grids, self.sizing.error)
         self._note_penalty()
 
     def _size_fourier(self):
         """Twice as many Fourier features as long as that pays."""
+        self.gamma = self.features.radial.gamma ** (1 / self.features.radial.kernel.power)
+        with self._problem.stage("Fourier features"):
+            self._double_fourier()
+        self._problem.decisions.note("Fourier features", self.fourier.n_components, self.sizing.error)
+        self._note_penalty()
+
+    def _double_fourier(self):
         problem, trial = self._problem, self.features
-        self._kernel, self.gamma = Laplacian(), np.zeros_like(trial.radial.gamma)
+        self._kernel = Laplacian()  # of no grids
         self.fourier, self.sizing = trial.fourier, self._fourier_sizing(trial.fourier, trial.alpha)
         limits, n_rows = problem.limits, len(problem.table)
         most = min(n_rows, limits.fourier_bytes / (8 * n_rows), np.sqrt(limits.fourier_products / n_rows))
@@ -201,12 +244,9 @@ class MachineFit:
                 self.fourier, self.sizing = fourier, more
             if more.error > _ENOUGH * before:
                 break
-        self.gamma = trial.radial.gamma ** (1 / trial.radial.kernel.power)
-        problem.decisions.note("Fourier features", self.fourier.n_components, self.sizing.error)
-        self._note_penalty()
 
     def _fourier_sizing(self, fourier, alpha):
-        sizing = Sizing(self._new_growth(self.gamma, fourier), self._problem, alpha)
+        sizing = Sizing(self._new_growth(np.zeros_like(self.gamma), fourier), self._problem, alpha)
         sizing.run_without_grids()
         return sizing
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,26 @@ def _kind(scales):
     return "radial" if isinstance(scales.kernel, RBF | Matern) else "binning"
 
 
+def _parts(n_steps):
+    """Steps after which scalings, and kernels, are compared."""
+    return n_steps // _TRIAL, n_steps - n_steps // _LATE
+
+
+def _with_one_radial(found):
+    """Kernels that were found, with the better one of radial kernels only."""
+    radial = sorted((scales for scales in found if _kind(scales) == "radial"), key=_error)
+    return [*(scales for scales in found if _kind(scales) != "radial"), *radial[:1]]
+
+
+def _or_inf(error):
+    """An error that may be unknown, NaN."""
+    return np.inf if np.isnan(error) else error
+
+
+def _error(scales):
+    return scales.error
+
+
 class KernelChoice:
     """How inputs are scaled, and a gamma for each input: of the kernel of the grids, and of radial kernels.
 
@@ -54,17 +75,39 @@ class KernelChoice:
 
     def __init__(self, problem, kinds, needed):
         self._problem, self._kinds, self._needed, self._limits = problem, kinds, needed, problem.limits
-        self.hurried, self._searches = False, []
+        self._trials: dict[str, Any] = {}  # of each scaling, until the best is taken
+        self._searches: list[LengthScaleSearch] = []  # of each kernel, with the best scaling
+        self.found: list[LengthScales] = []
+        self.hurried, self._wanted = False, True
 
     def run(self):
         """Choose, as far as the caller has not."""
-        gamma, (first, *others) = self._problem.machine.gamma, self._scalings()
-        if isinstance(gamma, str) and gamma == "learn":
-            self._learn(first, others)
+        first, *others = self._scalings()
+        if self.learns:
+            name = "scaling and length scales" if others else "length scales"
+            with self._problem.stage(name, self._n_looks()), one_blas_thread():
+                self._learn(first, others)
+            self._note()
         else:
             self._take(first, self._scaler(first))
             self.found = self._given()
-        return self
+
+    def settle(self, problem):
+        """After Ctrl-C: take what was found so far, for a problem of fewer rows; False if that is nothing."""
+        self._problem = problem
+        if not self.found and any(search.errors for *_, search in self._trials.values()):
+            self._take_best()
+        if not self.found and any(search.errors for search in self._searches):
+            found = [one.found for one in self._searches if one.errors or _kind(one) in self._needed]
+            self.found = _with_one_radial(found)
+            self._note()
+        return bool(self.found)
+
+    @property
+    def learns(self):
+        """Whether length scales are to be learned."""
+        gamma = self._problem.machine.gamma
+        return isinstance(gamma, str) and gamma == "learn"
 
     @property
     def binning(self):
@@ -83,15 +126,20 @@ class KernelChoice:
     def history(self, scales):
         """Errors, and gammas, of the steps that led to one of those found; empty where nothing was searched."""
         for search in self._searches:
-            if search.kernel == scales.kernel and search.errors:
-                return np.array(search.errors), np.array(search.gammas)
+            if search.kernel == scales.kernel and search.gammas:
+                n_whole = len(search.gammas)  # Ctrl-C may come between the two
+                return np.array(search.errors[:n_whole]), np.array(search.gammas)
         return np.empty(0), np.empty((0, self.X.shape[1]))
 
     def may_search(self):
-        """Whether callbacks and the time for searches allow one more step."""
+        """Whether callbacks and the time for searches allow one more trial."""
+        in_time = self._in_time()
+        return self._problem.goes_on() and in_time
+
+    def _in_time(self):
         in_time = self._problem.budget.allows(0.0, _SEARCH_SHARE)
         self.hurried |= not in_time
-        return self._problem.goes_on() and in_time
+        return in_time
 
     def relevances(self, gamma, power):
         """Share of each input in the kernel's mean exponent."""
@@ -104,31 +152,41 @@ class KernelChoice:
         return [*binning, *([Matern(1.5)] if "radial" in self._kinds else [])]
 
     def _learn(self, first, others):
-        kernel, *more = self._kernels()
-        n_steps = self._limits.n_steps
-        rows = int(np.clip(len(self._problem.train) // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
-        late_rows = max(rows, min(_LATE_ROWS, len(self._problem.train) // _LATE_ROWS_FOR_EACH))
+        n_steps, n_rows = self._limits.n_steps, len(self._problem.train)
+        rows = int(np.clip(n_rows // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
+        late_rows = max(rows, min(_LATE_ROWS, n_rows // _LATE_ROWS_FOR_EACH))
         self._some = self._problem.train[: n_steps * max(_COMMON_ROWS, late_rows)]
-        scalers = {scaling: self._scaler(scaling) for scaling in (first, *others)}
-        tables = {scaling: self._scaled(scaler, self._some) for scaling, scaler in scalers.items()}
-        searches = {scaling: self._search(kernel, X) for scaling, X in tables.items()}
-        early = n_steps - n_steps // _LATE
-        with one_blas_thread():
-            self._step(list(searches.values()), n_steps // _TRIAL, rows)
-            errors = {scaling: search.error for scaling, search in searches.items()}
-            best = min(errors, key=lambda scaling: errors[scaling] / (1.0 if scaling == first else _GAIN))
-            self._take(best, scalers[best])
-            if others:
-                self._problem.decisions.note("scaling", best, errors[best])
-            self._searches = [searches[best], *(self._search(other, tables[best]) for other in more)]
-            self._step(self._searches, early, rows)
-            self._drop_worse()
-            if self.may_search() and self._revived(_MORE * late_rows):
-                late_rows = max(late_rows, min(_MOST_ROWS, _MORE * late_rows))
-            self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
-            self._step(self._searches, n_steps, late_rows)
-            self.found = self._compared()
-        best = min(self.found, key=lambda scales: scales.error)
+        self._trials = {scaling: self._trial(self._scaler(scaling)) for scaling in (first, *others)}
+        trial, early = _parts(n_steps)
+        self._step([search for *_, search in self._trials.values()], trial, rows)
+        self._take_best()
+        self._step(self._searches, early, rows)
+        self._drop_worse()
+        if self._wanted and self._in_time() and self._revived(_MORE * late_rows):
+            late_rows = max(late_rows, min(_MOST_ROWS, _MORE * late_rows))
+        self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
+        self._step(self._searches, n_steps, late_rows)
+        self.found = self._compared()
+
+    def _trial(self, scaler):
+        """A scaler, rows that it has scaled, and a search with them for the first kernel."""
+        X = self._scaled(scaler, self._some)
+        return scaler, X, self._search(self._kernels()[0], X)
+
+    def _take_best(self):
+        """The scaling that did best in its trial, and a search with it for each kernel."""
+        first, *others = self._trials
+        errors = {scaling: search.error for scaling, (*_, search) in self._trials.items()}
+        best = min(errors, key=lambda scaling: _or_inf(errors[scaling]) / (1.0 if scaling == first else _GAIN))
+        scaler, X, search = self._trials[best]
+        self._take(best, scaler)
+        if others:
+            self._problem.decisions.note("scaling", best, errors[best])
+        self._searches = [search, *(self._search(kernel, X) for kernel in self._kernels()[1:])]
+        self._trials = {}
+
+    def _note(self):
+        best = min(self.found, key=_error)
         self._problem.decisions.note("length scales", f"{best.kernel!r}, {best.n_steps} steps", best.error)
 
     def _search(self, kernel, X):
@@ -143,12 +201,20 @@ class KernelChoice:
         """Run several searches to a step, side by side in threads, while there is time."""
         done = min(search.n_done for search in searches)
         for until in (*range(done + _CHUNK, last, _CHUNK), last):
-            if not self.may_search() and done:
+            if done and not (self._wanted and self._in_time()):
                 break
             done, n_steps = until, self._limits.n_steps
             progress = self._problem.budget.gone(_SEARCH_SHARE)
             run = partial(LengthScaleSearch.run, n_steps=n_steps, most_rows=n_rows, until=until, progress=progress)
             side_by_side(run, searches, self._problem.n_jobs)
+            self._wanted = self._problem.goes_on()
+
+    def _n_looks(self):
+        """How often it is asked whether to go on with the search, if nothing ends it."""
+        n_steps, several = self._limits.n_steps, len(self._kernels()) > 1
+        trial, early = _parts(n_steps)
+        parts = (0, trial), (0 if several else trial, early), (early, n_steps)
+        return sum(max(1, -(-(last - done) // _CHUNK)) for done, last in parts)
 
     def _drop_worse(self):
         """Give up a kernel whose error is far above the other one's."""
@@ -170,8 +236,7 @@ class KernelChoice:
 
         side_by_side(compare, self._searches, self._problem.n_jobs)
         found = [replace(search.found, error=errors[search]) for search in self._searches]
-        radial = [scales for scales in found if _kind(scales) == "radial"]
-        return [*found[: len(found) - len(radial)], *sorted(radial, key=lambda scales: scales.error)[:1]]
+        return _with_one_radial(found)
 
     def _scalings(self):
         """What to begin with, and what to compare it with."""

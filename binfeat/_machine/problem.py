@@ -1,12 +1,13 @@
 """What a fit of a kernel machine is given, for all of its choices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from binfeat._common.progress import Hurry, Progress
 from binfeat._machine.budget import Budget, Decisions
 from binfeat._machine.limits import Limits
 from binfeat._machine.sample import Sample
@@ -14,6 +15,7 @@ from binfeat._machine.table_encoder import TableEncoder
 
 _TRIAL_SHARE = 1 / 4  # of the seconds left, that a machine of a sample may take
 _ENTRY_SECONDS = 1.5e-7  # of a row in a grid, from its bin to the solution
+_HURRIED_ROWS, _HURRIED_OUT, _HURRIED_SECONDS = 3000, 1000, 1.0  # after Ctrl-C
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class Problem:
     encoder: TableEncoder
     seed: int
     grouped: bool  # whether rows stand in groups, which are held out as a whole
-    goes_on: Callable[[], bool]  # called between steps; False ends the fit
+    progress: Progress | Hurry
     limits: Limits
     budget: Budget
     decisions: Decisions
@@ -47,6 +49,20 @@ class Problem:
     def loss(self):
         """Of all held-out rows."""
         return self.loss_of(self.held_out)
+
+    def stage(self, name, n_steps=None):
+        """A part of the fit that callbacks see, of so many steps if that is known."""
+        left = self.budget.left
+        return self.progress.stage(name if np.isinf(left) else f"{name}, {max(0, left):.0f} s left", n_steps)
+
+    def goes_on(self):
+        """Say that a step is done; whether callbacks let the fit go on."""
+        return self.progress.step()
+
+    def hurried(self):
+        """A problem of fewer rows, to be solved in about a second."""
+        train, held_out = self.train[:_HURRIED_ROWS], self.held_out[:_HURRIED_OUT]
+        return replace(self, train=train, held_out=held_out, progress=Hurry(), budget=Budget(_HURRIED_SECONDS))
 
     def weights_of(self, rows):
         """Weights of some rows, or None."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.code_store import CodeStore
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._linear.result import SolverOptions
@@ -60,11 +61,11 @@ class Sample:
     def fit(self, gamma, alphas):
         """The machine of these gammas with the best of some penalties on the held-out rows."""
         grids = Grids.draw(self.kernel, gamma, self.n_grids, self.seed, self.categorical)
-        codes = np.empty((self.n_grids, len(self.X)), np.uint32)
+        codes = CodeStore(len(self.X), self.n_grids)
         bins = count_bins(grids, [self.X], len(self.X), codes=codes, n_jobs=self.n_jobs)
-        Z = BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self.n_jobs)
+        Z = BinMatrix._trusted(codes.array, bins.starts, np.dtype(np.float64), self.n_jobs)
         tables = BinTables(bins.keys, bins.starts, self.n_jobs)
-        out_codes = find_codes(tables, grids, self.X_out, self.n_jobs)
+        out_codes = find_codes(tables, grids, self.X_out, self.n_jobs, codes.array.dtype)
         out = BinMatrix._trusted(out_codes, bins.starts, Z.dtype, self.n_jobs)
         fits = []
         for alpha, result in zip(alphas, solve_ridge(LocalRows(Z, self.Y, self.weights), alphas, _OPTIONS)):

@@ -17,6 +17,11 @@ _DECADES = 10.0 ** np.arange(5)
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
+def most_batches(n_grids, most):
+    """How often grids are added at most, where no budget makes the batches smaller."""
+    return 1 if most is None else 1 + int(np.ceil(np.log2(most / n_grids)))
+
+
 class Sizing:
     """Grows a ridge machine until that gains too little, or the budget ends.
 

@@ -1,0 +1,39 @@
+"""Tells when kernels are compiled, which happens where the cache on disk has no entry for them yet."""
+
+import logging
+from contextlib import contextmanager
+
+from numba.core import event
+
+_log = logging.getLogger("binfeat")
+
+
+class _Compilations(event.Listener):
+    """Logs each kernel of binfeat that is compiled, and tells those who want to know."""
+
+    def __init__(self):
+        self._listeners = []
+
+    def on_start(self, event):
+        kernel = event.data["dispatcher"].py_func
+        if kernel.__module__.startswith("binfeat."):
+            name, _, _digest = kernel.__name__.rpartition("_")
+            _log.info("compiling %s, which the cache does not have yet", name)
+            for tell in tuple(self._listeners):
+                tell()
+
+    def on_end(self, event):
+        pass
+
+    @contextmanager
+    def told_to(self, *listeners):
+        """Context in which functions are called at each compilation, whichever thread it is in."""
+        self._listeners += listeners
+        try:
+            yield
+        finally:
+            for tell in listeners:
+                self._listeners.remove(tell)
+
+
+compilations = _Compilations()

@@ -1,0 +1,196 @@
+"""What callbacks see of a fit: stages, steps, compilations; bars that move; lines that are printed."""
+
+import logging
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from callbacks import Callback, Recorder
+from machines import BINS, FIXED, GROWING
+from numba.core import event
+
+from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
+from binfeat._binning import grids
+from binfeat._engine.compilation import compilations
+from binfeat._machine import growth
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
+
+pytestmark = pytest.mark.usefixtures("few_grids")
+
+SEARCH = "scaling and length scales"
+STAGES = {
+    "exact": [SEARCH, "kernel and penalty", "solution"],
+    "binning": [SEARCH, "features", "grids", "refit"],
+    "fourier": [SEARCH, "features", "Fourier features", "refit"],
+    "hybrid": [SEARCH, "features", "grids", "refit"],
+}
+
+
+@pytest.mark.parametrize("features", STAGES)
+def test_stages_are_named_by_what_is_decided(table, features):
+    X, y, _ = table
+    recorder = Recorder()
+    KernelMachineRegressor(features=features, random_state=0).set_callbacks(recorder).fit(X, y)
+    assert list(recorder.stages()) == STAGES[features]
+    assert recorder.root.max_subtasks == len(STAGES[features])
+    n_steps, foreseen = recorder.stages()[SEARCH]
+    assert n_steps == foreseen > 10
+    assert recorder.shares == sorted(recorder.shares)
+    assert sum(0 < share < 1 for share in recorder.shares) > 10
+
+
+def test_stages_that_are_not_needed_are_left_out(table):
+    X, y, _ = table
+    recorder = Recorder()
+    KernelMachineRegressor(**FIXED, refit=False).set_callbacks(recorder).fit(X, y)
+    assert recorder.stages() == {"features": (0, None), "grids": (1, 1)}
+    KernelMachineRegressor(**BINS, scaling="standard", n_grids=20).set_callbacks(recorder).fit(X, y)
+    assert next(iter(recorder.stages())) == "length scales"
+
+
+def test_many_rows_have_a_stage_for_their_overall_length_scale(table, monkeypatch):
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=100, sample_grids=(5, 40)))
+    X, y, _ = table
+    recorder = Recorder()
+    KernelMachineRegressor(**BINS).set_callbacks(recorder).fit(X, y)
+    assert list(recorder.stages()) == [SEARCH, "features", "overall length scale", "grids", "refit"]
+    n_steps, foreseen = recorder.stages()["overall length scale"]
+    assert 1 <= n_steps <= foreseen == 6
+
+
+def test_batches_of_grids_are_at_most_as_many_as_foreseen(table):
+    X, y, _ = table
+    recorder = Recorder()
+    machine = KernelMachineRegressor(**GROWING).set_callbacks(recorder).fit(X, y)
+    n_steps, foreseen = recorder.stages()["grids"]
+    assert len(machine.learning_curve_) == n_steps <= foreseen == 1 + np.log2(160 / 40)
+
+
+def test_a_limit_of_time_is_said_by_the_stages(table):
+    X, y, _ = table
+    recorder = Recorder()
+    KernelMachineRegressor(**FIXED, max_seconds=1000).set_callbacks(recorder).fit(X, y)
+    assert next(iter(recorder.stages())) in ("features, 1000 s left", "features, 999 s left")
+
+
+def test_a_callback_that_stops_a_stage_stops_the_fit(table):
+    X, y, _ = table
+    stopped = KernelMachineRegressor(**BINS).set_callbacks(Callback(SEARCH, stop_at=1)).fit(X, y)
+    assert stopped.status_ == "stopped"
+    assert len(stopped.learning_curve_) == 1
+
+
+@pytest.mark.parametrize(
+    "make", [lambda X, y: (X, y), lambda X, y: (blocks([(X[:250], y[:250]), (X[250:], y[250:])]),)]
+)
+def test_blocks_of_a_binning_map(table, monkeypatch, make):
+    monkeypatch.setattr(grids, "_MOST_ROWS", 100)
+    monkeypatch.setattr(grids, "_HASH_BYTES", 8 * 100 * 3)
+    given = make(*table[:2])
+    for method in ("fit", "fit_transform"):
+        recorder = Recorder()
+        getattr(RandomBinning(n_grids=7, random_state=0).set_callbacks(recorder), method)(*given)
+        steps = [task.task_name for task in recorder.tasks[1:]]
+        assert set(steps) == {"step"}
+        if len(given) == 2:
+            assert len(steps) == recorder.root.max_subtasks == 4 * 3  # rows and grids
+        assert recorder.shares[-1] == 1
+    hashed = Recorder()
+    RandomBinning(n_grids=7, n_features=70, random_state=0).set_callbacks(hashed).fit_transform(*given)
+    assert len(hashed.tasks) > 12
+
+
+def test_penalties_of_a_path(table):
+    X, y, _ = table
+    recorder = Recorder()
+    CGRidge(alphas=[0.1, 1.0, 10.0], cv=2).set_callbacks(recorder).fit(
+        RandomBinning(random_state=0).fit_transform(X), y
+    )
+    names = [stage.task_name for stage in recorder.root._children_map.values()]
+    assert names == ["penalty 10", "penalty 1", "penalty 0.1"] * 2 + ["solution"]
+    assert recorder.root.max_subtasks == 7
+    assert recorder.shares == sorted(recorder.shares)
+
+
+def test_a_progress_bar_moves(table, capfd):
+    pytest.importorskip("rich")
+    from sklearn.callback import ProgressBar
+
+    X, y, _ = table
+    for machine in (KernelMachineRegressor(**BINS), RandomBinning(random_state=0), CGRidge()):
+        machine.set_callbacks(ProgressBar()).fit(X, y)
+        shown = capfd.readouterr().out
+        assert f"{type(machine).__name__} - fit" in shown
+        if machine.__class__ is KernelMachineRegressor:
+            assert all(name in shown for name in STAGES["binning"])
+
+
+# Lines.
+
+
+def test_lines_are_printed_as_decisions_are_made(table, capsys):
+    X, y, labels = table
+    for machine, target in (
+        (KernelMachineRegressor(**BINS, verbose=1), y),
+        (KernelMachineClassifier(verbose=2), labels),
+    ):
+        machine.fit(X, target)
+        shown = [line.split() for line in capsys.readouterr().out.splitlines() if not line.startswith("compiling")]
+        assert shown == [line.split() for line in machine.summary().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("verbose", "error"), [(-1, ValueError), (0.5, TypeError), ("a", TypeError), (None, TypeError)]
+)
+def test_bad_verbose(table, verbose, error):
+    with pytest.raises(error, match="verbose must be"):
+        KernelMachineRegressor(verbose=verbose).fit(*table[:2])
+
+
+# The first call of all.
+
+
+def compile_a_kernel(module="binfeat._engine.products"):
+    """Say what Numba says where it compiles."""
+
+    def multiply_0123abcd():
+        pass
+
+    multiply_0123abcd.__module__ = module
+    with event.trigger_event("numba:compile", data={"dispatcher": SimpleNamespace(py_func=multiply_0123abcd)}):
+        pass
+
+
+@pytest.mark.engine
+def test_compilations_are_logged_and_told(caplog):
+    told = []
+    with caplog.at_level(logging.INFO, logger="binfeat"):
+        with compilations.told_to(lambda: told.append(1)):
+            compile_a_kernel()
+            compile_a_kernel("another.package")
+        compile_a_kernel()
+    assert [record.message for record in caplog.records] == [
+        "compiling multiply, which the cache does not have yet"
+    ] * 2
+    assert told == [1]
+
+
+def test_a_fit_says_that_it_compiles(table, monkeypatch, capsys):
+    X, y, _ = table
+    real, recorder = growth.count_bins, Recorder()
+
+    def counted(*args, **kwargs):
+        compile_a_kernel()
+        compile_a_kernel()
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(growth, "count_bins", counted)
+    KernelMachineRegressor(**FIXED, verbose=1).set_callbacks(recorder).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("decision")
+    assert sum(line.startswith("compiling") for line in lines) == 1
+    stages = [task.parent.task_name for task in recorder.tasks if task.task_name == "compiling"]
+    assert "grids" in stages
+    assert len(stages) == len(set(stages))
+    assert recorder.shares[-1] == 1
