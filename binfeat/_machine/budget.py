@@ -35,12 +35,13 @@ class Budget:
 class Decisions:
     """What was decided, with the held-out error that followed and the seconds since the start."""
 
-    def __init__(self, budget):
-        self._budget, self.rows = budget, []
+    def __init__(self, budget, logs=True):
+        self._budget, self._logs, self.rows = budget, logs, []
 
     def note(self, what, choice, error):
         self.rows.append((what, str(choice), float(error), self._budget.used))
-        _log.info("%s: %s, held-out error %.4g after %.1f s", what, choice, error, self._budget.used)
+        if self._logs:
+            _log.info("%s: %s, held-out error %.4g after %.1f s", what, choice, error, self._budget.used)
 
     def table(self):
         """Structured array with fields what, choice, error and seconds."""

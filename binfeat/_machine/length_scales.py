@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
-from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error
+from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error, residuals
 from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
@@ -157,9 +157,17 @@ class LengthScaleSearch:
         """Leave-one-out error as things stand, on at most so many rows: the same for all searches of one seed."""
         if not self._live.any():
             return np.inf
-        places = np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).astype(np.intp)
-        X, Y, weights = self._part(self._rows[places])
+        X, Y, weights = self._part(self._common(most))
         return leave_one_out_error(self._matrix, X, Y, weights, self._framed_gamma, self.alpha)
+
+    def left_out(self, most):
+        """Numbers of these rows, and their leave-one-out residuals."""
+        rows = self._common(most)
+        X, Y, weights = self._part(rows)
+        return rows, residuals(self._matrix(X, X, self._framed_gamma), self.alpha, weights, Y)
+
+    def _common(self, most):
+        return self._rows[np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).astype(np.intp)]
 
     def _part(self, rows):
         weights = None if self._weights is None else self._weights[rows]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from binfeat._common.held_out import Loss, SquaredErrors
 from binfeat._machine.budget import Budget, Decisions
 from binfeat._machine.limits import Limits
 from binfeat._machine.sample import Sample
@@ -22,11 +23,11 @@ class Problem:
 
     machine: Any  # the estimator, read for its parameters only
     table: np.ndarray  # (n_rows, n_inputs), float64: encoded, not scaled
-    Y: np.ndarray  # (n_rows, n_targets)
+    y: np.ndarray  # of the caller, (n_rows,) or (n_rows, n_targets)
+    targets: Any  # Targets or Labels: y as the machine learns it, and predictions as the caller knows them
     weights: np.ndarray | None  # (n_rows, 1)
     train: np.ndarray  # numbers of rows
     held_out: np.ndarray
-    loss_of: Callable  # from numbers of held-out rows to a function from predictions for them to their losses
     encoder: TableEncoder
     seed: int
     grouped: bool  # whether rows stand in groups, which are held out as a whole
@@ -35,6 +36,11 @@ class Problem:
     budget: Budget
     decisions: Decisions
 
+    @cached_property
+    def Y(self):
+        """What is learned, (n_rows, n_targets)."""
+        return self.targets.encode(self.y)
+
     @property
     def categorical(self):
         return self.encoder.categorical
@@ -42,6 +48,21 @@ class Problem:
     @property
     def n_jobs(self):
         return self.machine.n_jobs
+
+    def loss_of(self, rows):
+        """Of some rows, a function from predictions for them to their losses."""
+        if self.machine.scoring is not None:
+            return self.scored(rows, self.targets)
+        return SquaredErrors(self.Y[rows], self.weights_of(rows))
+
+    def scored(self, rows, targets):
+        """Minus the machine's `scoring`, of predictions of these targets."""
+        return Loss(self.machine, self.table[rows], self.y[rows], targets.decode, targets.classes)
+
+    @property
+    def is_robust(self):
+        """Whether rows far from what other rows say get little weight."""
+        return getattr(self.machine, "loss", "squared") == "huber"
 
     @property
     def loss(self):
