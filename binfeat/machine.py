@@ -1,5 +1,7 @@
 """Kernel machines that choose their settings: `KernelMachineRegressor` and `KernelMachineClassifier`."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
@@ -7,11 +9,15 @@ from sklearn.callback import with_callbacks
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.held_out import probabilities
-from binfeat._common.labels import check_labels, labels_of, one_against_rest, require_two, weights_by_class
-from binfeat._common.validation import check_moderate, checked_array
+from binfeat._common.labels import check_labels, labels_of, require_two, weights_by_class
+from binfeat._common.validation import check_choice, check_moderate, checked_array
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.docs import TEXTS
 from binfeat._machine.doubts import doubt_classes
+from binfeat._machine.robust_fit import about_medians, robust
+from binfeat._machine.target_choice import choose_targets
+from binfeat._machine.target_transforms import check_transform, first_transform
+from binfeat._machine.targets import Labels, Targets, as_columns
 from binfeat._rows.scored import SourceScorer
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
@@ -29,11 +35,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Ker
     Parameters
     ----------
     $choices
+    $targets
     $effort
 
     Attributes
     ----------
     $attributes
+    $target_attributes
     $inputs
 
     See Also
@@ -42,6 +50,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Ker
     RandomBinning, RandomFourier, CGRidge : The parts of the machine.
 
     $notes
+
+    $target_references
 
     Examples
     --------
@@ -64,6 +74,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Ker
         n_grids="auto",
         scaling="auto",
         categorical_features="from_dtype",
+        loss="squared",
+        target_transform="auto",
         max_grids=1600,
         max_seconds=None,
         max_bytes=None,
@@ -82,6 +94,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Ker
         self.n_grids = n_grids
         self.scaling = scaling
         self.categorical_features = categorical_features
+        self.loss = loss
+        self.target_transform = target_transform
         self.max_grids = max_grids
         self.max_seconds = max_seconds
         self.max_bytes = max_bytes
@@ -109,24 +123,30 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Ker
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         check_moderate(y, "y")
-        Y = y.reshape(len(y), -1)
-        mean, std = Y.mean(axis=0), Y.std(axis=0)
-        std = np.where(std > 0, std, 1.0)
-
-        def finish(predictions):
-            own = predictions * std + mean
-            return own[:, 0] if y.ndim == 1 else own
-
-        own = {"_target_mean": mean, "_target_std": std, "_one_target": y.ndim == 1}
-        self._fit(X, y, (Y - mean) / std, sample_weight, groups, finish, own)
+        self.__dict__.pop("target_transformer_", None)
+        self._fit(X, y, sample_weight, groups)
         return self
 
     def predict(self, X):
         """$predict"""
         scores = self._scores(X)
-        scores *= self._target_std
-        scores += self._target_mean
-        return scores[:, 0] if self._one_target else scores
+        return Targets.of_machine(self).decode(scores)
+
+    def _targets(self, y):
+        return Targets.of(first_transform(self.target_transform, as_columns(y)), y)
+
+    def _prepared(self, problem, in_memory):
+        if self.loss == "huber" and not in_memory:
+            raise ValueError("loss='huber' needs all rows in memory; use loss='squared' for a source of blocks.")
+        if isinstance(self.target_transform, str):
+            known = about_medians(problem) if problem.is_robust else problem
+            problem = replace(problem, targets=choose_targets(known))
+        return robust(problem) if problem.is_robust else problem
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_choice(self.loss, "loss", ("squared", "huber"))
+        check_transform(self.target_transform)
 
 
 @filled(TEXTS)
@@ -229,14 +249,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, KernelMachineBase):
         require_two(classes)
         doubt_classes(classes, labels)
         weights = weights_by_class(sample_weight, self.class_weight, y)
-
-        def finish(scores):
-            return labels_of(classes, scores)
-
-        own = {"classes_": classes}
-        Y = one_against_rest(labels, classes.size)
-        self._fit(X, y, Y, None if weights is None else weights.ravel(), groups, finish, own, labels)
+        self._fit(X, y, None if weights is None else weights.ravel(), groups)
         return self
+
+    def _targets(self, y):
+        return Labels(np.unique(y))
 
     def decision_function(self, X):
         """$decision_function"""

@@ -242,3 +242,20 @@ def left_out_slopes(kernel, X, Y, gamma, alpha, weights=None, step=1e-4):
             ends.append(left_out_error(kernel(X, moved[:-1]), Y, moved[-1], weights))
         out[j] = (ends[0] - ends[1]) / (2 * step)
     return out
+
+
+def huber_weights(residuals):
+    """Weight of each row: 1 within 1.345 robust deviations of zero, less by as much as it is farther."""
+    n_targets = residuals.shape[1]
+    deviations = [1.4826 * sorted_middle([abs(r) for r in residuals[:, t]]) for t in range(n_targets)]
+    weights = []
+    for row in residuals:
+        size = math.sqrt(sum((row[t] / deviations[t]) ** 2 for t in range(n_targets)) / n_targets)
+        weights.append(1.0 if size <= 1.345 else 1.345 / size)
+    return weights
+
+
+def sorted_middle(values):
+    """The median."""
+    values, half = sorted(values), len(values) // 2
+    return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2

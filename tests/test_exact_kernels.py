@@ -7,7 +7,7 @@ import pytest
 
 from binfeat import kernels
 from binfeat._engine.distances import distance_sums, profile_products, profile_sums, weighted_distances
-from binfeat._machine.exact_kernels import Frame, LaplacianMatrix, ProfileMatrix, RadialMatrix, kernel_matrix
+from binfeat._machine.exact_kernels import Frame, LaplacianMatrix, Linear, ProfileMatrix, RadialMatrix, kernel_matrix
 from binfeat._machine.leave_one_out import leave_one_out
 from binfeat._rows.rows import Scratch
 from tests import naive
@@ -184,3 +184,10 @@ def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng)
     np.testing.assert_allclose(found.slopes, slopes[:-1], **close)
     np.testing.assert_allclose(found.alpha_slope, slopes[-1], **close)
     assert found.slopes[1] == 0.0
+
+
+def test_linear_kernel_is_a_weighted_product(rng):
+    A, B = rng.normal(size=(6, 5)), rng.normal(size=(4, 5))
+    K = kernel_matrix(Linear(), CATEGORICAL)(columns_of(A, 0.0), columns_of(B, 0.0), GAMMA)
+    expected = [[sum(GAMMA[j] * a[j] * b[j] for j in range(5) if not CATEGORICAL[j]) for b in B] for a in A]
+    np.testing.assert_allclose(K, expected, atol=1e-5)

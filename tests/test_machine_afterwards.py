@@ -71,7 +71,7 @@ def test_skops_round_trip(fitted):
 def test_attributes_hold_arrays_numbers_and_strings(fitted):
     for machine in fitted[1]:
         for name, value in state(machine).items():
-            if name in ("_columns", "_scaler", "_exact"):
+            if name in ("_columns", "_scaler", "_exact", "_target_transform"):
                 assert all(isinstance(part, np.ndarray) for part in value.values())
             elif name != "decisions":
                 assert isinstance(value, np.ndarray | str | int | float | np.number | bool), name

@@ -8,6 +8,7 @@ from callbacks import Callback
 from machines import assert_same_state
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat._machine import exact, kernel_solve, length_scales
@@ -58,13 +59,24 @@ def test_weighted_predictions_are_a_kernel_expansion(table):
     np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
 
 
+def kernel_of(nu):
+    """The kernel that a number stands for."""
+    if nu == -1:
+        return linear
+    return kernels.Laplacian() if nu == 0 else kernels.RBF() if np.isinf(nu) else kernels.Matern(nu)
+
+
+def linear(A, B, gamma):
+    return (A * gamma) @ B.T
+
+
 def test_learned_machines_are_sums_of_kernels(table):
     """The predictions of what was learned, from the public kernels."""
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, scaling=None).fit(X[:300], y[:300])
     assert machine.score(X[300:], y[300:]) > 0.97
     parts = machine._exact
-    kinds = [kernels.Laplacian() if nu == 0 else kernels.Matern(nu) for nu in parts["nus"]]
+    kinds = [kernel_of(nu) for nu in parts["nus"]]
     rows = (X - parts["center"]) / parts["unit"]
     K = sum(
         s * k(rows, parts["support"].T, gamma=g)
@@ -75,8 +87,7 @@ def test_learned_machines_are_sums_of_kernels(table):
     np.testing.assert_allclose(machine.predict(X), expected, atol=2e-3)
     assert np.sum(parts["shares"]) == pytest.approx(1.0)
     for kind in kinds:
-        shown = "RBF()" if kind == kernels.Matern(np.inf) else repr(kind)
-        assert shown in machine.kernel_
+        assert ("Linear()" if kind is linear else repr(kind)) in machine.kernel_
 
 
 def test_sums_of_kernels_where_they_are_better(rng):
@@ -116,6 +127,32 @@ def test_automatic_for_few_rows_and_nothing_else_asked(table, short, monkeypatch
         monkeypatch.setattr(KernelMachineBase, "_limits", limits)
         assert KernelMachineRegressor(max_grids=10, random_state=0).fit(X, y).features_ != "exact"
         assert KernelMachineRegressor(**EXACT).fit(X, y).features_ == "exact"
+
+
+def test_a_linear_part_where_targets_are_linear(rng, monkeypatch):
+    X = rng.normal(size=(1200, 10)) * 10.0 ** np.arange(-5, 5)
+    truth = X @ 10.0 ** -np.arange(-5.0, 5.0)
+    y = truth[:400] + 3 * rng.normal(size=400)
+    machine = KernelMachineRegressor(**EXACT).fit(X[:400], y)
+    assert "Linear()" in machine.kernel_
+    ridge = RidgeCV(np.geomspace(0.1, 1000, 20)).fit(X[:400] / X.std(axis=0), y)
+    score = machine.score(X[400:], truth[400:])
+    assert score > ridge.score(X[400:] / X.std(axis=0), truth[400:]) - 0.03
+    assert KernelMachineRegressor(**EXACT, kernel="laplacian").fit(X[:400], y).kernel_ == "Laplacian()"
+    monkeypatch.setattr(exact, "_LINEAR_SHARES", ())
+    assert KernelMachineRegressor(**EXACT).fit(X[:400], y).score(X[400:], truth[400:]) < score
+
+
+def test_a_linear_part_goes_on_beyond_the_rows(rng):
+    X = rng.uniform(-1, 1, size=(300, 2))
+    machine = KernelMachineRegressor(**EXACT).fit(X, 2 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=300))
+    np.testing.assert_allclose(machine.predict([[3.0, 0.0], [0.0, 3.0]]), [6.0, -3.0], atol=0.6)
+
+
+def test_categories_are_no_numbers(rng):
+    X = np.column_stack([rng.integers(5, size=200), rng.integers(5, size=200)])
+    machine = KernelMachineRegressor(**EXACT, categorical_features=[0, 1])
+    assert "Linear()" not in machine.fit(X, 1.0 * X[:, 0] + X[:, 1]).kernel_
 
 
 # Decisions.

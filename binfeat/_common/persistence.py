@@ -117,6 +117,12 @@ _EXACT = {
     "center": (np.float64, "inputs"),
     "unit": (np.float64, "inputs"),
 }
+_TARGETS = {
+    "_target_mean": (np.float64, "targets"),
+    "_target_std": (np.float64, "targets"),
+    "_target_shifts": (np.float64, "shifts", "targets"),
+}
+_TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets")}
 
 
 def check_binning(state):
@@ -174,6 +180,10 @@ def check_machine(state):
     else:
         sizes["features"] = _check_features(state, sizes)
     _check_arrays(state, {"coef_": (np.float64, "targets", "features")}, sizes)
+    if "_target_shifts" in state:
+        _check_arrays(state, _TARGETS, sizes)
+        transform = state["_target_transform"]
+        _check_arrays(transform, {name: _TRANSFORMS[name] for name in transform}, sizes)
     if "knots" in scaler:
         _check_arrays(scaler, _QUANTILES, sizes)
         _check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])

@@ -1,6 +1,7 @@
 """How far a fit is, told to scikit-learn's callbacks: stages, and steps within them."""
 
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 
 class _Task:
@@ -34,6 +35,7 @@ class Progress:
 
     def __init__(self, estimator, X, y):
         self._estimator, self._given = estimator, {"X": X, "y": y}
+        self._stage: Any = None
         self._compiling, self._stopped = None, False
 
     def begin(self, n_tasks=None):
@@ -62,15 +64,18 @@ class Progress:
 
     def compiling(self):
         """Say that kernels are compiled in this stage."""
-        if self._compiling is None:
+        if self._compiling is None and self._stage is not None:
             self._compiling = self._stage.begin("compiling", None)
 
 
-class Hurry:
-    """Stands for the `Progress` of a fit that is to end at its first chance, and of which nothing is said."""
+class Silent:
+    """Stands for the `Progress` of a fit of which nothing is said; `goes_on` says whether it is to end at once."""
+
+    def __init__(self, goes_on):
+        self._goes_on = goes_on
 
     def stage(self, name, n_steps=None):
         return nullcontext()
 
     def step(self):
-        return False
+        return self._goes_on

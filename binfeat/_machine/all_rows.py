@@ -52,7 +52,7 @@ class SourceRows:
     problem : Problem
         Of the sample.
     source : SampledSource
-    Y, weights : ndarray of shape (n_rows, n_targets), and (n_rows, 1) or None
+    y, weights : ndarray of shape (n_rows,) or (n_rows, n_targets), and (n_rows, 1) or None
         Of all rows.
 
     Raises
@@ -63,12 +63,13 @@ class SourceRows:
 
     may_mix = False
 
-    def __init__(self, problem, source, Y, weights):
+    def __init__(self, problem, source, y, weights):
         wanted = problem.machine.features
         if wanted in ("hybrid", "exact"):
             raise ValueError(f"features={wanted!r} needs all rows in memory; use 'auto', 'binning' or 'fourier'.")
-        self._problem, self._source, self._Y, self._weights = problem, source, Y, weights
-        n_rows, n_targets = Y.shape
+        self._problem, self._source, self._weights = problem, source, weights
+        self._Y = problem.targets.encode(y)
+        n_rows, n_targets = self._Y.shape
         budget = code_budget(problem.machine.max_bytes)
         vectors = 8 * n_rows * (2 + 5 * n_targets)  # targets, weights, and what a solve makes of them
         if vectors >= budget:

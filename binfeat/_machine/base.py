@@ -1,5 +1,7 @@
 """What the kernel machines share: parameters, the fit from a raw table, predictions, the summary."""
 
+from typing import Any
+
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
@@ -8,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.grids import Grids
 from binfeat._binning.input_checks import require_binning_memory
-from binfeat._common.held_out import Loss, SquaredErrors, calibrate, splits
+from binfeat._common.held_out import splits
 from binfeat._common.persistence import Derived, Persistent, check_machine
 from binfeat._common.progress import Progress
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, check_weights, seed_of
@@ -48,47 +50,52 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         return X, y, sample_weight
 
-    def _fit(self, X, y, Y, sample_weight, groups, finish, attributes, labels=None):
-        """Fit to targets Y (n_rows, n_targets) that stand for y; `attributes` are set with the others."""
+    def _fit(self, X, y, sample_weight, groups):
+        """Fit to y, as an array."""
         self._check_parameters()
-        source = None
+        targets, source = self._targets(y), None
         if isinstance(X, SampledSource):
-            source = None if X.is_whole else (X, Y, check_weights(sample_weight, len(Y)))
-            y, Y, sample_weight, groups, labels = X.sampled(y, Y, sample_weight, groups, labels)
+            source = None if X.is_whole else (X, y, check_weights(sample_weight, len(y)))
+            y, sample_weight, groups = X.sampled(y, sample_weight, groups)
             X = X.sample
-        encoder, table = self._encode(X, Y)
+        encoder, table = self._encode(X, y)
         weights = check_weights(sample_weight, len(table))
-        doubt_rows(table, Y, apart=groups is not None or self.cv is not None)
+        doubt_rows(table, targets.encode(y), apart=groups is not None or self.cv is not None)
         train, held_out = self._split(table, y, weights, groups)
 
-        def loss_of(rows):
-            if self.scoring is not None:
-                return Loss(self, table[rows], y[rows], finish, attributes.get("classes_"))
-            return SquaredErrors(Y[rows], None if weights is None else weights[rows])
-
-        budget = Budget(self.max_seconds)
-        judged = loss_of, encoder, seed_of(self.random_state), groups is not None
-        progress, decisions = Progress(self, X, y), Decisions(budget, self.verbose)
-        steps = progress, self._limits, budget, decisions
-        problem = Problem(self, table, Y, weights, train, held_out, *judged, *steps)
-        fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
+        budget, progress = Budget(self.max_seconds), Progress(self, X, y)
+        decisions = Decisions(budget, self.verbose)
+        given: Any = encoder, seed_of(self.random_state), groups is not None
+        steps: Any = progress, self._limits, budget, decisions
+        rows: Any = weights, train, held_out
+        problem, fit = Problem(self, table, y, targets, *rows, *given, *steps), None
         try:
             with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
+                problem = self._prepared(problem, source is None)
+                fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
                 progress.begin(fit.n_stages)
                 fit.run()
         except KeyboardInterrupt:
-            if not fit.has_machine:
+            if fit is None or not fit.has_machine:
                 raise
-            self._keep(problem, fit, "interrupted", attributes, labels)
+            self._keep(problem, fit, "interrupted")
             raise
-        self._keep(problem, fit, fit.status, attributes, labels)
+        self._keep(problem, fit, fit.status)
         doubt_limit(self.max_seconds, budget.used)
         progress.end()
 
-    def _encode(self, X, Y):
+    def _targets(self, y):
+        """What stands for y: `Targets` or `Labels`."""
+        raise NotImplementedError
+
+    def _prepared(self, problem, in_memory):
+        """The problem with what is decided before anything else."""
+        return problem
+
+    def _encode(self, X, y):
         """The table as numbers, of enough rows and few enough grids."""
         encoder, table = TableEncoder.fit(self, X, self.categorical_features)
-        check_consistent_length(table, Y)
+        check_consistent_length(table, y)
         if len(table) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
         if not isinstance(self.n_grids, str):
@@ -125,12 +132,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         rng = np.random.default_rng(seed_of(self.random_state))
         return rng.permutation(train), rng.permutation(held_out)
 
-    def _keep(self, problem, fit, status, attributes, labels):
-        """Set the attributes, which are arrays, numbers and strings; `labels` of classes calibrate probabilities."""
-        self.__dict__ |= attributes
-        rows, predictions = fit.judged()
-        if labels is not None:
-            self.sharpness_ = calibrate(predictions, labels[rows], problem.weights_of(rows))
+    def _keep(self, problem, fit, status):
+        """Set the attributes, which are arrays, numbers and strings."""
+        self.__dict__ |= problem.targets.attributes(problem, *fit.judged())
         kernels, encoder = fit.kernels, problem.encoder
         self._columns = encoder.arrays()
         self._scaler = {} if kernels.scaler is None else kernels.scaler.arrays()

@@ -49,17 +49,19 @@ def line(words, widths):
 class Decisions:
     """What was decided, with the held-out error that followed and the seconds since the start.
 
-    Each decision is logged and, if `verbose`, printed.
+    Each decision is logged if `logs`, and printed if `verbose`.
     """
 
-    def __init__(self, budget, verbose=False):
-        self._budget, self._verbose, self._compiled, self.rows = budget, verbose, False, []
+    def __init__(self, budget, verbose=False, logs=True):
+        self._budget, self._verbose, self._logs = budget, verbose, logs
+        self._compiled, self.rows = False, []
         self._print(HEADER)
 
     def note(self, what, choice, error):
         row = what, str(choice), float(error), self._budget.used
         self.rows.append(row)
-        _log.info("%s: %s, held-out error %.4g after %.1f s", *row)
+        if self._logs:
+            _log.info("%s: %s, held-out error %.4g after %.1f s", *row)
         self._print(cells(*row))
 
     def compiling(self):

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
-from binfeat._machine.exact_kernels import Frame, kernel_matrix
+from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
 from binfeat._machine.kernel_solve import solve_kernel
 from binfeat._machine.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.length_scales import LengthScales
@@ -16,6 +17,8 @@ _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
 _LEAST_ALPHA = 1e-3  # float32 tells smaller ones from 0 only of few rows
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
+_LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
+_MOST_NOISE = 0.9  # share of the variance of the targets
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 
@@ -91,7 +94,7 @@ class ExactChoice:
         with one_blas_thread():
             side_by_side(tune, self._kernels.found, self._problem.n_jobs)
             tuned = [found[scales] for scales in self._kernels.found]
-            self._best = self._best_sum(*sorted(tuned, key=_loss))
+            self._best = self._beside_linear(self._best_sum(*sorted(tuned, key=_loss)))
         self.predictions, self.error = self._best.predictions, self._best.loss
 
     def _weighty(self, rows):
@@ -160,6 +163,32 @@ class ExactChoice:
                 best = both
         return best
 
+    def _beside_linear(self, best):
+        """More and more of a linear kernel beside the others, while that helps."""
+        first, linear = best, self._linear(best)
+        for share in _LINEAR_SHARES if linear is not None and self._may_try() else ():
+            own, others = share / linear.scales.alpha, (1 - share) / first.alpha
+            parts = [replace(part, share=others / (own + others) * part.share) for part in first.parts]
+            both = self._try([*parts, replace(linear, share=own / (own + others))], 1 / (own + others))
+            if both.loss >= best.loss:
+                break
+            best = both
+        if best is not first:
+            best = self._descend(best, self._with_alpha, _DECREASE)
+        return best
+
+    def _linear(self, best):
+        """The linear kernel of numbers of variance 1, or None; its penalty is noise by signal."""
+        problem, numbers = self._problem, ~self._problem.categorical
+        if problem.machine.kernel != "auto" or not (self._tunes_alpha and numbers.any()):
+            return None
+        gamma = np.where(numbers, 1 / (np.count_nonzero(numbers) * self._frame.unit**2), 0.0)
+        error = min(
+            _MOST_NOISE, SquaredErrors(problem.Y[self.rows], problem.weights_of(self.rows))(best.predictions).mean()
+        )
+        alpha = max(_LEAST_ALPHA, error / (1 - error))
+        return Part(LengthScales(Linear(), gamma, alpha, error, best.parts[0].scales.n_rows, 0), 1.0)
+
     def _try(self, parts, alpha):
         problem, rows, start = self._problem, self.rows, self._problem.budget.used
         X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
@@ -209,7 +238,7 @@ class ExactChoice:
         with threads_to_factorise(len(rows)):
             coef, alpha = solve_kernel(self._matrix(parts, X), alpha, weights, Y, rng)
         self.alpha = alpha * problem.mean_weight if self._tunes_alpha else float(problem.machine.alpha)
-        main = max(parts, key=lambda part: part.share)
+        main = max((part for part in parts if not isinstance(part.scales.kernel, Linear)), key=_share)
         self.scales, self.gamma = main.scales, main.gamma
         self.kernel_name = _named(parts)
         self.intercept = coef.sum(axis=0, dtype=np.float64)
@@ -219,7 +248,11 @@ class ExactChoice:
 def _named(parts):
     if len(parts) == 1:
         return repr(parts[0].scales.kernel)
-    return " + ".join(f"{part.share:g} {part.scales.kernel!r}" for part in parts)
+    return " + ".join(f"{part.share:.3g} {part.scales.kernel!r}" for part in parts)
+
+
+def _share(part):
+    return part.share
 
 
 def _loss(tuned):

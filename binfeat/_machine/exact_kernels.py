@@ -198,10 +198,31 @@ class RadialMatrix(_Matrix):
         return K, slopes
 
 
+class Linear:
+    """The kernel ``sum_j gamma_j x_j y_j`` of inputs that are numbers, about their means."""
+
+    power = 2
+
+    def __repr__(self):
+        return "Linear()"
+
+
+class LinearMatrix(_Matrix):
+    """Values of the linear kernel."""
+
+    def __call__(self, A, B, gamma, out=None):
+        return np.matmul((A * _typed(np.where(self.categorical, 0.0, gamma))[:, np.newaxis]).T, B, out=out)
+
+    def with_slopes(self, X, gamma, scratch):
+        raise NotImplementedError
+
+
 def kernel_matrix(kernel, categorical, n_jobs=None):
-    """What computes exact values of a kernel: of `RBF`, of `Matern` with nu 3/2 or 5/2, or of a product kernel."""
+    """What computes exact values of a kernel: of `RBF`, `Matern` with nu 3/2 or 5/2, `Linear`, or a product kernel."""
     if isinstance(kernel, RBF | Matern):
         kind: Any = RadialMatrix
+    elif isinstance(kernel, Linear):
+        kind = LinearMatrix
     else:
         kind = LaplacianMatrix if isinstance(kernel, Laplacian) else ProfileMatrix
     return kind(kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs)

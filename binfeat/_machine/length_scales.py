@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
-from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error
+from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error, residuals
 from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
@@ -207,10 +207,17 @@ class LengthScaleSearch:
             return leave_one_out(self._matrix, X, Y, weights, gamma, self.alpha, self._scratch).slopes
         return np.zeros_like(self.gamma)
 
+    def _spread_rows(self, most):
+        """Numbers of at most so many rows, the same for all searches of one seed."""
+        return self._rows[np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).astype(np.intp)]
+
     def _spread(self, most):
-        """At most so many rows, the same for all searches of one seed."""
-        places = np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).astype(np.intp)
-        return self._part(self._rows[places])
+        return self._part(self._spread_rows(most))
+
+    def left_out(self, most):
+        """Numbers of these rows, and their leave-one-out residuals."""
+        X, Y, weights = self._spread(most)
+        return self._spread_rows(most), residuals(self._matrix(X, X, self._framed_gamma), self.alpha, weights, Y)
 
     def _part(self, rows):
         weights = None if self._weights is None else self._weights[rows]

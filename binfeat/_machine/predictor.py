@@ -11,7 +11,7 @@ from binfeat._binning.tables import BinTables, find_codes
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.evaluate import evaluate
 from binfeat._fourier.features import FourierMap
-from binfeat._machine.exact_kernels import Frame, kernel_matrix
+from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
 from binfeat._machine.input_scalers import InputScaler
 from binfeat._machine.table_encoder import TableEncoder
 from binfeat.kernels import RBF, Laplacian, Matern
@@ -59,14 +59,19 @@ class FourierFunction:
         return np.concatenate([self._map(X[i : i + step]) @ self._coef for i in range(0, len(X), step)])
 
 
-_NUS = {Laplacian: 0.0, RBF: np.inf}  # what stands for kernels in files; Matern has its nu
+# What stands for kernels in files; Matern has its nu.
+_NUS: dict[type, float] = {
+    Laplacian: 0.0,
+    RBF: np.inf,
+    Linear: -1.0,
+}
 
 
 @dataclass(frozen=True, eq=False)
 class ExactFunction(ArrayRecord):
     """A linear function of a kernel's values with the rows of `fit`, of one kernel or a sum."""
 
-    nus: np.ndarray  # (n_kernels,): 0 for the Laplacian, infinity for the Gaussian, else of Matern
+    nus: np.ndarray  # (n_kernels,): of Matern, or what stands for another kernel
     shares: np.ndarray  # (n_kernels,)
     gammas: np.ndarray  # (n_kernels, n_inputs)
     categorical: np.ndarray  # (n_inputs,), bool
@@ -87,7 +92,8 @@ class ExactFunction(ArrayRecord):
 
     @cached_property
     def _kernels(self):
-        return [Laplacian() if nu == 0 else RBF() if np.isinf(nu) else Matern(nu) for nu in self.nus]
+        kinds = {nu: kind for kind, nu in _NUS.items()}
+        return [kinds[nu]() if nu in kinds else Matern(nu) for nu in self.nus]
 
     def __call__(self, X, n_jobs=None):
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""

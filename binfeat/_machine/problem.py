@@ -1,13 +1,13 @@
 """What a fit of a kernel machine is given, for all of its choices."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from binfeat._common.progress import Hurry, Progress
+from binfeat._common.held_out import Loss, SquaredErrors
+from binfeat._common.progress import Progress, Silent
 from binfeat._machine.budget import Budget, Decisions
 from binfeat._machine.limits import Limits
 from binfeat._machine.sample import Sample
@@ -24,18 +24,23 @@ class Problem:
 
     machine: Any  # the estimator, read for its parameters only
     table: np.ndarray  # (n_rows, n_inputs), float64: encoded, not scaled
-    Y: np.ndarray  # (n_rows, n_targets)
+    y: np.ndarray  # of the caller, (n_rows,) or (n_rows, n_targets)
+    targets: Any  # Targets or Labels: y as the machine learns it, and predictions as the caller knows them
     weights: np.ndarray | None  # (n_rows, 1)
     train: np.ndarray  # numbers of rows
     held_out: np.ndarray
-    loss_of: Callable  # from numbers of held-out rows to a function from predictions for them to their losses
     encoder: TableEncoder
     seed: int
     grouped: bool  # whether rows stand in groups, which are held out as a whole
-    progress: Progress | Hurry
+    progress: Progress | Silent
     limits: Limits
     budget: Budget
     decisions: Decisions
+
+    @cached_property
+    def Y(self):
+        """What is learned, (n_rows, n_targets)."""
+        return self.targets.encode(self.y)
 
     @property
     def categorical(self):
@@ -44,6 +49,21 @@ class Problem:
     @property
     def n_jobs(self):
         return self.machine.n_jobs
+
+    def loss_of(self, rows):
+        """Of some rows, a function from predictions for them to their losses."""
+        if self.machine.scoring is not None:
+            return self.scored(rows, self.targets)
+        return SquaredErrors(self.Y[rows], self.weights_of(rows))
+
+    def scored(self, rows, targets):
+        """Minus the machine's `scoring`, of predictions of these targets."""
+        return Loss(self.machine, self.table[rows], self.y[rows], targets.decode, targets.classes)
+
+    @property
+    def is_robust(self):
+        """Whether rows far from what other rows say get little weight."""
+        return getattr(self.machine, "loss", "squared") == "huber"
 
     @property
     def loss(self):
@@ -62,7 +82,9 @@ class Problem:
     def hurried(self):
         """A problem of fewer rows, to be solved in about a second."""
         train, held_out = self.train[:_HURRIED_ROWS], self.held_out[:_HURRIED_OUT]
-        return replace(self, train=train, held_out=held_out, progress=Hurry(), budget=Budget(_HURRIED_SECONDS))
+        return replace(
+            self, train=train, held_out=held_out, progress=Silent(goes_on=False), budget=Budget(_HURRIED_SECONDS)
+        )
 
     def weights_of(self, rows):
         """Weights of some rows, or None."""

@@ -1,0 +1,103 @@
+"""Huber's loss: its weights, and kernel machines on targets with gross errors."""
+
+import numpy as np
+import pytest
+from machines import FIXED
+from sklearn.datasets import make_friedman1
+
+from binfeat import KernelMachineRegressor, blocks
+from binfeat._machine import limits as limits_module
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.robust import huber_weights, winsorised
+from binfeat._rows import sampled as sampled_rows
+from tests import naive
+
+EXACT = {"features": "exact", "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    limits = limits_module.Limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
+    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+
+
+@pytest.fixture(scope="module")
+def dirty():
+    """Friedman's function: training rows, targets with and without 3 % of gross errors, and exact test rows."""
+    X, y = make_friedman1(900, n_features=6, random_state=0)
+    rng = np.random.default_rng(0)
+    clean = y[:500] + rng.normal(size=500)
+    wrong = clean.copy()
+    rows = rng.choice(500, 15, replace=False)
+    wrong[rows] += rng.choice([-1, 1], 15) * rng.uniform(10, 100, 15) * y.std()
+    return X[:500], clean, wrong, X[500:], y[500:]
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_weights_against_the_twin(rng, n_targets):
+    residuals = rng.standard_t(2, size=(101, n_targets)) * np.arange(1, n_targets + 1)
+    np.testing.assert_allclose(huber_weights(residuals)[:, 0], naive.huber_weights(residuals), rtol=1e-12)
+
+
+def test_weights_where_deviations_are_zero():
+    np.testing.assert_array_equal(huber_weights(np.zeros((5, 1))), 1.0)
+    mostly = np.array([[0.0], [0.0], [0.0], [0.0], [10.0]])
+    weights = huber_weights(mostly)
+    np.testing.assert_array_equal(weights[:4], 1.0)
+    assert weights[4] < 1
+    np.testing.assert_array_equal(winsorised(mostly)[:4], 0.0)
+
+
+def test_rows_without_a_say_set_no_scale():
+    residuals = np.concatenate([np.full((10, 1), 1.0), np.full((30, 1), 1e6)])
+    known = np.arange(40) < 10
+    np.testing.assert_array_equal(huber_weights(residuals, known)[:10], 1.0)
+    np.testing.assert_array_equal(huber_weights(residuals, known)[10:] < 1e-5, True)
+
+
+@pytest.mark.parametrize("features", ["exact", "binning", "fourier", "hybrid"])
+def test_gross_errors_do_little(dirty, features):
+    X, clean, wrong, X_test, y_test = dirty
+    options = {"features": features, "random_state": 0}
+    expected = KernelMachineRegressor(**options).fit(X, clean).score(X_test, y_test)
+    machine = KernelMachineRegressor(**options, loss="huber").fit(X, wrong)
+    assert machine.score(X_test, y_test) > expected - 0.03
+    assert "huber" in machine.summary()
+
+
+def test_squares_follow_gross_errors(dirty):
+    X, _, wrong, X_test, y_test = dirty
+    machine = KernelMachineRegressor(**EXACT, target_transform=None).fit(X, wrong)
+    assert machine.score(X_test, y_test) < 0.8
+    assert "huber" not in machine.summary()
+
+
+def test_weights_of_rows_multiply(dirty):
+    """Rows of weight 0 have no say, though they are more than half."""
+    X, clean, wrong, X_test, y_test = dirty
+    both, y = np.concatenate([X, X]), np.concatenate([wrong, -100 - clean])
+    weights = np.repeat([2.0, 0.0], len(X))
+    options = {**EXACT, "loss": "huber"}
+    machine = KernelMachineRegressor(**options).fit(both, y, sample_weight=weights)
+    expected = KernelMachineRegressor(**options).fit(X, wrong).score(X_test, y_test)
+    assert machine.score(X_test, y_test) > expected - 0.03
+
+
+def test_given_settings_are_kept(dirty):
+    X, _, wrong, X_test, y_test = dirty
+    machine = KernelMachineRegressor(**FIXED, loss="huber").fit(X, wrong)
+    assert (machine.alpha_, machine.n_grids_, machine.kernel_) == (0.1, 20, "Laplacian()")
+    plain = KernelMachineRegressor(**FIXED, target_transform=None).fit(X, wrong)
+    assert machine.score(X_test, y_test) > plain.score(X_test, y_test) + 0.1
+
+
+def test_bad_loss(dirty):
+    with pytest.raises(ValueError, match="loss must be 'squared' or 'huber', got 'absolute'"):
+        KernelMachineRegressor(loss="absolute").fit(dirty[0], dirty[1])
+
+
+def test_a_source_of_blocks_is_refused(dirty, monkeypatch):
+    X, y, *_ = dirty
+    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 200)
+    with pytest.raises(ValueError, match="loss='huber' needs all rows in memory; use loss='squared' for a source"):
+        KernelMachineRegressor(**FIXED, loss="huber").fit(blocks(X, y, block_rows=100))

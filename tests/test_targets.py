@@ -1,0 +1,194 @@
+"""Targets that are transformed: what is chosen, what predictions then estimate, and how it is kept."""
+
+import pickle
+
+import numpy as np
+import pytest
+from machines import FIXED, assert_same_state
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
+
+from binfeat import KernelMachineRegressor, blocks
+from binfeat._machine import limits as limits_module
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.target_transforms import ArcsinhTarget, Log, NoTransform
+from binfeat._machine.targets import Targets
+from binfeat._rows import sampled as sampled_rows
+
+EXACT = {"features": "exact", "random_state": 0}
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    limits = limits_module.Limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
+    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    """Rows, and targets above 0 of which the logarithms are smooth with noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(700, 3))
+    logs = X[:, 0] + 0.7 * np.sin(2 * X[:, 1])
+    return X, np.exp(logs + 0.4 * rng.normal(size=700)), np.exp(logs)
+
+
+# Transforms.
+
+
+@pytest.mark.parametrize("kind", [NoTransform, Log, ArcsinhTarget])
+def test_inverses(rng, kind):
+    Y = np.exp(rng.normal(size=(300, 2))) * [1.0, 1e6]
+    transform = kind.fit(Y)
+    Z = transform.transform(Y)
+    np.testing.assert_allclose(transform.inverse(Z), Y, rtol=1e-9)
+    np.testing.assert_array_equal(np.argsort(Z, axis=0), np.argsort(Y, axis=0))
+    again = kind.from_arrays(transform.arrays())
+    np.testing.assert_array_equal(again.transform(Y), Z)
+
+
+def test_arcsinh_of_a_constant():
+    transform = ArcsinhTarget.fit(np.full((9, 1), 3.0))
+    np.testing.assert_array_equal(transform.transform(np.full((9, 1), 3.0)), 0.0)
+
+
+def test_means_by_residuals(rng):
+    """The mean of a log-normal law is above its median by exp(1/2)."""
+    y = np.exp(rng.normal(size=20_000))
+    targets = Targets.of(Log(), y)
+    prediction = np.zeros((1, 1)) - targets.mean / targets.std  # log y = 0
+    means = targets.of_means(targets.encode(y) - prediction)
+    np.testing.assert_allclose(targets.decode(prediction), 1.0)
+    standard_error = y.std() / np.sqrt(len(y))
+    shortfall = 0.05  # of the tail, which 32 parts even out
+    assert abs(means.decode(prediction)[0] - np.exp(0.5)) < 4 * standard_error + shortfall
+
+
+# What is chosen.
+
+
+def test_logarithms_of_positive_skewed_targets(skewed):
+    X, y, clean = skewed
+    machine, plain = (
+        KernelMachineRegressor(**EXACT, target_transform=way).fit(X[:400], y[:400]) for way in ("auto", None)
+    )
+    assert machine.target_transform_ == "log"
+    assert (plain.target_transform_, "target transform" in plain.summary()) == ("none", False)
+    assert machine.predict(X).min() > 0 > plain.predict(X).min()
+    assert 1 - machine.score(X[400:], clean[400:]) < (1 - plain.score(X[400:], clean[400:])) / 1.5
+    chosen = dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True))
+    assert chosen["target transform"] == "log"
+    assert chosen["predictions"] in ("means", "medians")
+
+
+def test_targets_that_are_not_skewed_are_left(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**FIXED).fit(X, y)
+    assert machine.target_transform_ == "none"
+    assert "target transform" not in machine.summary()
+    rare = KernelMachineRegressor(**FIXED).fit(X, y > np.quantile(y, 0.95))  # two values: all transforms are alike
+    assert "target transform" not in rare.summary()
+
+
+def test_skewed_targets_that_no_transform_helps(rng):
+    X = rng.normal(size=(400, 2))
+    machine = KernelMachineRegressor(**EXACT).fit(X, X[:, 0] + 4 * (X[:, 1] > 1.5))
+    assert machine.target_transform_ == "none"
+    assert "target transform  none" in " ".join(machine.summary().split("   "))
+    assert "predictions" not in machine.summary()
+
+
+def test_errors_are_in_the_units_of_the_target(skewed):
+    """A score that only looks at logarithms prefers medians, and squares prefer means."""
+    X, y, _ = skewed
+    chosen = []
+    for scoring in ("neg_mean_squared_log_error", None):
+        machine = KernelMachineRegressor(**EXACT, scoring=scoring).fit(X, y)
+        chosen.append(dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True)))
+    assert [one["target transform"] for one in chosen] == ["log", "log"]
+    assert [one["predictions"] for one in chosen] == ["medians", "means"]
+
+
+@pytest.mark.parametrize("features", ["binning", "fourier", "hybrid"])
+def test_machines_of_features(skewed, features):
+    X, y, clean = skewed
+    machine = KernelMachineRegressor(features=features, random_state=0).fit(X[:500], y[:500])
+    assert machine.target_transform_ == "log"
+    assert machine.score(X[500:], clean[500:]) > 0.6
+
+
+def test_several_targets(skewed):
+    X, y, _ = skewed
+    both = KernelMachineRegressor(**EXACT).fit(X, np.column_stack([y, 1000 * y]))
+    predictions = both.predict(X)
+    assert both.target_transform_ == "log"
+    assert predictions.shape == (700, 2)
+    np.testing.assert_allclose(predictions[:, 1], 1000 * predictions[:, 0], rtol=1e-3)
+
+
+def test_a_source_of_blocks_is_decided_on_its_sample(skewed, monkeypatch):
+    X, y, clean = skewed
+    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 400)
+    machine = KernelMachineRegressor(features="binning", random_state=0).fit(blocks(X, y, block_rows=100))
+    assert machine.target_transform_ == "log"
+    assert machine.predict(X).min() > 0
+    assert machine.score(X, clean) > 0.6
+
+
+def test_little_time_tries_nothing_more(skewed):
+    X, y, _ = skewed
+    machine = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
+    assert machine.target_transform_ in ("none", "log")
+    assert np.isfinite(machine.predict(X)).all()
+
+
+# The caller's transformer.
+
+
+@pytest.mark.parametrize("transformer", [FunctionTransformer(np.log, np.exp), StandardScaler()])
+def test_transformers_of_the_caller(skewed, transformer):
+    X, y, clean = skewed
+    machine = KernelMachineRegressor(**EXACT, target_transform=transformer).fit(X, y)
+    assert machine.target_transform_ == type(transformer).__name__
+    assert not hasattr(transformer, "n_features_in_")  # a clone is fitted
+    assert machine.target_transformer_.n_features_in_ == 1
+    assert np.corrcoef(machine.predict(X), clean)[0, 1] > 0.8
+    machine.set_params(target_transform=None).fit(X, y)
+    assert not hasattr(machine, "target_transformer_")
+
+
+def test_round_trips(skewed):
+    sio = pytest.importorskip("skops.io")
+    X, y, _ = skewed
+    for way in ("auto", QuantileTransformer(n_quantiles=50)):
+        machine = KernelMachineRegressor(**FIXED, target_transform=way).fit(X[:200], y[:200])
+        data = sio.dumps(machine)
+        trusted = sio.get_untrusted_types(data=data)
+        assert trusted == ["binfeat.machine.KernelMachineRegressor"]
+        for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
+            np.testing.assert_array_equal(loaded.predict(X[:50]), machine.predict(X[:50]))
+            if way == "auto":
+                assert_same_state(loaded, machine)
+
+
+WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform, got"
+
+
+@pytest.mark.parametrize(("way", "kind"), [("cube", ValueError), (3, TypeError), (StandardScaler, TypeError)])
+def test_bad_target_transform(table, way, kind):
+    with pytest.raises(kind, match=WANTED):
+        KernelMachineRegressor(target_transform=way).fit(table[0], table[1])
+
+
+def test_transformers_that_do_not_fit_are_refused(table):
+    X, y, _ = table
+    for transformer, got in (
+        (FunctionTransformer(np.log, np.exp), "gave others"),
+        (FunctionTransformer(lambda Y: np.hstack([Y, Y]), np.copy), r"gave the shape \(400, 2\)"),
+    ):
+        with (
+            np.errstate(invalid="ignore"),
+            pytest.raises(
+                ValueError, match=rf"(?s)target_transform must give finite numbers of the shape \(400, 1\).*{got}"
+            ),
+        ):
+            KernelMachineRegressor(**FIXED, target_transform=transformer).fit(X, y)
