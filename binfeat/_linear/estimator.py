@@ -92,7 +92,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         options = self._options()
         start = self._earlier_fit(rows)
         context = self._init_callback_context(max_subtasks=None).call_on_fit_task_begin(estimator=self, X=X, y=y)
-        progress = _Progress(self, context)
+        progress = Progress(self, context)
         options = replace(options, callback=progress)
         try:
             if self.alphas is None:
@@ -196,12 +196,12 @@ def _require_transpose(Z):
         raise ValueError("X must be a LinearOperator with rmatvec: the solver needs products with X.T.") from error
 
 
-class _Progress:
+class Progress:
     """Callback of a solve that tells those of scikit-learn of each iteration; True when one asks to stop."""
 
     def __init__(self, estimator, context):
         self._estimator, self._context = estimator, context
 
-    def __call__(self, state):
+    def __call__(self, state=None):
         task = self._context.subcontext(task_name="iteration").call_on_fit_task_begin(estimator=self._estimator)
         return task.call_on_fit_task_end(estimator=self._estimator)
