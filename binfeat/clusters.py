@@ -108,7 +108,7 @@ class _Spectral(GraphEstimator):
             if gaps[-1] == max(gaps):
                 kept = made, Z, graph, found
         self._keep(*kept, n_components, options["tol"])
-        vars(self).pop("eigengaps_", None)  # of an earlier fit
+        self.__dict__.pop("eigengaps_", None)  # of an earlier fit
         if self.gammas is not None:
             self.eigengaps_ = np.array(gaps)
         context.call_on_fit_task_end(estimator=self, X=X)

@@ -91,7 +91,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     def _keep_map(self, made):
         self.features_ = made
         self.n_features_in_ = made.n_features_in_
-        vars(self).pop("gamma_", None)  # of an earlier fit
+        self.__dict__.pop("gamma_", None)  # of an earlier fit
         if hasattr(made, "gamma_"):
             self.gamma_ = made.gamma_
 

@@ -3,8 +3,8 @@
 import numpy as np
 from sklearn.base import clone
 
-# Geometric mean, over rows and grids, of the number of rows in a row's bin. Clusters and spread labels of digits,
-# optdigits, satimage, pendigits, rings and moons are the best with 3 of 3, 6 and 10.
+# Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 3, 6 and 10, clusters of digits,
+# optdigits, satimage, rings and moons are the best with 3.
 _ROWS_IN_A_BIN = 3.0
 _PILOT_GRIDS = 16
 _DOUBLINGS = 10  # up or down from one over the spread of the values
