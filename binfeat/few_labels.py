@@ -80,7 +80,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
     See Also
     --------
     KernelMachineClassifier : With enough labels; rows without them do not help it.
-    sklearn.semi_supervised.LabelSpreading : With ``kernel="knn"`` a little better, where its graph of rows can be made.
+    sklearn.semi_supervised.LabelSpreading : On a graph of nearest neighbours, better on some tables.
 
     References
     ----------
