@@ -9,9 +9,12 @@ if TYPE_CHECKING:
     from binfeat._binning.hashed_transform import transform as transform
     from binfeat._rows.sources import blocks as blocks
     from binfeat.binning import RandomBinning as RandomBinning
+    from binfeat.clusters import SpectralClustering as SpectralClustering
+    from binfeat.clusters import SpectralEmbedding as SpectralEmbedding
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
     from binfeat.display import RelevanceDisplay as RelevanceDisplay
+    from binfeat.few_labels import LabelSpreading as LabelSpreading
     from binfeat.fourier import RandomFourier as RandomFourier
     from binfeat.machine import KernelMachineClassifier as KernelMachineClassifier
     from binfeat.machine import KernelMachineRegressor as KernelMachineRegressor
@@ -30,11 +33,14 @@ _HOMES = {
     "KernelErrorDisplay": "display",
     "KernelMachineClassifier": "machine",
     "KernelMachineRegressor": "machine",
+    "LabelSpreading": "few_labels",
     "LearningCurveDisplay": "display",
     "RandomBinning": "binning",
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",
     "RelevanceDisplay": "display",
+    "SpectralClustering": "clusters",
+    "SpectralEmbedding": "clusters",
     "blocks": "_rows.sources",
     "kernels": "",
     "learn_gamma": "relevance",

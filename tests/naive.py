@@ -259,3 +259,38 @@ def sorted_middle(values):
     """The median."""
     values, half = sorted(values), len(values) // 2
     return values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
+
+
+def similarities(all_codes):
+    """Of all pairs of different rows: each grid shares 1 / n_grids of a row among the others in its bin."""
+    n_grids, n_rows = len(all_codes), len(all_codes[0])
+    W = np.zeros((n_rows, n_rows))
+    for codes_of_grid in all_codes:
+        sizes = Counter(codes_of_grid)
+        for i, a in enumerate(codes_of_grid):
+            for j, b in enumerate(codes_of_grid):
+                if i != j and a is not None and a == b:
+                    W[i, j] += 1 / (sizes[a] - 1) / n_grids
+    return W
+
+
+def normalised(W):
+    """``D^-1/2 W D^-1/2`` with the row sums D; rows without neighbours are 0."""
+    roots = np.array([1 / math.sqrt(d) if d > 0 else 0.0 for d in W.sum(axis=1)])
+    return roots[:, None] * W * roots
+
+
+def spectral_coordinates(W, n_components):
+    """The leading eigenvalues but the first, and their vectors times ``D^-1/2 sqrt(sum D)``."""
+    degrees = W.sum(axis=1)
+    values, vectors = np.linalg.eigh(normalised(W))
+    chosen = np.argsort(-values)[1 : n_components + 1]
+    return values[chosen], vectors[:, chosen] * np.sqrt(degrees.sum() / degrees)[:, None]
+
+
+def label_spreading(W, Y, alpha, clamped=()):
+    """Scores F = alpha S F + Y, where rows that are clamped keep their Y."""
+    A = np.eye(len(W)) - alpha * normalised(W)
+    for i in clamped:
+        A[i] = np.eye(len(W))[i]
+    return np.linalg.solve(A, Y)

@@ -8,8 +8,11 @@ from binfeat import (
     CGRidgeClassifier,
     KernelMachineClassifier,
     KernelMachineRegressor,
+    LabelSpreading,
     RandomBinning,
     RandomFourier,
+    SpectralClustering,
+    SpectralEmbedding,
     kernels,
 )
 from binfeat._machine.base import KernelMachineBase
@@ -33,6 +36,10 @@ ESTIMATORS = [
     KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=50, refit=False, random_state=0),
     KernelMachineClassifier(max_grids=20, random_state=0),
     KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
+    SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
+    SpectralClustering(features=RandomBinning(n_grids=32)),
+    LabelSpreading(features=RandomBinning(n_grids=32)),
+    LabelSpreading(features=RandomBinning(n_grids=32), gamma=0.3, clamp=True),
 ]
 
 

@@ -40,6 +40,10 @@ def machines():
     yield binfeat.KernelMachineClassifier(features="hybrid", **fixed).fit(X, LABELS), X
     exact = binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0)
     yield exact.fit(X, Y), X
+    grids = {"features": binfeat.RandomBinning(n_grids=4), "gamma": 0.3, "random_state": 0}
+    yield binfeat.SpectralEmbedding(**grids).fit(X), X
+    yield binfeat.SpectralClustering(2, **grids).fit(X), X
+    yield binfeat.LabelSpreading(**grids).fit(X, np.where(np.arange(60) < 9, X[:, 0] > 0, -1)), X
     union = [
         ("bins", binfeat.RandomBinning(n_grids=3, random_state=0)),
         ("waves", binfeat.RandomFourier(n_components=4)),
@@ -60,7 +64,21 @@ def saved():
     return found
 
 
-NAMES = ["binning", "hashed", "waves", "fastfood", "ridge", "classes", "regressor", "classifier", "exact", "union"]
+NAMES = [
+    "binning",
+    "hashed",
+    "waves",
+    "fastfood",
+    "ridge",
+    "classes",
+    "regressor",
+    "classifier",
+    "exact",
+    "embedding",
+    "clusters",
+    "spread",
+    "union",
+]
 
 
 def answer(machine, rows):
@@ -223,7 +241,7 @@ def test_newer_versions_are_refused(saved, number, monkeypatch):
     for here, refused in (("1.2.2", True), ("1.3", False)):
         monkeypatch.setattr(persistence, "_version", lambda here=here: here)
         if refused:
-            message = rf"This {name} was saved by binfeat 1\.2\.3.* this is 1\.2\.2; update"
+            message = rf"This ({name}|RandomBinning) was saved by binfeat 1\.2\.3.* this is 1\.2\.2; update"
             with pytest.raises(ValueError, match=message):
                 pickle.loads(pickled)
         else:

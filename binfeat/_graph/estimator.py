@@ -1,0 +1,118 @@
+"""What the estimators of graphs share: their map, its length scale, and the graph of the rows."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._binning.input_checks import ARRAY_CHECKS
+from binfeat._common.persistence import Persistent
+from binfeat._common.validation import callers_level, canonical, checked_rows, seed_of
+from binfeat._engine.policy import thread_count
+from binfeat._graph.scale import gamma_by_occupancy
+from binfeat._graph.similarity import SimilarityGraph
+from binfeat._rows.sampled import SampledSource
+from binfeat._rows.sources import is_source
+from binfeat.binning import RandomBinning
+
+_N_GRIDS = 256
+_MOST_ROWS = 50_000  # that choose a length scale
+_MANY_ALONE = 0.1  # share of the rows
+
+
+class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
+    """Base of estimators that see rows as a graph, with `features`, `gamma`, `n_jobs` and `random_state`."""
+
+    def _check_map(self):
+        thread_count(self.n_jobs)
+        if self.features is None:
+            return
+        if not (hasattr(self.features, "get_params") and hasattr(self.features, "fit_transform")):
+            raise TypeError(f"features must be a map, such as RandomBinning(), or None, got {self.features!r}.")
+        if self.gamma is not None and "gamma" not in self.features.get_params(deep=False):
+            raise ValueError(
+                f"gamma must be None for features that have no gamma of their own, {type(self.features).__name__}; "
+                f"got {self.gamma!r}."
+            )
+
+    def _check(self, X, reset=False):
+        """X as an array or CSR; a source as it is, for the map checks its blocks."""
+        return X if is_source(X) else canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
+
+    def _map(self, gamma):
+        """A map that is not fitted, with codes where it makes bins, and a seed."""
+        seed = seed_of(self.random_state)
+        if self.features is None:
+            made = RandomBinning(n_grids=_N_GRIDS, min_count=2, n_jobs=self.n_jobs)
+        else:
+            made = clone(self.features)
+        known = made.get_params(deep=False)
+        own = {"output": "codes"}
+        if gamma is not None:
+            own["gamma"] = gamma
+        if known.get("random_state", 0) is None:
+            own["random_state"] = seed
+        return made.set_params(**{name: value for name, value in own.items() if name in known})
+
+    def _sample(self, X):
+        """Rows for the choice of a length scale."""
+        seed = seed_of(self.random_state)
+        if is_source(X):
+            X = self._check(SampledSource(self, X, seed).sample, reset=True)
+        if X.shape[0] <= _MOST_ROWS:
+            return X
+        return X[np.sort(np.random.default_rng(seed).permutation(X.shape[0])[:_MOST_ROWS])]
+
+    def _graph(self, X, gamma):
+        """The map with this gamma fitted to the rows, their features, and their graph."""
+        made = self._map(gamma)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The grids are too fine")  # bins of one row have no weight
+            if isinstance(made, RandomBinning) and isinstance(made.gamma, str) and made.gamma == "scale":
+                made.set_params(gamma=gamma_by_occupancy(made, self._sample(X)))
+            Z = made.fit_transform(X)
+        if Z.shape[0] < 2:
+            raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")
+        graph = SimilarityGraph(Z)
+        self._warn_of_rows_alone((graph.degrees == 0).mean())
+        return made, Z, graph
+
+    def _warn_of_rows_alone(self, share):
+        if share > _MANY_ALONE:
+            warnings.warn(
+                f"{share:.0%} of the rows share no bin with another row, and have no neighbours. Lower gamma.",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
+
+    def _keep_map(self, made):
+        self.features_ = made
+        self.n_features_in_ = made.n_features_in_
+        self.__dict__.pop("gamma_", None)  # of an earlier fit
+        if hasattr(made, "gamma_"):
+            self.gamma_ = made.gamma_
+
+    def _features_of(self, X):
+        """Features of new rows."""
+        check_is_fitted(self)
+        return self.features_.transform(self._check(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        known = hasattr(self.features, "__sklearn_tags__")
+        tags.input_tags.allow_nan = self.features is None or (known and get_tags(self.features).input_tags.allow_nan)
+        return tags
+
+
+def weighted_means(Z, columns):
+    """Mean of values over the neighbours of rows, weighted by similarity; 0 for rows without neighbours.
+
+    The first of the columns has the sum of the similarities, and the others those of values times similarities.
+    """
+    sums = np.asarray(Z @ columns)
+    total = sums[:, :1]
+    return np.divide(sums[:, 1:], total, out=np.zeros_like(sums[:, 1:]), where=total > 0)

@@ -1,0 +1,59 @@
+"""A length scale without labels: bins of a few rows."""
+
+import numpy as np
+from sklearn.base import clone
+
+# Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 3, 6 and 10, clusters of digits,
+# optdigits, satimage, rings and moons are the best with 3.
+_ROWS_IN_A_BIN = 3.0
+_PILOT_GRIDS = 16
+_DOUBLINGS = 10  # up or down from one over the spread of the values
+_HALVINGS = 3  # of the last factor 2
+
+
+def gamma_by_occupancy(binning, X):
+    """The gamma for which bins have a geometric mean of 3 rows, or half as many digits as all rows where these are few.
+
+    The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map.
+
+    Parameters
+    ----------
+    binning : RandomBinning
+        Not fitted.
+    X : ndarray or CSR
+
+    Returns
+    -------
+    gamma : ndarray of shape (n_inputs,)
+    """
+    pilot = clone(binning).set_params(gamma="scale", n_grids=_PILOT_GRIDS, min_count=1, n_features=None).fit(X)
+    wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(_n_rows(pilot)))
+    first = pilot.gamma_
+
+    def is_fine(exponent):
+        return _mean_log_size(pilot.set_params(gamma=first * 2.0**exponent).fit(X)) <= wanted
+
+    below, above = _bracket(is_fine)
+    for _ in range(_HALVINGS):
+        middle = (below + above) / 2
+        below, above = (below, middle) if is_fine(middle) else (middle, above)
+    return first * 2.0 ** ((below + above) / 2)
+
+
+def _bracket(is_fine):
+    """Neighbouring powers of 2 between which grids become fine, or the last that was tried."""
+    step = -1 if is_fine(0) else 1
+    for exponent in range(step, step * (_DOUBLINGS + 1), step):
+        if is_fine(exponent) != (step < 0):
+            break
+    return min(exponent, exponent - step), max(exponent, exponent - step)
+
+
+def _n_rows(binning):
+    return binning.bin_counts_.sum() / _PILOT_GRIDS
+
+
+def _mean_log_size(binning):
+    """Mean logarithm of the number of rows in a row's bin."""
+    counts = binning.bin_counts_
+    return float((counts * np.log(counts)).sum() / counts.sum())

@@ -1,0 +1,39 @@
+"""The linear system of label spreading, in the form that the solver of the ridge machines takes."""
+
+import numpy as np
+
+
+class SpreadingSystem:
+    """``(I - alpha S) F = Y`` with the normalised similarities S; or, where rows are held, the same for the others.
+
+    Parameters
+    ----------
+    graph : SimilarityGraph
+    alpha : float
+        Above 0 and below 1.
+    Y : ndarray of shape (n_rows, n_classes)
+    held : ndarray of bool of shape (n_rows,), default=None
+        Rows whose F is Y.
+    """
+
+    def __init__(self, graph, alpha, Y, held=None):
+        self._graph, self._alpha, self._free = graph, alpha, None if held is None else ~held[:, None]
+        self.diagonal = np.zeros((len(Y), 1))
+        self._known = np.zeros_like(Y) if held is None else Y * held[:, None]
+        self.right = np.asfortranarray(Y if held is None else -self.apply(self._known, slice(None)))
+
+    def apply(self, V, targets):
+        """``-alpha S V``, in the rows that are not held."""
+        image = self._graph.normalised(V)
+        image *= -self._alpha
+        if self._free is not None:
+            image *= self._free
+        return image
+
+    def intercept(self, V):
+        """There is none."""
+        return np.zeros(V.shape[1])
+
+    def scores(self, solution):
+        """F of all rows."""
+        return solution + self._known

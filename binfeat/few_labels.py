@@ -1,0 +1,228 @@
+"""Classification with few labels, spread over the graph of all rows: `LabelSpreading`."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from binfeat._common.docstrings import filled
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.labels import check_labels, require_two
+from binfeat._common.progress import Progress
+from binfeat._common.validation import (
+    callers_level,
+    check_flag,
+    check_integer,
+    check_real,
+    check_share,
+    checked_array,
+)
+from binfeat._graph.docs import TEXTS
+from binfeat._graph.estimator import GraphEstimator, weighted_means
+from binfeat._graph.spreading import SpreadingSystem
+from binfeat._linear import cg
+from binfeat._linear.result import SolverOptions
+from binfeat._rows.sources import is_source
+
+__all__ = ["LabelSpreading"]
+
+_UNLABELLED = -1
+
+
+@filled(TEXTS)
+class LabelSpreading(ClassifierMixin, GraphEstimator):
+    """Classification of rows of which few have labels, by spreading these over the graph of all rows.
+
+    Solves ``(I - alpha S) F = Y`` for scores F, with ``S = D^-1/2 W D^-1/2`` of the similarities W of rows and their
+    row sums D, and Y with 1 in the column of a labelled row's class and 0 elsewhere (Zhou et al. 2004), by conjugate
+    gradients for all classes at once.
+
+    $similarity
+
+    Parameters
+    ----------
+    alpha : float, default=0.9
+        How much a row takes from its neighbours, above 0 and below 1; the rest it takes from its own label.
+    clamp : bool, default=False
+        Whether labelled rows keep their labels whatever their neighbours have. Only the others are then solved for.
+    $features
+    $gamma
+    tol : float, default=1e-3
+        Residual of the system at which the solver stops, relative to Y.
+    max_iter : int, default=200
+    $n_jobs
+    $random_state
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted, without -1.
+    label_distributions_ : ndarray of shape (n_rows, n_classes)
+        Scores of each training row, which sum to 1; 0 for a row that no label reaches.
+    transduction_ : ndarray of shape (n_rows,)
+        Label of each training row.
+    n_iter_ : int
+        Number of iterations of the solver.
+    $gamma_
+    $features_
+    $inputs
+
+    Warns
+    -----
+    UserWarning
+        If more than a tenth of the rows share no bin with another row.
+    ConvergenceWarning
+        If the residual is above `tol` after `max_iter` iterations.
+
+    See Also
+    --------
+    KernelMachineClassifier : With enough labels; rows without them do not help it.
+    sklearn.semi_supervised.LabelSpreading : On a graph of nearest neighbours, better on some tables.
+
+    References
+    ----------
+    D. Zhou, O. Bousquet, T. Lal, J. Weston and B. Schoelkopf, "Learning with Local and Global Consistency", NIPS 2004.
+
+    D. Zhou, J. Huang and B. Schoelkopf, "Learning with Hypergraphs", NIPS 2006.
+
+    X. Zhu, Z. Ghahramani and J. Lafferty, "Semi-Supervised Learning Using Gaussian Fields and Harmonic Functions", ICML
+    2003 (labels that are kept).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_digits
+    >>> from binfeat import LabelSpreading
+    >>> X, y = load_digits(return_X_y=True)
+    >>> unlabelled = np.random.default_rng(0).random(len(y)) > 0.1
+    >>> spread = LabelSpreading(random_state=0).fit(X, np.where(unlabelled, -1, y))
+    >>> bool((spread.transduction_ == y)[unlabelled].mean() > 0.85)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha=0.9,
+        *,
+        clamp=False,
+        features=None,
+        gamma="scale",
+        tol=1e-3,
+        max_iter=200,
+        n_jobs=None,
+        random_state=None,
+    ):
+        self.alpha = alpha
+        self.clamp = clamp
+        self.features = features
+        self.gamma = gamma
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X, y):
+        """Spread the labels.
+
+        Parameters
+        ----------
+        $rows
+        y : array-like of shape (n_rows,)
+            Labels of at least two classes; -1 for a row without one.
+
+        $self
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is out of range, X holds infinity, lengths differ, labels are of fewer than two classes, or
+            no rows are similar.
+        """
+        self._check_map()
+        options = SolverOptions(check_real(self.tol, "tol", minimum=0.0), check_integer(self.max_iter, "max_iter", 1))
+        alpha, clamp = check_share(self.alpha, "alpha"), check_flag(self.clamp, "clamp")
+        if is_source(X):
+            raise TypeError("X must be a table in memory, got a source of blocks.")
+        X = self._check(X, reset=True)
+        labelled, labels = self._check_y(X, y)
+        progress = Progress(self, X, y)
+        progress.begin()
+        made, Z, graph = self._graph(X, self.gamma)
+        Y = np.zeros((Z.shape[0], self.classes_.size), order="F")
+        Y[np.flatnonzero(labelled), np.searchsorted(self.classes_, labels)] = 1.0
+        system = SpreadingSystem(graph, alpha, Y, labelled if clamp else None)
+        options = SolverOptions(options.tol, options.max_iter, callback=lambda _: not progress.step("iteration"))
+        result = cg.solve(system, np.ones(Y.shape[1]), options)
+        self._keep_map(made)
+        self._keep(graph, system.scores(result.solution), result, options.tol)
+        progress.end()
+        return self
+
+    def _check_y(self, X, y):
+        """Which rows are labelled, and their labels; sets the classes."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
+        check_consistent_length(X, y)
+        labelled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELLED, dtype=bool)
+        if not labelled.any():
+            raise ValueError("y must have labels of at least two classes, got -1, no label, for every row.")
+        labels = check_labels(y[labelled])
+        self.classes_ = np.unique(labels)
+        require_two(self.classes_)
+        return labelled, labels
+
+    def _keep(self, graph, scores, result, tol):
+        """Set the attributes of a solution."""
+        shares = np.maximum(scores, 0.0)
+        total = shares.sum(axis=1, keepdims=True)
+        self.label_distributions_ = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
+        self.n_iter_ = result.n_iter
+        self._prior = self.label_distributions_.mean(axis=0)
+        self._columns = graph.of_columns(np.column_stack([np.ones(len(shares)), self.label_distributions_]))
+        if result.advice:
+            warnings.warn(
+                f"Labels were spread for {result.n_iter} iterations, to a relative residual of "
+                f"{result.residuals[-1].max():.2g}, above tol={tol:.2g}: raise max_iter or tol, or lower alpha.",
+                ConvergenceWarning,
+                stacklevel=callers_level(),
+            )
+
+    def predict_proba(self, X):
+        """Shares of the classes among the neighbours of rows, new ones or those of `fit`.
+
+        Parameters
+        ----------
+        $rows
+
+        Returns
+        -------
+        shares : ndarray of shape (n_rows, n_classes)
+            They sum to 1. A row that shares no bin with a training row, or only with rows that no label reaches, gets
+            those of all training rows together.
+        """
+        shares = weighted_means(self._features_of(X), self._columns)
+        total = shares.sum(axis=1, keepdims=True)
+        prior = np.broadcast_to(self._prior / self._prior.sum(), shares.shape)
+        return np.divide(shares, total, out=prior.copy(), where=total > 0)
+
+    def predict(self, X):
+        """Labels of rows, new ones or those of `fit`.
+
+        Parameters
+        ----------
+        $rows
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,)
+            For a row of `fit` not always that of `transduction_`, as its neighbours decide.
+        """
+        largest = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[largest]

@@ -1,0 +1,276 @@
+"""Spectral embedding and clustering: beside dense eigenvectors, on shapes, new rows, blocks, refusals."""
+
+import copy
+import pickle
+
+import naive
+import numpy as np
+import pytest
+from callbacks import Callback
+from scipy import sparse
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from binfeat import RandomBinning, RandomFeatureUnion, RandomFourier, SpectralClustering, SpectralEmbedding, blocks
+from binfeat._graph import eigenvectors
+from binfeat._graph.eigenvectors import leading_eigenvectors
+from binfeat._graph.scale import gamma_by_occupancy
+from binfeat._graph.similarity import SimilarityGraph
+
+MAP = RandomBinning(n_grids=20, random_state=0)
+
+
+@pytest.fixture
+def blobs():
+    return make_blobs(150, centers=3, random_state=2)
+
+
+def twin(X, gamma, n_grids=20):
+    return naive.similarities(naive.codes(X, "laplacian", np.full(X.shape[1], gamma), n_grids, 0)[0])
+
+
+@pytest.mark.engine
+def test_products_with_the_graph(rng):
+    X = rng.normal(size=(40, 2))
+    W = twin(X, 1.0)
+    graph = SimilarityGraph(RandomBinning(gamma=1.0, n_grids=20, random_state=0, output="codes").fit_transform(X))
+    np.testing.assert_allclose(graph.degrees, W.sum(axis=1), atol=1e-12)
+    V = rng.normal(size=(40, 3))
+    np.testing.assert_allclose(graph.normalised(np.asfortranarray(V)), naive.normalised(W) @ V, atol=1e-12)
+
+
+def test_graph_of_other_features_is_of_their_inner_products(rng):
+    Z = rng.uniform(size=(30, 8))
+    V = rng.normal(size=(30, 2))
+    expected = naive.normalised(Z @ Z.T) @ V
+    for features in (Z, sparse.csr_array(Z)):
+        np.testing.assert_allclose(SimilarityGraph(features).normalised(np.asfortranarray(V)), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0])
+def test_coordinates_are_means_of_dense_eigenvectors(rng, gamma):
+    X = rng.normal(size=(60, 2))
+    W = twin(X, gamma)
+    assert (W.sum(axis=1) > 0).all()
+    values, vectors = naive.spectral_coordinates(W, 3)
+    embedding = SpectralEmbedding(3, features=MAP, gamma=gamma).fit(X)
+    np.testing.assert_allclose(embedding.eigenvalues_[:3], values, atol=1e-10)
+    sizes = [[1 / (n - 1) if n > 1 else 0 for n in map(of_grid.count, of_grid)] for of_grid in codes_of(X, gamma)]
+    own = np.sum(sizes, axis=0) / len(sizes)  # what a row of its own coordinates would see of itself
+    expected = (W @ vectors + own[:, None] * vectors) / (W.sum(axis=1) + own)[:, None]
+    signs = np.sign((expected * embedding.embedding_).sum(axis=0))
+    np.testing.assert_allclose(embedding.embedding_, expected * signs, atol=1e-9)
+
+
+def codes_of(X, gamma):
+    return naive.codes(X, "laplacian", np.full(X.shape[1], gamma), 20, 0)[0]
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+def test_block_krylov_beside_a_dense_solver(rng, monkeypatch, tol):
+    monkeypatch.setattr(eigenvectors, "_FEW_ROWS", 0)
+    basis = np.linalg.qr(rng.normal(size=(200, 200)))[0]
+    spectrum = np.concatenate([[1.0], 1 - 0.01 * np.arange(1, 7), np.linspace(0.9, -0.1, 193)])
+    matrix = (basis * spectrum) @ basis.T
+    found = leading_eigenvectors(lambda V: matrix @ V, basis[:, 0], 3, tol=tol, max_iter=400, seed=0)
+    residuals = np.linalg.norm(matrix @ found.vectors - found.vectors * found.values, axis=0)
+    assert residuals.max() <= tol
+    np.testing.assert_allclose(residuals, found.residuals, rtol=0.05, atol=1e-12)
+    np.testing.assert_allclose(found.values, spectrum[1:4], atol=tol**2 * 1000 + 1e-12)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(3), atol=1e-10)
+    np.testing.assert_allclose(basis[:, 0] @ found.vectors, 0.0, atol=1e-10)
+
+
+def test_krylov_space_that_ends_early(rng, monkeypatch):
+    """A matrix with three eigenvalues: a block and its product span all that there is to find."""
+    monkeypatch.setattr(eigenvectors, "_FEW_ROWS", 0)
+    basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    spectrum = np.concatenate([[1.0], np.full(2, 0.5), np.zeros(297)])
+    matrix = (basis * spectrum) @ basis.T
+    found = leading_eigenvectors(lambda V: matrix @ V, basis[:, 0], 3, tol=1e-10, max_iter=50, seed=0)
+    np.testing.assert_allclose(found.values, [0.5, 0.5, 0.0], atol=1e-10)
+
+
+@pytest.mark.parametrize("make", [make_moons, make_circles])
+def test_clusters_of_any_shape(make):
+    options = {"factor": 0.5} if make is make_circles else {}
+    X, y = make(1000, noise=0.04, random_state=0, **options)
+    clusters = SpectralClustering(2, random_state=0).fit(X)
+    assert adjusted_rand_score(clusters.labels_, y) > 0.98
+    X_new, y_new = make(300, noise=0.04, random_state=1, **options)
+    assert adjusted_rand_score(clusters.predict(X_new), y_new) > 0.95
+
+
+def test_labels_and_coordinates_of_training_rows_are_those_of_new_rows(blobs):
+    X, y = blobs
+    clusters = SpectralClustering(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(clusters.predict(X), clusters.labels_)
+    assert adjusted_rand_score(clusters.labels_, y) > 0.9
+    embedding = SpectralEmbedding(random_state=0).fit(X)
+    np.testing.assert_array_equal(embedding.transform(X), embedding.embedding_)
+    assert embedding.set_output(transform="pandas").transform(X).columns[0] == "spectralembedding0"
+    assert (embedding.set_output(transform="default").transform([[1e9, 1e9]]) == 0).all()
+    assert clusters.predict([[1e9, 1e9]]).shape == (1,)
+
+
+def test_gamma_of_the_widest_eigengap(blobs):
+    X, y = blobs
+    gammas = [1e-3, "scale", [0.3, 0.3]]
+    clusters = SpectralClustering(3, gammas=gammas, random_state=0).fit(X)
+    alone = [SpectralClustering(3, gamma=gamma, random_state=0).fit(X) for gamma in gammas]
+    np.testing.assert_allclose(clusters.eigengaps_, [-np.diff(own.eigenvalues_)[-1] for own in alone])
+    best = clusters.eigengaps_.argmax()
+    assert best > 0
+    np.testing.assert_array_equal(clusters.gamma_, alone[best].gamma_)
+    assert adjusted_rand_score(clusters.labels_, y) > 0.9
+
+
+def test_rows_without_neighbours_are_told(rng):
+    X = np.concatenate([rng.normal(size=(100, 2)), 1e6 * rng.normal(size=(50, 2))])
+    with pytest.warns(UserWarning, match="33% of the rows share no bin with another row, and have no neighbours"):
+        SpectralClustering(2, gamma=0.3, random_state=0).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:The grids are too fine")
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_gamma_scale_fills_bins_with_three_rows(rng, unit):
+    X = unit * rng.normal(size=(500, 3))
+    gamma = gamma_by_occupancy(RandomBinning(random_state=0), X)
+    codes = naive.codes(X[:200], "laplacian", gamma, 2, 0)[0]
+    assert len(set(codes[0])) > 50
+    counts = RandomBinning(gamma=gamma, n_grids=200, random_state=1, output="codes").fit(X).bin_counts_
+    assert np.exp((counts * np.log(counts)).sum() / counts.sum()) == pytest.approx(3.0, rel=0.25)
+
+
+def test_gamma_scale_of_rows_that_are_all_alike():
+    assert np.isfinite(gamma_by_occupancy(RandomBinning(random_state=0), np.ones((20, 2)))).all()
+    clusters = SpectralClustering(1, random_state=0).fit(np.ones((20, 2)))
+    assert (clusters.labels_ == 0).all()
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        RandomBinning(n_grids=64, n_features=2**14),
+        RandomBinning(kernel="hat", gamma=0.1, n_grids=64, n_jobs=1),
+        RandomFourier(n_components=512, gamma=0.02),
+    ],
+)
+def test_any_map(blobs, features):
+    X, y = blobs
+    gamma = "scale" if features.gamma == "scale" else None
+    clusters = SpectralClustering(3, features=features, gamma=gamma, random_state=0).fit(X)
+    assert adjusted_rand_score(clusters.labels_, y) > 0.8
+    assert features.get_params()["random_state"] is None
+
+
+def test_union_has_its_own_gammas(blobs):
+    X, y = blobs
+    union = RandomFeatureUnion(
+        [
+            ("bins", RandomBinning(gamma=0.3, n_grids=64, output="codes", random_state=0)),
+            ("waves", RandomFourier(gamma=0.02, n_components=64, random_state=0)),
+        ]
+    )
+    clusters = SpectralClustering(3, features=union, gamma=None, random_state=0).fit(X)
+    assert adjusted_rand_score(clusters.labels_, y) > 0.9
+    with pytest.raises(ValueError, match=r"gamma must be None for features that have no gamma.*RandomFeatureUnion"):
+        SpectralClustering(3, features=union).fit(X)
+
+
+def test_same_from_blocks_sparse_and_missing(rng):
+    X = rng.normal(size=(400, 2)) + 5 * rng.integers(2, size=(400, 1))
+    whole = SpectralClustering(2, random_state=0).fit(X)
+    streamed = SpectralClustering(2, random_state=0).fit(blocks(X, np.zeros(400), block_rows=90))
+    np.testing.assert_allclose(streamed.gamma_, whole.gamma_, rtol=1e-6)
+    assert adjusted_rand_score(streamed.labels_, whole.labels_) == 1
+    assert streamed.n_features_in_ == 2
+    np.testing.assert_array_equal(SpectralClustering(2, random_state=0).fit(sparse.csr_array(X)).labels_, whole.labels_)
+    X[::50, 0] = np.nan
+    assert SpectralClustering(2, random_state=0).fit(X).labels_.shape == (400,)
+
+
+def test_same_for_any_number_of_threads(rng, threads):
+    X = rng.normal(size=(700, 3))
+    found = []
+    for n in (1, 2):
+        threads(n)
+        found.append(SpectralEmbedding(3, random_state=0, gamma=1.0, max_iter=7, tol=1).fit_transform(X))
+    np.testing.assert_array_equal(*found)
+
+
+def test_unfinished_solve_is_said(rng):
+    X = rng.normal(size=(700, 3))
+    with pytest.warns(
+        ConvergenceWarning, match=r"residuals up to .* after 1 products, above tol=1e-12: raise max_iter"
+    ):
+        embedding = SpectralEmbedding(random_state=0, tol=1e-12, max_iter=1).fit(X)
+    assert embedding.n_iter_ == 1
+
+
+def test_callbacks_see_products_and_stop(rng):
+    X = rng.normal(size=(700, 3))
+    callback = Callback("iteration", stop_at=3)
+    embedding = SpectralEmbedding(random_state=0, tol=1e-12)
+    embedding.set_callbacks(callback)
+    with pytest.warns(ConvergenceWarning):
+        embedding.fit(X)
+    assert embedding.n_iter_ == 3
+    assert callback.ended
+
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"n_clusters": 31}, ValueError, "n_clusters=31 must be at most n_samples=30"),
+        ({"n_clusters": 0}, ValueError, "n_clusters must be at least 1, got 0"),
+        ({"n_clusters": 2.0}, TypeError, "n_clusters must be an integer"),
+        ({"n_init": 0}, ValueError, "n_init must be at least 1, got 0"),
+        ({"tol": -1}, ValueError, "tol must be finite and at least 0"),
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1, got 0"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None, a positive integer"),
+        ({"features": 3}, TypeError, r"features must be a map, such as RandomBinning\(\), or None, got 3"),
+        ({"gamma": "large"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'large'"),
+        ({"gamma": [1.0, 2.0, 3.0]}, ValueError, "gamma must be a number or have one value per input, 2 of them"),
+        ({"gamma": 1e9}, ValueError, "gamma is too large: no two rows of X share a bin. Lower gamma"),
+        ({"gammas": []}, ValueError, "gammas must be a sequence of at least one gamma, or None"),
+        ({"gammas": "scale"}, ValueError, "gammas must be a sequence of at least one gamma, or None"),
+    ],
+)
+def test_bad_parameters(parameters, error, message):
+    clusters = SpectralClustering(2, random_state=0).fit(X)
+    expected = clusters.predict(X)
+    clusters.set_params(**parameters)
+    with pytest.raises(error, match=message):
+        clusters.fit(X)
+    np.testing.assert_array_equal(clusters.predict(X), expected)
+
+
+def test_bad_rows():
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        SpectralClustering(2).fit([[0.0, np.inf], [1.0, 2.0]])
+    with pytest.raises(ValueError, match="n_components=30 must be below n_samples=30"):
+        SpectralEmbedding(30).fit(X)
+    embedding = SpectralEmbedding(random_state=0).fit(X)
+    with pytest.raises(ValueError, match="X has 3 features, but SpectralEmbedding is expecting 2"):
+        embedding.transform(np.ones((2, 3)))
+
+
+def test_similarities_below_zero_are_refused(rng):
+    waves = RandomFourier(n_components=4, gamma=50.0, random_state=0)
+    with pytest.raises(ValueError, match=r"gamma is too large for the features: row \d+ has a similarity of -"):
+        SpectralClustering(2, features=waves, gamma=None).fit(rng.normal(size=(100, 3)))
+
+
+def test_attributes_hold_arrays_numbers_and_a_map():
+    for made in (SpectralClustering(2, random_state=0).fit(X), SpectralEmbedding(random_state=0).fit(X)):
+        fitted = {k: v for k, v in vars(made).items() if k not in made.get_params() and not k.startswith("_sk")}
+        fitted.pop("features_")
+        assert all(isinstance(v, np.ndarray | np.number | int | float | str) for v in fitted.values())
+        method = "predict" if hasattr(made, "predict") else "transform"
+        for other in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
+            np.testing.assert_array_equal(getattr(other, method)(X), getattr(made, method)(X))

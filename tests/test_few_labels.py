@@ -1,0 +1,170 @@
+"""Label spreading: beside a dense solve, on shapes, new rows, scikit-learn's conventions, refusals."""
+
+import copy
+import pickle
+
+import naive
+import numpy as np
+import pytest
+from callbacks import Callback
+from scipy import sparse
+from sklearn.datasets import load_digits, make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.semi_supervised import LabelSpreading as Peer
+from sklearn.svm import SVC
+
+from binfeat import LabelSpreading, RandomBinning, blocks
+
+MAP = RandomBinning(n_grids=20, random_state=0)
+X = np.random.default_rng(0).normal(size=(60, 2))
+Y = np.where(X[:, 0] > 0, 1, 0)
+FEW = np.where(np.arange(60) < 12, Y, -1)
+
+
+def one_hot(labels):
+    return np.stack([labels == 0, labels == 1], axis=1).astype(float)
+
+
+@pytest.mark.parametrize("clamp", [False, True])
+@pytest.mark.parametrize("alpha", [0.3, 0.99])
+def test_scores_are_those_of_a_dense_solve(alpha, clamp):
+    W = naive.similarities(naive.codes(X, "laplacian", np.full(2, 1.0), 20, 0)[0])
+    expected = naive.label_spreading(W, one_hot(FEW), alpha, np.flatnonzero(FEW >= 0) if clamp else ())
+    expected /= expected.sum(axis=1, keepdims=True)
+    spread = LabelSpreading(alpha, clamp=clamp, features=MAP, gamma=1.0, tol=1e-10).fit(X, FEW)
+    np.testing.assert_allclose(spread.label_distributions_, expected, atol=1e-7)
+    np.testing.assert_array_equal(spread.transduction_, expected.argmax(axis=1))
+    if clamp:
+        np.testing.assert_array_equal(spread.transduction_[:12], Y[:12])
+
+
+def test_new_rows_take_the_mean_of_their_neighbours():
+    binning = RandomBinning(gamma=1.0, n_grids=20, random_state=0).fit(X)
+    spread = LabelSpreading(features=MAP, gamma=1.0).fit(X, FEW)
+    new = np.random.default_rng(1).normal(size=(10, 2))
+    sizes = np.asarray((binning.transform(X) > 0).sum(axis=0)).ravel()
+    weights = binning.transform(new).toarray() / np.where(sizes > 1, sizes - 1, np.inf)
+    sums = weights @ binning.transform(X).T @ spread.label_distributions_
+    expected = sums / sums.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(spread.predict_proba(new), expected, atol=1e-12)
+    np.testing.assert_array_equal(spread.predict(new), expected.argmax(axis=1))
+    far = spread.predict_proba([[1e9, 1e9]])
+    np.testing.assert_allclose(far[0], spread.label_distributions_.mean(axis=0))
+
+
+@pytest.mark.parametrize("make", [make_moons, make_circles])
+def test_two_labels_are_enough_for_two_shapes(make):
+    options = {"factor": 0.5} if make is make_circles else {}
+    rows, shape = make(1000, noise=0.04, random_state=0, **options)
+    few = np.full(1000, -1)
+    for label in (0, 1):
+        few[np.flatnonzero(shape == label)[:3]] = label
+    spread = LabelSpreading(0.99, random_state=0).fit(rows, few)
+    assert (spread.transduction_ == shape).mean() > 0.95
+    assert (spread.predict(rows) == shape).mean() > 0.95
+
+
+def test_digits_beside_the_peer(rng):
+    rows, digit = load_digits(return_X_y=True)
+    labelled = np.concatenate([rng.permutation(np.flatnonzero(digit == k))[:10] for k in range(10)])
+    few = np.full(len(digit), -1)
+    few[labelled] = digit[labelled]
+    machines = LabelSpreading(random_state=0), Peer(kernel="rbf", gamma=0.001), SVC()
+    ours, theirs = ((own.fit(rows, few).transduction_ == digit)[few < 0].mean() for own in machines[:2])
+    alone = machines[2].fit(rows[labelled], digit[labelled]).score(rows[few < 0], digit[few < 0])
+    assert ours > max(0.88, theirs - 0.03, alone - 0.03)
+
+
+def test_labels_of_any_kind():
+    numbers = LabelSpreading(gamma=1.0, random_state=0).fit(X, FEW)
+    words = np.array(["no", "yes"], dtype=object)[Y]
+    words[12:] = -1
+    spread = LabelSpreading(gamma=1.0, random_state=0).fit(X, words)
+    np.testing.assert_array_equal(spread.classes_, ["no", "yes"])
+    np.testing.assert_array_equal(spread.transduction_, np.array(["no", "yes"])[numbers.transduction_])
+    whole = LabelSpreading(gamma=1.0, random_state=0).fit(X, np.array(["no", "yes"])[Y])
+    assert whole.score(X, np.array(["no", "yes"])[Y]) > 0.8
+
+
+def test_sparse_and_missing():
+    spread = LabelSpreading(random_state=0).fit(X, FEW)
+    same = LabelSpreading(random_state=0).fit(sparse.csr_array(X), FEW)
+    np.testing.assert_array_equal(same.label_distributions_, spread.label_distributions_)
+    holes = X.copy()
+    holes[::7, 0] = np.nan
+    assert np.isfinite(LabelSpreading(random_state=0).fit(holes, FEW).predict_proba(holes)).all()
+
+
+def test_rows_that_no_label_reaches():
+    apart = np.concatenate([X, X + 1e6])
+    few = np.concatenate([FEW, np.full(60, -1)])
+    spread = LabelSpreading(gamma=1.0, random_state=0).fit(apart, few)
+    assert (spread.label_distributions_[60:] == 0).all()
+    shares = spread.predict_proba(apart)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_allclose(shares[60:], np.broadcast_to(shares[60], (60, 2)))
+
+
+def test_same_for_any_number_of_threads(threads):
+    found = []
+    for n in (1, 2):
+        threads(n)
+        found.append(LabelSpreading(random_state=0).fit(X, FEW).label_distributions_)
+    np.testing.assert_array_equal(*found)
+
+
+def test_unfinished_solve_is_said_and_callbacks_stop():
+    with pytest.warns(ConvergenceWarning, match=r"spread for 2 iterations, .* above tol=1e-12: raise max_iter"):
+        assert LabelSpreading(0.99, tol=1e-12, max_iter=2, random_state=0).fit(X, FEW).n_iter_ == 2
+    callback = Callback("iteration", stop_at=3)
+    spread = LabelSpreading(0.99, tol=1e-12, random_state=0)
+    spread.set_callbacks(callback)
+    assert spread.fit(X, FEW).n_iter_ == 3
+    assert callback.ended
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"alpha": 1.0}, ValueError, "alpha must be between 0 and 1, got 1.0"),
+        ({"alpha": "a"}, TypeError, "alpha must be a number"),
+        ({"clamp": 1}, TypeError, "clamp must be True or False, got 1"),
+        ({"tol": -1}, ValueError, "tol must be finite and at least 0"),
+        ({"max_iter": 0}, ValueError, "max_iter must be at least 1, got 0"),
+        ({"features": "binning"}, TypeError, r"features must be a map, such as RandomBinning\(\), or None"),
+        ({"gamma": -1.0}, ValueError, "gamma must be finite and non-negative"),
+    ],
+)
+def test_bad_parameters(parameters, error, message):
+    spread = LabelSpreading(random_state=0).fit(X, FEW)
+    expected = spread.predict(X)
+    with pytest.raises(error, match=message):
+        spread.set_params(**parameters).fit(X, FEW)
+    np.testing.assert_array_equal(spread.predict(X), expected)
+
+
+def test_bad_labels_and_rows():
+    spread = LabelSpreading()
+    with pytest.raises(ValueError, match="y must have labels of at least two classes, got -1, no label, for every row"):
+        spread.fit(X, np.full(60, -1))
+    with pytest.raises(ValueError, match="y must have at least two classes, got one class: 0"):
+        spread.fit(X, np.where(FEW == 1, -1, FEW))
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        spread.fit(X, None)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        spread.fit(X, FEW[:-1])
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        spread.fit(np.where(X > 2, np.inf, X), FEW)
+    with pytest.raises(TypeError, match="X must be a table in memory, got a source of blocks"):
+        spread.fit(blocks(X, Y), FEW)
+    with pytest.raises(ValueError, match="X has 3 features, but LabelSpreading is expecting 2"):
+        spread.fit(X, FEW).predict(np.ones((2, 3)))
+
+
+def test_attributes_hold_arrays_numbers_and_a_map():
+    spread = LabelSpreading(random_state=0).fit(X, FEW)
+    fitted = {k: v for k, v in vars(spread).items() if k not in spread.get_params() and not k.startswith("_sk")}
+    fitted.pop("features_")
+    assert all(isinstance(v, np.ndarray | np.number | int | float | str) for v in fitted.values())
+    for other in (pickle.loads(pickle.dumps(spread)), copy.deepcopy(spread)):
+        np.testing.assert_array_equal(other.predict_proba(X), spread.predict_proba(X))
