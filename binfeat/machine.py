@@ -11,12 +11,13 @@ from binfeat._common.labels import check_labels, labels_of, one_against_rest, re
 from binfeat._common.validation import check_moderate, checked_array
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.docs import TEXTS
+from binfeat._report.method import Reporting
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
 
 @filled(TEXTS)
-class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase):
+class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, Reporting, KernelMachineBase):
     """Kernel ridge regression that chooses its settings: a raw table in, predictions out.
 
     Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
@@ -126,7 +127,7 @@ class KernelMachineRegressor(MultiOutputMixin, RegressorMixin, KernelMachineBase
 
 
 @filled(TEXTS)
-class KernelMachineClassifier(ClassifierMixin, KernelMachineBase):
+class KernelMachineClassifier(ClassifierMixin, Reporting, KernelMachineBase):
     """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the

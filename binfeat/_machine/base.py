@@ -127,6 +127,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Set the attributes, which are arrays, numbers and strings; `labels` of classes calibrate probabilities."""
         self.__dict__ |= attributes
         rows, predictions = fit.judged()
+        self.held_out_error_ = _mean_and_error(problem.loss_of(rows)(predictions))
         if labels is not None:
             self.sharpness_ = calibrate(predictions, labels[rows], problem.weights_of(rows))
         kernels, encoder = fit.kernels, problem.encoder
@@ -216,3 +217,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         tags.input_tags.categorical = True
         tags.non_deterministic = False
         return tags
+
+
+def _mean_and_error(losses):
+    """Mean of some losses and its standard error, which is NaN of a single one."""
+    spread = losses.std(ddof=1) / np.sqrt(losses.size) if losses.size > 1 else np.nan
+    return np.array([losses.mean(), spread])
