@@ -143,7 +143,9 @@ def _inputs(machine, predictor, judged, names):
     if judged is None:
         return _section("Inputs", _paragraph(note), _grid([shares]))
     effects = effects_of(machine, predictor, judged.table, names)
-    figures = [_figure(f"Effect of {found.name}", pictures.effect, found) for found in effects]
+    ends = [end for found in effects for end in (found.means.min(), found.means.max())]
+    span = min(ends, default=0.0), max(ends, default=1.0)
+    figures = [_figure(f"Effect of {found.name}", pictures.effect, found, *span) for found in effects]
     more = (
         " An effect is the mean prediction of some rows if all of them had the same value of the input (partial "
         "dependence). Grey bars show how the values are spread: where there are none, nothing is known."

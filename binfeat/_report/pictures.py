@@ -70,8 +70,8 @@ def growth(ax, curve):
     ax.set(xlabel="grids", ylabel="held-out error", ylim=(0, 1.08 * curve[:, 1].max()), xlim=(0, None))
 
 
-def effect(ax, found):
-    """Mean prediction against the values of an input, above how often these occur."""
+def effect(ax, found, low, high):
+    """Mean prediction, of all effects from low to high, against the values of an input, above how often these occur."""
     if found.kind == "categories":
         places = np.arange(len(found.values))
         ax.set_xticks(places, [word(level)[:12] for level in found.levels], rotation=40, ha="right")
@@ -79,18 +79,18 @@ def effect(ax, found):
         style = {"marker": "o", "linestyle": "none"}
     else:
         places, style = found.values, {}
-        low, high = (places[0], places[-1]) if len(places) > 1 else (places[0] - 0.5, places[0] + 0.5)
-        counts, edges = np.histogram(found.rows, bins=24, range=(low, high))
+        ends = (places[0], places[-1]) if len(places) > 1 else (places[0] - 0.5, places[0] + 0.5)
+        counts, edges = np.histogram(found.rows, bins=24, range=ends)
     for means, colour, name in zip(found.means.T, _COLOURS, found.outputs):
         ax.plot(places, means, color=colour, label=word(name), linewidth=2, zorder=3, **style)
-    bottom, top = ax.get_ylim()
-    height = 0.22 * (top - bottom)
-    ax.set_ylim(bottom - height, top)
-    scaled = height * 0.9 * counts / max(1, counts.max())
+    margin = 0.05 * (high - low) or 0.5
+    height, floor = 5 * margin, low - 6 * margin
+    ax.set_ylim(floor, high + margin)
+    scaled = 0.9 * height * counts / max(1, counts.max())
     if found.kind == "categories":
-        ax.bar(places, scaled, bottom=bottom - height, width=0.6, color=_GREY)
+        ax.bar(places, scaled, bottom=floor, width=0.6, color=_GREY)
     else:
-        ax.bar(edges[:-1], scaled, bottom=bottom - height, width=np.diff(edges), align="edge", color=_GREY)
+        ax.bar(edges[:-1], scaled, bottom=floor, width=np.diff(edges), align="edge", color=_GREY)
     if found.kind == "dates":
         ax.xaxis_date()
         ax.tick_params(axis="x", rotation=30)
