@@ -35,6 +35,8 @@ autodoc_typehints = "none"
 html_theme = "pydata_sphinx_theme"
 html_title = f"binfeat {release}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["binfeat.css"]
 html_theme_options = {"show_prev_next": True, "secondary_sidebar_items": ["page-toc"], "footer_start": ["copyright"]}
 html_sidebars = {"index": [], "compare": []}
 
@@ -47,6 +49,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,
     "doc_module": ("binfeat",),
 }
 

@@ -10,11 +10,12 @@ any size of blocks.
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.pipeline import make_pipeline
 
-from binfeat import CGRidge, KernelMachineRegressor, LearningCurveDisplay, RandomBinning, blocks
+from binfeat import CGRidge, KernelMachineRegressor, RandomBinning, RelevanceDisplay, blocks
 
 rng = np.random.default_rng(0)
 folder = tempfile.TemporaryDirectory()
@@ -37,7 +38,10 @@ learned = KernelMachineRegressor(features="binning", max_grids=200, max_bytes=10
 print(learned.summary())
 
 # %%
-LearningCurveDisplay.from_estimator(learned)
+# What each input counts, of which the third says nothing:
+
+figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
+RelevanceDisplay.from_estimator(learned, ax=ax)
 
 # %%
 # The command reads a folder in the same way: ``binfeat fit folder --target y``.
