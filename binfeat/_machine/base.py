@@ -127,7 +127,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Set the attributes, which are arrays, numbers and strings; `labels` of classes calibrate probabilities."""
         self.__dict__ |= attributes
         rows, predictions = fit.judged()
-        self.held_out_error_ = _mean_and_error(problem.loss_of(rows)(predictions))
+        self.held_out_error_ = _error(problem, rows, predictions)
         if labels is not None:
             self.sharpness_ = calibrate(predictions, labels[rows], problem.weights_of(rows))
         kernels, encoder = fit.kernels, problem.encoder
@@ -219,7 +219,10 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return tags
 
 
-def _mean_and_error(losses):
-    """Mean of some losses and its standard error, which is NaN of a single one."""
+def _error(problem, rows, predictions):
+    """Mean error of predictions for some rows, and its standard error, NaN of a score or a single row."""
+    if problem.machine.scoring is not None:
+        return np.array([problem.decisions.rows[-1][2], np.nan])
+    losses = problem.loss_of(rows)(predictions)
     spread = losses.std(ddof=1) / np.sqrt(losses.size) if losses.size > 1 else np.nan
     return np.array([losses.mean(), spread])
