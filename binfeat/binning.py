@@ -88,7 +88,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         Number of occupied bins, which is the number of columns. Only for ``n_features=None``.
     bin_offsets_ : ndarray of shape (n_grids + 1,), int64
         First column of each grid, and the number of columns.
-    bin_counts_ : ndarray of shape (n_bins_,), int64
+    bin_counts_ : ndarray of shape (n_bins,), int64
         Number of training rows in each bin, in descending order within a grid and, where equal, in ascending order of
         the hash. Only for ``n_features=None``.
     kappa_ : float

@@ -18,13 +18,14 @@ from binfeat._machine.robust_fit import about_medians, robust
 from binfeat._machine.target_choice import choose_targets
 from binfeat._machine.target_transforms import check_transform, first_transform
 from binfeat._machine.targets import Labels, Targets, as_columns
+from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
 
 __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
 
 @filled(TEXTS)
-class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, KernelMachineBase):
+class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Reporting, KernelMachineBase):
     """Kernel ridge regression that chooses its settings: a raw table in, predictions out.
 
     Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
@@ -150,7 +151,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Ker
 
 
 @filled(TEXTS)
-class KernelMachineClassifier(SourceScorer, ClassifierMixin, KernelMachineBase):
+class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMachineBase):
     """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the

@@ -121,6 +121,17 @@ def test_summary_and_html(table):
     assert "KernelMachineRegressor" in machine._repr_html_()
 
 
+def test_held_out_error_and_its_standard_error(table):
+    """Of the rows that are held out, by the formula; a score has the value alone."""
+    X, y, _ = table
+    machine = KernelMachineRegressor(**FIXED, refit=False, cv=[(np.arange(300), np.arange(300, 400))]).fit(X, y)
+    squares = ((machine.predict(X[300:]) - y[300:]) / y.std()) ** 2
+    expected = squares.mean(), squares.std(ddof=1) / 10
+    np.testing.assert_allclose(machine.held_out_error_, expected, rtol=1e-9)
+    scored = KernelMachineRegressor(**FIXED, scoring="r2").fit(X, y)
+    np.testing.assert_equal(scored.held_out_error_, [scored.decisions_["error"][-1], np.nan])
+
+
 def test_the_log_says_what_was_decided(table, caplog):
     X, y, _ = table
     with caplog.at_level("INFO", logger="binfeat"):

@@ -134,7 +134,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     def _keep(self, problem, fit, status):
         """Set the attributes, which are arrays, numbers and strings."""
-        self.__dict__ |= problem.targets.attributes(problem, *fit.judged())
+        rows, predictions = fit.judged()
+        self.__dict__ |= problem.targets.attributes(problem, rows, predictions)
+        self.held_out_error_ = _error(problem, rows, predictions)
         kernels, encoder = fit.kernels, problem.encoder
         self._columns = encoder.arrays()
         self._scaler = {} if kernels.scaler is None else kernels.scaler.arrays()
@@ -221,3 +223,12 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         tags.input_tags.categorical = True
         tags.non_deterministic = False
         return tags
+
+
+def _error(problem, rows, predictions):
+    """Mean error of predictions for some rows, and its standard error, NaN of a score or a single row."""
+    if problem.machine.scoring is not None:
+        return np.array([problem.decisions.rows[-1][2], np.nan])
+    losses = problem.loss_of(rows)(predictions)
+    spread = losses.std(ddof=1) / np.sqrt(losses.size) if losses.size > 1 else np.nan
+    return np.array([losses.mean(), spread])

@@ -100,6 +100,10 @@ width_errors_, width_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_colum
     Before each step of the search for length scales: the leave-one-out mean squared error of the standardised targets
     on the rows of the step, and the gammas (for radial kernels squared inverse length scales), with the scaling that
     was chosen. Of two kernels that of `gamma_`. Empty if `gamma` is not "learn".
+held_out_error_ : ndarray of shape (2,)
+    Mean error on the rows that choices were made by, of a machine that had not seen them, and its standard error: of
+    mean squared errors of the standardised targets, or of minus the `scoring`, which has no standard error. It is too
+    low by what the choices made of chance.
 learning_curve_ : ndarray of shape (n_batches, 2)
     Number of grids and held-out error each time that grids were added. Without grids it has one row: 0 and the error.
 decisions_ : ndarray of shape (n_decisions,), structured

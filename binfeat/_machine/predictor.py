@@ -120,14 +120,20 @@ class Predictor:
 
     def __call__(self, estimator, X):
         """Predictions of shape (n_rows, n_targets) by the estimator's threads."""
-        table = self.encoder.transform(estimator, X)
-        if self.scaler is not None:
-            table = self.scaler.transform(table)
+        return self.of_table(self.encoder.transform(estimator, X), estimator.n_jobs)
+
+    def scaled(self, table):
+        """Encoded rows as the kernels see them."""
+        return table if self.scaler is None else self.scaler.transform(table)
+
+    def of_table(self, table, n_jobs):
+        """Predictions for encoded rows."""
+        table = self.scaled(table)
         scores = np.tile(self.intercept, (len(table), 1))
         if self.bins is not None:
-            scores += self.bins(table, estimator.n_jobs)
+            scores += self.bins(table, n_jobs)
         if self.fourier is not None:
             scores += self.fourier(table)
         if self.exact is not None:
-            scores += self.exact(table, estimator.n_jobs)
+            scores += self.exact(table, n_jobs)
         return scores

@@ -96,6 +96,34 @@ class TableEncoder(ArrayRecord):
             matrix = self._numbers_of(read_table(estimator, X, reset=False).in_days(self.times), estimator)
         return self._complete(matrix, np.isnan(matrix))
 
+    def unseen(self, estimator, X):
+        """Pairs of a column, in words, and the categories in it that `fit` has not seen, for columns that have some."""
+        for j, column in enumerate(read_table(estimator, X, reset=False)):
+            numbers, strings, _ = self._categories_of(j)
+            if numbers.size + strings.size:  # it is categorical, and no id
+                own_numbers, own_strings, _ = column.categories()
+                fresh = [*np.setdiff1d(own_numbers, numbers).tolist(), *np.setdiff1d(own_strings, strings).tolist()]
+                if fresh:
+                    yield column.name, fresh
+
+    def level(self, j, code):
+        """The category of a code in words."""
+        numbers, strings, _ = self._categories_of(j)
+        known = [*(f"{number:g}" for number in numbers), *strings.tolist()]
+        return known[code] if code < len(known) else "missing" if self.missing[j] and code == len(known) else "unknown"
+
+    def parts_of(self, j):
+        """Places of the parts of the calendar that come from a raw column, and their names."""
+        first = self.medians.size
+        return [(first + k, name) for k, name in enumerate(self.parts.tolist()) if self.source[first + k] == j]
+
+    def with_value(self, matrix, place, value):
+        """Encoded rows, all of which have a value, or a code, in a column, and no gap there; a copy."""
+        out, first_flag = matrix.copy(), self.medians.size + self.parts.size
+        out[:, first_flag:][:, self.source[first_flag:] == self.source[place]] = 0.0
+        out[:, place] = value
+        return out
+
     @cached_property
     def _any_categorical(self):
         return bool(self.categorical.any())

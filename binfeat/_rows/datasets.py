@@ -18,8 +18,8 @@ def is_dataset(X):
     return pyarrow_dataset is not None and isinstance(X, pyarrow_dataset.Dataset)
 
 
-def opened(path):
-    """The dataset of a file, or of all files of a folder and its folders, of one format.
+def opened(*paths):
+    """The dataset of files, or of all files of folders and their folders, of one format.
 
     ImportError without pyarrow; FileNotFoundError if there is no file of a known format, ValueError if files differ.
     """
@@ -27,18 +27,23 @@ def opened(path):
         import pyarrow.dataset as ds
     except ImportError as error:
         raise ImportError("Files are read by pyarrow. Install it: pip install 'binfeat[parquet]'.") from error
-    path = Path(path)
+    files = [name for path in paths for name in _files_of(Path(path))]
+    formats = sorted({_FORMATS[name.suffix] for name in files})
+    if len(formats) > 1:
+        places = ", ".join(f"'{path}'" for path in paths)
+        raise ValueError(f"All files of a folder must have one format; those in {places} have {', '.join(formats)}.")
+    with _reading(files[0]):
+        return ds.dataset([str(name) for name in files], format=formats[0], partitioning="hive")
+
+
+def _files_of(path):
     names = [path] if path.is_file() else sorted(name for name in path.rglob("*") if name.is_file())
     files = [name for name in names if name.suffix in _FORMATS and not name.name.startswith((".", "_"))]
-    formats = sorted({_FORMATS[name.suffix] for name in files})
     if not files:
         raise FileNotFoundError(
             f"X must be a file or a folder of files that end in {', '.join(_FORMATS)}; got '{path}'."
         )
-    if len(formats) > 1:
-        raise ValueError(f"All files of a folder must have one format; those in '{path}' have {', '.join(formats)}.")
-    with _reading(files[0]):
-        return ds.dataset([str(name) for name in files], format=formats[0], partitioning="hive")
+    return files
 
 
 class FileBlock(tuple):
@@ -62,9 +67,14 @@ class DatasetBlocks:
     def of(cls, dataset, target, weight, block_rows):
         """With columns by their names; ValueError if a file lacks one, OSError if one cannot be read."""
         inputs, targets, weights = split_names(dataset.schema.names, target, weight, "the dataset")
-        return cls(dataset, _common_schema(dataset), inputs, targets, weights, block_rows)
+        return cls(dataset, common_schema(dataset), inputs, targets, weights, block_rows)
 
     def __iter__(self):
+        for batch, path in self.batches():
+            yield self._block(batch, path)
+
+    def batches(self):
+        """Record batches of the columns, with the names of their files."""
         for fragment in self.dataset.get_fragments():
             path = getattr(fragment, "path", "")
             batches = self._batches(fragment, [*self.inputs, *self.targets, *self.weights])
@@ -76,7 +86,7 @@ class DatasetBlocks:
                     raise kind(f"{self._place_of(fragment)} cannot be read: {error}") from error
                 if batch is None:
                     break
-                yield self._block(batch, path)
+                yield batch, path
 
     def _batches(self, fragment, columns):
         # Files read ahead, or by several threads, of which each keeps memory for later, would take a gigabyte more.
@@ -125,7 +135,7 @@ def split_names(names, target, weight, table):
     return [name for name in names if name not in (*targets, *weights)], targets, weights
 
 
-def _common_schema(dataset):
+def common_schema(dataset):
     """The dataset's schema, with floats for integers where a file has some.
 
     Files that cannot be read or lack columns are refused, where pyarrow would fill in nulls.

@@ -1,0 +1,8 @@
+"""``python -m binfeat``: kernel machines from the command line."""
+
+import sys
+
+from binfeat._command.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""Kernel machines in files of skops, with the name of their target."""
+
+from binfeat._command.output import written
+
+_TRUSTED = {"binfeat.machine.KernelMachineRegressor", "binfeat.machine.KernelMachineClassifier"}
+
+
+def skops_io():
+    """The package's reader and writer. ImportError says what to install."""
+    try:
+        import skops.io
+    except ImportError as error:
+        raise ImportError("Models are files of skops. Install it: pip install 'binfeat[command]'.") from error
+    return skops.io
+
+
+def save(machine, target, path):
+    """Write a machine and the name of its target."""
+    machine._target = target
+    with written(path) as part:
+        skops_io().dump(machine, part)
+
+
+def load(path):
+    """The machine in a file.
+
+    ValueError if it holds anything else, is damaged, or of a newer version; OSError if it cannot be read.
+    """
+    sio = skops_io()
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    try:
+        types = set(sio.get_untrusted_types(file=path))
+        machine = sio.load(path, trusted=sorted(_TRUSTED)) if types <= _TRUSTED else None
+    except OSError:
+        raise
+    except Exception as error:  # whatever skops, zipfile and NumPy say of damage
+        raise ValueError(f"{path} is no model that can be loaded: {error}") from error
+    if not types or machine is None:
+        raise ValueError(f"{path} holds {', '.join(sorted(types)) or 'no kernel machine'}; kernel machines alone work.")
+    if not hasattr(machine, "coef_") or not hasattr(machine, "feature_names_in_"):
+        raise ValueError(f"{path} holds a machine without names of columns; fit it to a data frame or by this command.")
+    return machine
+
+
+def target_of(machine, path):
+    """The name of its target; ValueError if the file does not say."""
+    target = vars(machine).get("_target")
+    if target is None:
+        raise ValueError(f"{path} does not name the target; fit the machine by this command, or call its report().")
+    return target

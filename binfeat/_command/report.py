@@ -1,0 +1,18 @@
+"""``binfeat report``."""
+
+from binfeat._command import models, tables
+from binfeat._command.messages import say
+from binfeat._command.output import require_writable
+
+
+def report(model, paths):
+    """Write a page about the machine in a file, with its errors on the rows of a table if there is one."""
+    machine = models.load(model)
+    page = model.with_suffix(".html")
+    require_writable(page)
+    rows = ()
+    if paths:
+        target = models.target_of(machine, model)
+        rows = tables.rows_with_target(tables.for_machine(tables.open_table(paths), machine, target), target)
+    machine.report(page, *rows)
+    say(f"the report is in {page}.")

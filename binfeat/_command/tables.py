@@ -1,0 +1,98 @@
+"""Tables in files: what the target is, rows to learn from, blocks of rows for a model."""
+
+from dataclasses import replace
+
+from binfeat._rows.datasets import DatasetBlocks, common_schema, opened
+
+_MOST_CLASSES = 20  # different whole numbers in a target, above which they are no classes
+_BLOCK_ROWS = 2**17
+
+
+def open_table(paths):
+    """A source of all columns of some files and folders. OSError, ImportError or ValueError if one cannot be read."""
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"There is no file or folder {path}.")
+    dataset = opened(*paths)
+    schema = common_schema(dataset)
+    return DatasetBlocks(dataset, schema, schema.names, [], [], _BLOCK_ROWS)
+
+
+def task_of(table, target):
+    """What to learn, "regression" or "classification", and what the target holds, in words.
+
+    ValueError if there is no such column, some of its values are missing, or they are neither numbers nor labels.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    _require(table, [target])
+    values = read(replace(table, inputs=[target])).column(0)
+    n_missing = pc.sum(pc.is_null(values, nan_is_null=True)).as_py() or 0
+    if n_missing:
+        raise ValueError(f"The target {target!r} is missing in {n_missing:,} of {len(values):,} rows; leave them out.")
+    kind = values.type.value_type if kinds.is_dictionary(values.type) else values.type
+    n_values = pc.count_distinct(values).as_py()
+    if kinds.is_boolean(kind) or kinds.is_string(kind) or kinds.is_large_string(kind):
+        return "classification", f"{n_values} labels"
+    if kinds.is_integer(kind):
+        task = "classification" if n_values <= _MOST_CLASSES else "regression"
+        return task, f"{n_values} different whole numbers"
+    if kinds.is_floating(kind) or kinds.is_decimal(kind):
+        return "regression", "numbers with fractions"
+    raise ValueError(f"The target {target!r} must hold numbers or labels, got values of type {kind}.")
+
+
+def training_rows(table, target):
+    """X and y of one file, in memory; a source and None of several files."""
+    inputs = [name for name in table.inputs if name != target]
+    if len(table.dataset.files) > 1:
+        return replace(table, inputs=inputs, targets=[target]), None
+    return rows_with_target(replace(table, inputs=[*inputs, target]), target)
+
+
+def rows_with_target(table, target):
+    """X, in Arrow's form, and y."""
+    rows = read(table)
+    return rows.drop_columns(target), rows.column(target).to_numpy()
+
+
+def for_machine(table, machine, target=None):
+    """The columns that a machine takes, as the types that it takes, and the target if one is named.
+
+    Among few rows of CSV, labels such as 01 look like numbers, and empty columns like nothing. ValueError if a column
+    is missing.
+    """
+    import pyarrow as pa
+
+    wanted = [*machine.feature_names_in_, *([] if target is None else [target])]
+    _require(table, wanted)
+    types = dict(zip(table.schema.names, table.schema.types))
+    columns = machine._columns
+    for name, categorical, times in zip(machine.feature_names_in_, columns["categorical"], columns["times"]):
+        if categorical and not pa.types.is_dictionary(types[name]):
+            types[name] = pa.string()
+        elif pa.types.is_null(types[name]):
+            types[name] = pa.timestamp("us") if times.startswith("dates") else pa.float64()
+    return replace(table, schema=pa.schema([(name, types[name]) for name in wanted]), inputs=wanted)
+
+
+def read(table):
+    """All rows, an Arrow table."""
+    import pyarrow as pa
+
+    schema = pa.schema([table.schema.field(name) for name in table.inputs])
+    return pa.Table.from_batches((batch for batch, _ in table.batches()), schema)
+
+
+def read_in_blocks(table):
+    """Arrow tables of the rows, in their order, none of them empty."""
+    import pyarrow as pa
+
+    return (pa.Table.from_batches([batch]) for batch, _ in table.batches() if batch.num_rows)
+
+
+def _require(table, wanted):
+    missing = [name for name in wanted if name not in table.inputs]
+    if missing:
+        raise ValueError(f"The table has no column {', '.join(map(repr, missing))}; it has {', '.join(table.inputs)}.")

@@ -1,0 +1,1 @@
+"""The report of a kernel machine: one HTML page."""

@@ -1,0 +1,66 @@
+"""Effects of inputs: partial dependence (Friedman 2001), with how the rows are spread."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from binfeat._common.held_out import probabilities
+
+_INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """Mean prediction of some rows, in all of which one input has the same value."""
+
+    name: str
+    kind: str  # "numbers", "dates" or "categories"
+    values: np.ndarray  # (n_points,), numbers or days
+    levels: list  # their words, of categories
+    means: np.ndarray  # (n_points, n_outputs)
+    what: str  # that is
+    outputs: list  # words for its columns
+    rows: np.ndarray  # values of the input in all rows
+
+
+def effects_of(machine, predictor, table, names):
+    """Effects of the most relevant inputs on predictions, or on the probabilities of some classes."""
+    relevances = machine.feature_relevances_
+    chosen = [j for j in np.argsort(-relevances, kind="stable")[:_INPUTS] if relevances[j] > 0]
+    places = [both for j in chosen for both in [(j, names[j]), *_parts(predictor.encoder, j, names[j])]]
+    return [_effect(machine, predictor, table, place, name) for place, name in places]
+
+
+def _parts(encoder, j, name):
+    return [(place, f"{name}, {part}") for place, part in encoder.parts_of(j)]
+
+
+def _effect(machine, predictor, table, j, name):
+    """Of a column inside the machine: a date may change while its hour does not."""
+    encoder = predictor.encoder
+    column = table[:, j]
+    levels: list = []
+    if encoder.categorical[j]:
+        codes, counts = np.unique(column, return_counts=True)
+        values = np.sort(codes[np.argsort(-counts, kind="stable")][:_LEVELS])
+        levels, kind = [encoder.level(j, int(code)) for code in values], "categories"
+    else:
+        values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, _POINTS)))
+        kind = "dates" if j < encoder.times.size and encoder.times[j].startswith("dates") else "numbers"
+    background = table[np.linspace(0, len(table) - 1, min(len(table), _ROWS)).astype(int)]
+    outputs, what, words = _outputs(machine)
+    means = [outputs(predictor.of_table(encoder.with_value(background, j, v), machine.n_jobs)) for v in values]
+    return Effect(name, kind, values, levels, np.array([mean.mean(axis=0) for mean in means]), what, words, column)
+
+
+def _outputs(machine):
+    """What is drawn of scores, (n_rows, n_outputs); what that is; and words for its columns."""
+    if not is_classifier(machine):
+        std, mean = machine._target_std, machine._target_mean
+        return (lambda scores: scores * std + mean), "prediction", [f"target {k}" for k in range(mean.size)]
+    classes = machine.classes_
+    chosen = [1] if classes.size == 2 else list(range(min(classes.size, _CLASSES)))
+    words = [str(classes[k]) for k in chosen]
+    what = f"probability of {words[0]}" if len(words) == 1 else "probability"
+    return (lambda scores: probabilities(scores, machine.sharpness_)[:, chosen]), what, words

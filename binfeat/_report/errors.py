@@ -1,0 +1,134 @@
+"""Errors of a machine on rows that it has not seen, with their standard errors."""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import column_or_1d
+
+from binfeat._common.held_out import probabilities
+from binfeat._common.labels import one_against_rest
+from binfeat._common.validation import checked_array
+
+_FEWEST = 10  # rows that errors are measured on
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An error and its standard error."""
+
+    name: str
+    value: float
+    spread: float
+    is_share: bool = False
+
+
+def _mean(name, values, is_share=False):
+    return Measure(name, float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)), is_share)
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Rows with their targets and predictions.
+
+    Attributes
+    ----------
+    table : ndarray of shape (n_rows, n_columns)
+        Encoded rows.
+    residuals : ndarray of shape (n_rows, n_targets)
+        Standardised targets minus predictions; labels are targets of -1 and 1.
+    seconds : float
+        That the predictions took.
+    measures : list of Measure
+    """
+
+    table: np.ndarray
+    residuals: np.ndarray
+    seconds: float
+    measures: list
+
+    @staticmethod
+    def of(machine, predictor, X, y):
+        """The predictions of a machine; ValueError if y does not fit."""
+        start = perf_counter()
+        table = predictor.encoder.transform(machine, X)
+        scores = predictor.of_table(table, machine.n_jobs)
+        seconds = perf_counter() - start
+        if len(table) < _FEWEST:
+            raise ValueError(f"A report needs at least {_FEWEST} rows, got {len(table)}.")
+        kind = JudgedClasses if is_classifier(machine) else JudgedNumbers
+        return kind.judge(machine, y, scores, table, seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedNumbers(Judged):
+    """Of a regressor."""
+
+    y: np.ndarray  # (n_rows, n_targets)
+    predicted: np.ndarray
+
+    @classmethod
+    def judge(cls, machine, y, scores, table, seconds):
+        y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        Y, std, mean = y.reshape(len(y), -1), machine._target_std, machine._target_mean
+        if Y.shape != scores.shape:
+            raise ValueError(f"y must have a value for each of {scores.shape} rows and targets, got shape {y.shape}.")
+        predicted = scores * std + mean
+        return cls(table, (Y - predicted) / std, seconds, cls._measures(Y, predicted), Y, predicted)
+
+    @staticmethod
+    def _measures(Y, predicted):
+        found = []
+        for k, (own, guess) in enumerate(zip(Y.T, predicted.T)):
+            suffix = f", target {k}" if Y.shape[1] > 1 else ""
+            squares, deviations = (own - guess) ** 2, (own - own.mean()) ** 2
+            mean = _mean("", squares)
+            root = np.sqrt(mean.value)
+            variance = deviations.mean() or 1.0
+            share = mean.value / variance
+            spread = _mean("", (squares - share * deviations) / variance).spread  # of a ratio, by the delta method
+            found += [
+                Measure(f"Variance left unexplained{suffix}", share, spread, is_share=True),
+                Measure(f"Root mean squared error{suffix}", root, mean.spread / (2 * root) if root else 0.0),
+                _mean(f"Mean absolute error{suffix}", np.abs(own - guess)),
+            ]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedClasses(Judged):
+    """Of a classifier."""
+
+    labels: np.ndarray  # (n_rows,), numbers of the classes
+    guesses: np.ndarray  # likewise
+    probabilities: np.ndarray  # (n_rows, n_classes)
+
+    @classmethod
+    def judge(cls, machine, y, scores, table, seconds):
+        labels = _numbers_of(column_or_1d(y), machine.classes_)
+        if len(labels) != len(scores):
+            raise ValueError(f"y must have a label for each of {len(scores)} rows, got {len(labels)}.")
+        p = probabilities(scores, machine.sharpness_)
+        guesses = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        residuals = one_against_rest(labels, p.shape[1]) - scores
+        return cls(table, residuals, seconds, cls._measures(labels, guesses, p), labels, guesses, p)
+
+    @staticmethod
+    def _measures(labels, guesses, p):
+        most = np.bincount(labels).argmax()
+        own = p[np.arange(len(labels)), labels]
+        return [
+            _mean("Wrong labels", (labels != guesses).astype(float), is_share=True),
+            _mean("Wrong if the most frequent label were always said", (labels != most).astype(float), is_share=True),
+            _mean("Log loss of the probabilities", -np.log(np.maximum(own, 1e-300))),
+        ]
+
+
+def _numbers_of(y, classes):
+    """Numbers of the labels' classes; ValueError if the machine does not know one."""
+    places = {label: k for k, label in enumerate(classes.tolist())}
+    unknown = [label for label in dict.fromkeys(y.tolist()) if label not in places]
+    if unknown:
+        raise ValueError(f"y holds labels that the machine does not know: {unknown[:3]}; it knows {[*places][:10]}.")
+    return np.array([places[label] for label in y.tolist()])

@@ -1,0 +1,106 @@
+"""What limits the error of a machine: time, grids, rows, noise; by quantities that are measured in a second."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from binfeat._machine.exact_kernels import Frame, kernel_matrix
+from binfeat._machine.leave_one_out import SingularKernelError, residuals
+from binfeat.kernels import Laplacian
+
+_ROWS = 1000  # that other rows' residuals are foretold by
+_FACTORS, _PENALTIES = (0.25, 0.5, 1.0), (0.1, 1.0, 10.0)  # of length scales, and of their machine
+_CERTAIN = 2.0  # standard errors
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A sentence on what limits the error, and whether it counts."""
+
+    what: str
+    says: str
+    counts: bool
+
+
+def limits_of(machine, predictor, judged):
+    """What is known of each, without rows less."""
+    found = [_time(machine), _grids(machine)]
+    if judged is not None:
+        found += _rows_and_noise(machine, predictor, judged)
+    return found
+
+
+def _time(machine):
+    said = {
+        "converged": ("The fit ended by itself.", False),
+        "budget": ("The fit ended at max_seconds, max_grids or max_bytes: more of it may lower the error.", True),
+    }
+    return Limit("Time", *said.get(machine.status_, (f"The fit was {machine.status_}: it could go on.", True)))
+
+
+def _grids(machine):
+    """The random error of features falls with 1 / n_grids: a line through the last two points has its limit."""
+    curve = machine.learning_curve_
+    if machine.features_ == "exact":
+        return Limit("Random features", "None: the machine is exact.", False)
+    if len(curve) < 2 or curve[-1, 0] == curve[-2, 0]:
+        return Limit("Random features", "Not known: their number did not grow in the fit.", False)
+    (few, before), (many, error) = curve[-2:]
+    share = max(0.0, few * (before - error) / (many - few)) / error if error else 0.0
+    says = f"Infinitely many grids would lower the held-out error by about {share:.1%}; the machine has {many:,.0f}."
+    return Limit("Random features", says, share > 0.03)
+
+
+def _rows_and_noise(machine, predictor, judged):
+    """How far residuals of rows foretell those of others, and how much those of neighbours differ.
+
+    If residuals r of rows are foretold by the other rows, these would make the machine better. Half the mean squared
+    difference of neighbours estimates the variance of the noise from above (Rice 1984), as the function may differ
+    between them.
+    """
+    chosen = np.linspace(0, len(judged.table) - 1, min(len(judged.table), _ROWS)).astype(int)
+    R = np.ascontiguousarray(judged.residuals[chosen], np.float32)
+    squares = (R**2).mean(axis=1, dtype=np.float64)
+    if not squares.any():
+        return [Limit("Rows", "There is no error left on the test rows.", False)]
+    table, categorical = predictor.scaled(judged.table[chosen]), predictor.encoder.categorical
+    frame, matrix = Frame.of(table, categorical), kernel_matrix(Laplacian(), categorical, machine.n_jobs)
+    columns, gamma = frame.columns(table), frame.gamma(Laplacian(), machine.gamma_)
+    left = _foretold(matrix, columns, gamma, R)
+    gains = squares - left
+    gain, spread = gains.mean() / squares.mean(), gains.std(ddof=1) / np.sqrt(gains.size) / squares.mean()
+    K = matrix(columns, columns, gamma)
+    np.fill_diagonal(K, -1.0)
+    apart = ((R - R[K.argmax(axis=1)]) ** 2).mean(axis=1, dtype=np.float64)
+    noise = min(1.0, 0.5 * apart.mean() / squares.mean())
+    return [_said_of_rows(gain, spread, len(chosen)), _said_of_noise(noise)]
+
+
+def _foretold(matrix, columns, gamma, R):
+    """Squared leave-one-out residuals of the residuals, of the best of a few machines or of none."""
+    best = (R**2).mean(axis=1, dtype=np.float64)
+    for factor in _FACTORS:
+        K = matrix(columns, columns, factor * gamma)
+        for alpha in _PENALTIES:
+            try:
+                left = (residuals(K, alpha, None, R) ** 2).mean(axis=1, dtype=np.float64)
+            except SingularKernelError:
+                continue
+            best = left if left.mean() < best.mean() else best
+    return best
+
+
+def _said_of_rows(gain, spread, n_rows):
+    if gain <= _CERTAIN * spread:
+        says = f"{n_rows:,} more rows like these would not lower the squared error by more than chance ({gain:.1%})."
+        return Limit("Rows", says, False)
+    says = f"{n_rows:,} more rows like these would lower the squared error by about {gain:.1%} ± {spread:.1%}."
+    return Limit("Rows", says, True)
+
+
+def _said_of_noise(noise):
+    says = (
+        f"Neighbours differ by {noise:.0%} of the squared error: noise, what the inputs do not say, or detail finer "
+        f"than the distance of the rows. At least the other {1 - noise:.0%} could be learned."
+    )
+    return Limit("Noise", says, noise > 0.5)

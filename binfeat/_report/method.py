@@ -1,0 +1,40 @@
+"""The method `report` of the kernel machines."""
+
+from sklearn.utils.validation import check_is_fitted
+
+
+class Reporting:
+    """Base of what has a report."""
+
+    def report(self, path, X=None, y=None):
+        """Write one HTML page about the fitted machine: decisions, errors, effects of inputs, limits.
+
+        The page needs no other file and no network. Pictures are drawn by Matplotlib.
+
+        Parameters
+        ----------
+        path : str or path
+            File to write.
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), default=None
+            Rows that the machine has not seen. Without them the page has no test error, no effects of inputs and no
+            residuals.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Their targets or labels.
+
+        Raises
+        ------
+        ImportError
+            If Matplotlib is not installed.
+        ValueError
+            If one of X and y is missing, they do not fit together or with the machine, or there are fewer than 10 rows.
+        OSError
+            If the file cannot be written.
+        sklearn.exceptions.NotFittedError
+            If the machine is not fitted.
+        """
+        check_is_fitted(self, "coef_")
+        try:
+            from binfeat._report.page import write_page
+        except ImportError as error:
+            raise ImportError("A report needs Matplotlib. Install it: pip install 'binfeat[plot]'.") from error
+        write_page(self, path, X, y)

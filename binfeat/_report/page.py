@@ -1,0 +1,202 @@
+"""The page: text and pictures of a fitted machine."""
+
+import os
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from binfeat._report import pictures
+from binfeat._report.effects import effects_of
+from binfeat._report.errors import Judged
+from binfeat._report.limits import limits_of
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+{sections}
+</body>
+</html>
+"""
+
+
+def write_page(machine, path, X, y):
+    """Write the page of a fitted machine; see `Reporting.report`."""
+    if (X is None) != (y is None):
+        raise ValueError(f"X and y must both be given, or both be None; got {'y' if X is None else 'X'} alone.")
+    predictor = machine._derived.get(machine.coef_, machine._predictor)
+    judged = None if X is None else Judged.of(machine, predictor, X, y)
+    text = _page(machine, predictor, judged)
+    path = Path(path)
+    part = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _page(machine, predictor, judged):
+    names = list(getattr(machine, "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)]))
+    sections = [
+        _errors(machine, judged),
+        _limits(limits_of(machine, predictor, judged)),
+        _decisions(machine),
+        _inputs(machine, predictor, judged, names),
+        _curves(machine),
+        _on_test_rows(machine, judged),
+        _costs(machine, judged),
+    ]
+    target = vars(machine).get("_target")
+    title = type(machine).__name__ + (f" of {target}" if target else "")
+    style = files("binfeat._report").joinpath("page.css").read_text(encoding="utf-8")
+    return _PAGE.format(title=escape(title), style=style, sections="\n".join(filter(None, sections)))
+
+
+def _section(title, *parts):
+    return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
+
+
+def _paragraph(text, kind=""):
+    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
+
+
+def _table(head, rows):
+    """A table whose first column has words, and others numbers if they are no text."""
+
+    def cell(tag, value, number):
+        kind = ' class="number"' if number else ""
+        return f"<{tag}{kind}>{escape(str(value))}</{tag}>"
+
+    numbers = [isinstance(value, _Number) for value in rows[0]]
+    lines = [("th", head), *(("td", row) for row in rows)]
+    body = ["<tr>" + "".join(cell(tag, *both) for both in zip(row, numbers)) + "</tr>" for tag, row in lines]
+    return '<div class="wide"><table>\n' + "\n".join(body) + "\n</table></div>"
+
+
+class _Number(str):
+    """A number in words, which stands at the right."""
+
+
+def _figure(caption, draw, *arguments):
+    svg = pictures.drawn(draw, *arguments).replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
+    return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}</figure>"
+
+
+def _grid(figures):
+    return '<div class="pictures">\n' + "\n".join(figures) + "\n</div>"
+
+
+def _errors(machine, judged):
+    mean, spread = machine.held_out_error_
+    kind = "Leave-one-out" if machine.features_ == "exact" else "Held-out"
+    what = "mean squared error of the standardised targets" if machine.scoring is None else "minus the scoring"
+    rows = [(f"{kind} error in the fit: {what}", _pm(mean, spread, False))]
+    note = (
+        "± is one standard error. The choices were made by the error in the fit, which is therefore a little too low."
+    )
+    if judged is None:
+        return _section("Errors", _table(("error", ""), rows), _paragraph(note, "note"))
+    rows += [(measure.name, _pm(measure.value, measure.spread, measure.is_share)) for measure in judged.measures]
+    note = f"All but the first were measured on {len(judged.table):,} rows that the machine had not seen. {note}"
+    return _section("Errors", _table(("error", ""), rows), _paragraph(note, "note"))
+
+
+def _pm(value, spread, is_share):
+    words = f"{value:.2%}" if is_share else f"{value:.4g}"
+    if np.isfinite(spread):
+        words += f" ± {spread:.2%}" if is_share else f" ± {spread:.2g}"
+    return _Number(words)
+
+
+def _limits(limits):
+    lines = []
+    for limit in limits:
+        kind = ' class="counts"' if limit.counts else ""
+        lines.append(f"<li{kind}><b>{escape(limit.what)}.</b> {escape(limit.says)}</li>")
+    return _section("What limits the error", '<ul class="limits">\n' + "\n".join(lines) + "\n</ul>")
+
+
+def _decisions(machine):
+    rows = [
+        (what, choice, _Number(f"{error:.4g}"), _Number(f"{seconds:.1f}"))
+        for what, choice, error, seconds in machine.decisions_.tolist()
+    ]
+    note = "Each choice has the lowest error on held-out rows, or of leave-one-out predictions, after these seconds."
+    parts = [_paragraph(note), _table(("decision", "choice", "error", "seconds"), rows)]
+    return _section("What was decided", *parts)
+
+
+def _inputs(machine, predictor, judged, names):
+    shares = _figure("Relevance of the inputs", pictures.relevances, machine.feature_relevances_, names)
+    note = "The relevance of an input is its share in the kernel's mean exponent: how much it sets rows apart."
+    if judged is None:
+        return _section("Inputs", _paragraph(note), _grid([shares]))
+    effects = effects_of(machine, predictor, judged.table, names)
+    ends = [end for found in effects for end in (found.means.min(), found.means.max())]
+    span = min(ends, default=0.0), max(ends, default=1.0)
+    figures = [_figure(f"Effect of {found.name}", pictures.effect, found, *span) for found in effects]
+    more = (
+        " An effect is the mean prediction of some rows if all of them had the same value of the input (partial "
+        "dependence). Grey bars show how the values are spread: where there are none, nothing is known."
+    )
+    return _section("Inputs", _paragraph(note + more), _grid([shares, *figures]))
+
+
+def _curves(machine):
+    figures = []
+    if len(machine.width_errors_) > 1:
+        figures.append(_figure("Search for length scales", pictures.search, machine.width_errors_))
+    if len(machine.learning_curve_) > 1:
+        figures.append(_figure("Growth of the grids", pictures.growth, machine.learning_curve_))
+    return _section("How it learned", _grid(figures)) if figures else ""
+
+
+def _on_test_rows(machine, judged):
+    if judged is None:
+        return ""
+    if is_classifier(machine):
+        right, p = judged.labels == judged.guesses, judged.probabilities.max(axis=1)
+        figures = [
+            _figure(
+                "Labels, observed and predicted", pictures.confusion, judged.labels, judged.guesses, machine.classes_
+            ),
+            _figure("How often the predicted label is right", pictures.calibration, p, right),
+        ]
+        return _section("Labels and probabilities", _grid(figures))
+    figures = []
+    for k, (y, predicted) in enumerate(zip(judged.y.T, judged.predicted.T)):
+        suffix = f", target {k}" if judged.y.shape[1] > 1 else ""
+        figures += [
+            _figure(f"Observed and predicted{suffix}", pictures.observed, y, predicted),
+            _figure(f"Residuals, with median and quartiles{suffix}", pictures.residuals, y, predicted),
+        ]
+    return _section("Residuals", _grid(figures))
+
+
+def _costs(machine, judged):
+    rows = [("Fit", _Number(f"{machine.decisions_['seconds'].max():.1f} s until the last decision"))]
+    rows.append(("Arrays of the machine", _Number(f"{_bytes(vars(machine)) / 1e6:,.1f} MB")))
+    if machine.features_ == "exact":
+        n_rows = machine.coef_.shape[1]
+        rows.append(("Kernel matrix in the fit", _Number(f"{8 * n_rows**2 / 1e6:,.1f} MB, {n_rows:,} rows")))
+    if judged is not None:
+        rows.append(("Prediction", _Number(f"{1e6 * judged.seconds / len(judged.table):,.1f} µs for each row")))
+    return _section("Time and memory", _table(("", ""), rows))
+
+
+def _bytes(values):
+    return sum(
+        value.nbytes if isinstance(value, np.ndarray) else _bytes(value) if isinstance(value, dict) else 0
+        for value in values.values()
+    )

@@ -1,0 +1,49 @@
+"""
+Out of memory
+=============
+
+Rows that do not fit in memory are read in blocks, several times. :func:`binfeat.blocks` makes a source of files
+(Parquet, Arrow, CSV), memmaps, or a list of arrays. Bins and coefficients are the same as with all rows in memory, for
+any size of blocks.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import make_pipeline
+
+from binfeat import CGRidge, KernelMachineRegressor, RandomBinning, RelevanceDisplay, blocks
+
+rng = np.random.default_rng(0)
+folder = tempfile.TemporaryDirectory()
+for month in range(3):
+    table = pd.DataFrame(rng.normal(size=(4000, 3)), columns=["a", "b", "c"])
+    table["y"] = np.sin(2 * table["a"]) + table["b"] + 0.1 * rng.normal(size=4000)
+    table.to_parquet(Path(folder.name) / f"{month}.parquet")
+
+source = blocks(folder.name, target="y", block_rows=1000)
+machine = make_pipeline(RandomBinning(gamma=0.2, n_grids=100, random_state=0), CGRidge(alpha=0.1)).fit(source)
+print(f"{machine.score(table[['a', 'b', 'c']], table['y']):.3f}")
+
+# %%
+# Kernel machines
+# ---------------
+# They choose their settings on a sample of up to 200,000 rows, and grow their grids on all rows. ``max_bytes`` limits
+# the memory of codes; what exceeds it is in a scratch file, which has no name and is gone when the process ends.
+
+learned = KernelMachineRegressor(features="binning", max_grids=200, max_bytes=10**8, random_state=0).fit(source)
+print(learned.summary())
+
+# %%
+# What each input counts, of which the third says nothing:
+
+figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
+RelevanceDisplay.from_estimator(learned, ax=ax)
+
+# %%
+# The command reads a folder in the same way: ``binfeat fit folder --target y``.
+
+folder.cleanup()

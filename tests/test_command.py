@@ -1,0 +1,317 @@
+"""The command: fit, predict and report of tables in files; every failure is one line."""
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from binfeat._command import fit as fitting
+from binfeat._command import main as command
+from binfeat._command import messages, models
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+sio = pytest.importorskip("skops.io")
+
+
+@pytest.fixture(scope="module")
+def flights():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "carrier": rng.choice(["01", "02", "3C"], size=300),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(700, size=300), unit="D"),
+            "miles": rng.gamma(2.0, 500.0, size=300),
+        }
+    )
+    frame["delay"] = 15.0 * (frame["carrier"] == "02") + frame["miles"] / 100 + rng.normal(size=300)
+    frame.loc[::20, "miles"] = np.nan
+    frame["late"] = np.where(frame["delay"] > 15, "yes, late", "no")
+    frame["stars"] = rng.integers(1, 6, size=300)
+    frame["passengers"] = rng.integers(1, 300, size=300)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(flights, tmp_path_factory):
+    """The table as CSV and Parquet and in parts, and machines that the command has fitted to it."""
+    folder = tmp_path_factory.mktemp("flights")
+    flights.to_csv(folder / "flights.csv", index=False)
+    flights.to_parquet(folder / "flights.parquet")
+    (folder / "parts").mkdir()
+    flights[:170].to_parquet(folder / "parts" / "0.parquet")
+    flights[170:].to_parquet(folder / "parts" / "1.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KernelMachineBase, "_limits", Limits(n_steps=6, exact_rows=0, sample_grids=(5, 20), n_fourier=32))
+        for target in ("delay", "late"):
+            table, model = str(folder / "flights.csv"), str(folder / f"{target}.skops")
+            assert command.main(["fit", table, "--target", target, "--model", model]) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch, folder):
+    monkeypatch.setattr(
+        KernelMachineBase, "_limits", Limits(n_steps=6, exact_rows=0, sample_grids=(5, 20), n_fourier=32)
+    )
+    monkeypatch.chdir(folder)
+
+
+def run(*words):
+    return command.main([str(word) for word in words])
+
+
+def failed(capsys, *words):
+    """The one line that a failure says."""
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
+    assert run(*words) == 1
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if "error: " in line]
+    assert len(lines) == 1
+    assert out == ""
+    assert "Traceback" not in err
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before  # nothing is left, nothing lost
+    return lines[0]
+
+
+def test_fit_says_what_it_took(capsys, tmp_path):
+    assert run("fit", "flights.parquet", "--target", "late", "--model", tmp_path / "m.skops", "--seconds", 9) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
+    assert "binfeat: classification: the target 'late' holds 2 labels." in err
+    assert "binfeat: penalty: " in err  # a line for each decision
+    assert f"the machine is in {tmp_path / 'm.skops'}." in err
+    machine = sio.load(tmp_path / "m.skops", trusted=["binfeat.machine.KernelMachineClassifier"])
+    assert machine.max_seconds == 9.0
+    assert list(machine.feature_names_in_) == ["carrier", "day", "miles", "delay", "stars", "passengers"]
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "said"),
+    [
+        ("stars", (), "classification: the target 'stars' holds 5 different whole numbers"),
+        ("stars", ("--task", "regression"), "regression: the target 'stars' holds 5 different whole numbers"),
+        ("passengers", (), "regression: the target 'passengers' holds"),
+        ("delay", (), "regression: the target 'delay' holds numbers with fractions"),
+    ],
+)
+def test_the_task_follows_from_the_target(capsys, monkeypatch, target, options, said):
+    class Stop(ValueError):
+        pass
+
+    def stop(*_):
+        raise Stop
+
+    monkeypatch.setattr(fitting.tables, "training_rows", stop)
+    assert run("fit", "flights.csv", "--target", target, *options) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_predictions_are_those_of_the_machine(capsys, flights):
+    machine = models.load(Path("delay.skops"))
+    expected = machine.predict(flights[machine.feature_names_in_])
+    assert run("predict", "delay.skops", "flights.parquet") == 0
+    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    np.testing.assert_allclose(found["prediction"], expected, rtol=1e-12)
+    columns = flights.columns[::-1]  # in another order, without the target
+    flights[columns].drop(columns="delay").to_parquet("shuffled.parquet")
+    assert run("predict", "delay.skops", "shuffled.parquet", "--out", "out.parquet") == 0
+    np.testing.assert_array_equal(pd.read_parquet("out.parquet")["prediction"], expected)
+    for name in ("shuffled.parquet", "out.parquet"):
+        Path(name).unlink()
+
+
+def test_classes_have_probabilities_and_labels_are_quoted(flights, tmp_path):
+    machine = models.load(Path("late.skops"))
+    assert run("predict", "late.skops", "parts", "--out", tmp_path / "out.csv") == 0
+    found = pd.read_csv(tmp_path / "out.csv")
+    assert list(found) == ["prediction", "probability_no", "probability_yes, late"]
+    X = flights[machine.feature_names_in_]
+    assert found["prediction"].tolist() == machine.predict(X).tolist()
+    np.testing.assert_allclose(found["probability_no"], machine.predict_proba(X)[:, 0], rtol=1e-9)
+
+
+def test_several_files_are_read_in_blocks(capsys, flights, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting.tables, "_BLOCK_ROWS", 100)
+    for number, paths in enumerate((["parts"], ["parts/0.parquet", "parts/1.parquet"], ["flights.parquet"])):
+        assert run("fit", *paths, "--target", "delay", "--model", tmp_path / f"{number}.skops") == 0
+        assert run("predict", tmp_path / f"{number}.skops", *paths, "--out", tmp_path / f"{number}.csv") == 0
+    first, second, whole = (pd.read_csv(tmp_path / f"{number}.csv") for number in range(3))
+    pd.testing.assert_frame_equal(first, second)
+    pd.testing.assert_frame_equal(first, whole)  # so few rows are all in the sample
+
+
+def test_categories_that_look_like_numbers_and_unknown_ones(capsys, flights):
+    some = flights[flights["carrier"] == "02"][:3].assign(carrier="02")
+    some.to_csv("some.csv", index=False)
+    assert run("predict", "delay.skops", "some.csv") == 0
+    out, err = capsys.readouterr()
+    assert "warning" not in err
+    machine = models.load(Path("delay.skops"))
+    expected = machine.predict(some[machine.feature_names_in_])
+    np.testing.assert_allclose(pd.read_csv(io.StringIO(out))["prediction"], expected, rtol=1e-12)
+    pd.concat([some.assign(carrier=name) for name in ("07", "08", "09", "X", "01")]).to_csv("some.csv", index=False)
+    assert run("predict", "delay.skops", "some.csv") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "binfeat: warning: Column 'carrier' holds '07', '08', '09' and 1 more, which the machine has not seen; "
+        "they match no other category."
+    ]
+    Path("some.csv").unlink()
+
+
+def newer(path):
+    """The file of a model, as a later version would write it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile("delay.skops") as old, zipfile.ZipFile(out, "w") as new:
+        for item in old.namelist():
+            content = old.read(item)
+            new.writestr(item, content.replace(b"0.1.0", b"9.1.0") if item == "schema.json" else content)
+    path.write_bytes(out.getvalue())
+    return path
+
+
+def cut(path):
+    path.write_bytes(Path("delay.skops").read_bytes()[:-500])
+    return path
+
+
+def foreign(path):
+    from sklearn.linear_model import Ridge
+
+    sio.dump(Ridge().fit([[0.0], [1.0]], [0.0, 1.0]), path)
+    return path
+
+
+def written(text):
+    def write(path):
+        path.write_text(text)
+        return path
+
+    return write
+
+
+FAILURES = [
+    (lambda _: ["fit", "no.csv", "--target", "delay"], r"There is no file or folder no\.csv"),
+    (lambda _: ["fit", "delay.skops", "--target", "delay"], "files that end in .parquet, .*; got 'delay.skops'"),
+    (lambda _: ["fit", "flights.csv", "--target", "dealy"], "no column 'dealy'; it has carrier, day, miles, delay"),
+    (lambda _: ["fit", "flights.csv", "--target", "miles"], "target 'miles' is missing in 15 of 300 rows"),
+    (lambda _: ["fit", "flights.csv", "--target", "day"], "must hold numbers or labels, got values of type date32"),
+    (lambda _: ["fit", "flights.csv", "--target", "late", "--task", "regression"], "y must hold numbers, got"),
+    (lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "no/m.skops"], "There is no folder no"),
+    (lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "parts"], "parts is a folder"),
+    (lambda p: ["fit", written("a,b\n1,2\nx,3,4\n")(p / "bad.csv"), "--target", "a"], r"bad\.csv.* cannot be read"),
+    (lambda p: ["fit", written("PAR1")(p / "bad.parquet"), "--target", "a"], r"bad\.parquet\) cannot be read"),
+    (lambda _: ["predict", "no.skops", "flights.csv"], r"There is no file no\.skops"),
+    (lambda p: ["predict", newer(p / "new"), "flights.csv"], r"saved by binfeat 9\.1\.0, and this is .*; update"),
+    (lambda p: ["predict", cut(p / "cut"), "flights.csv"], "cut is no model that can be loaded"),
+    (lambda _: ["predict", "flights.csv", "flights.csv"], r"flights\.csv is no model that can be loaded"),
+    (lambda p: ["predict", foreign(p / "ridge"), "flights.csv"], "ridge holds no kernel machine"),
+    (lambda p: ["predict", "delay.skops", written("carrier,day\n1,2\n")(p / "a.csv")], "no column 'miles', 'late'"),
+    (
+        lambda p: ["predict", "delay.skops", written("carrier,day,miles,late,stars,passengers\n")(p / "a.csv")],
+        "The table has no rows",
+    ),
+    (lambda _: ["report", "delay.skops", "no.csv"], r"There is no file or folder no\.csv"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), FAILURES)
+def test_failures_are_one_line(capsys, tmp_path, words, message):
+    assert re.search(message, failed(capsys, *words(tmp_path)))
+
+
+def test_rows_that_cannot_be_predicted_leave_no_file(capsys, tmp_path, flights):
+    flights.assign(miles="far").to_csv(tmp_path / "bad.csv", index=False)
+    out = tmp_path / "out.csv"
+    line = failed(capsys, "predict", "delay.skops", tmp_path / "bad.csv", "--out", out)
+    assert "miles" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_a_failed_write_leaves_the_file_that_was_there(capsys, monkeypatch):
+    def fail(machine, path):
+        Path(path).write_bytes(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(sio, "dump", fail)
+    monkeypatch.setattr(fitting.KernelMachineRegressor, "summary", lambda self: "")
+    assert "no space left" in failed(capsys, "fit", "flights.csv", "--target", "delay", "--model", "delay.skops")
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["fit", "a.csv"], ["fit", "a.csv", "--target", "y", "--seconds", "-1"], ["fti"], ["predict", "m"]]
+)
+def test_wrong_arguments(capsys, words):
+    with pytest.raises(SystemExit) as stopped:
+        command.main(words)
+    assert stopped.value.code == 2
+    assert "usage: binfeat" in capsys.readouterr().err
+
+
+def test_ctrl_c_writes_nothing(capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fitting.tables, "training_rows", interrupt)
+    assert run("fit", "flights.csv", "--target", "delay", "--model", "none.skops") == 130
+    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert not Path("none.skops").exists()
+
+
+@pytest.mark.parametrize(("package", "remedy"), [("pyarrow.dataset", "parquet"), ("skops.io", "command")])
+def test_missing_packages_are_named(capsys, monkeypatch, package, remedy):
+    monkeypatch.setitem(sys.modules, package, None)
+    line = failed(capsys, "fit", "flights.csv", "--target", "delay")
+    assert f"pip install 'binfeat[{remedy}]'" in line
+
+
+def test_a_terminal_shows_a_bar_and_the_file_keeps_nothing_of_it(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("rich")
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    made = []
+    monkeypatch.setattr(messages, "_progress_bar", lambda bar=messages._progress_bar: made.append(bar()) or made[-1])
+    assert run("fit", "flights.csv", "--target", "delay", "--model", tmp_path / "m.skops") == 0
+    assert len(made) == 1
+    assert "penalty: " not in capsys.readouterr().err
+    assert sio.get_untrusted_types(file=tmp_path / "m.skops") == ["binfeat.machine.KernelMachineRegressor"]
+
+
+def test_reports(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    shutil.copy("late.skops", tmp_path / "late.skops")
+    for tables in ([], ["flights.csv"], ["parts"]):
+        assert run("report", tmp_path / "late.skops", *tables) == 0
+        assert f"the report is in {tmp_path / 'late.html'}." in capsys.readouterr().err
+        text = (tmp_path / "late.html").read_text(encoding="utf-8")
+        assert "<h1>KernelMachineClassifier of late</h1>" in text
+        assert ("Wrong labels" in text) == bool(tables)
+
+
+def test_a_report_needs_the_target(capsys, flights, tmp_path):
+    machine = models.load(Path("late.skops"))
+    del machine._target
+    sio.dump(machine, tmp_path / "m.skops")
+    assert "m.skops does not name the target" in failed(capsys, "report", tmp_path / "m.skops", "flights.csv")
+    flights.assign(late="perhaps").to_csv(tmp_path / "new.csv", index=False)
+    assert "labels that the machine does not know: ['perhaps']" in failed(
+        capsys, "report", "late.skops", tmp_path / "new.csv"
+    )
+
+
+def test_as_a_process():
+    """Slow to start, because of skops and scikit-learn: once."""
+    fit = [sys.executable, "-m", "binfeat", "fit", "flights.csv", "--target", "dealy"]
+    done = subprocess.run(fit, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("binfeat: error: The table has no column 'dealy'; it has carrier, ")

@@ -1,0 +1,50 @@
+"""The sources of the documentation: every public name has its place, and links name pages that are there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import binfeat
+import binfeat.distributed
+from binfeat import kernels
+
+DOCS = Path(__file__).parents[1] / "examples" / "docs"
+PAGES = [DOCS / "index.rst", DOCS / "compare.rst", DOCS / "api.rst", *sorted((DOCS / "guide").glob("plot_*.py"))]
+
+
+def listed(home):
+    """Names in the reference under a module."""
+    text = (DOCS / "api.rst").read_text(encoding="utf-8")
+    parts = re.split(r"^\.\. module:: (\S+)$", text, flags=re.MULTILINE)
+    return {
+        name
+        for own, part in zip(parts[1::2], parts[2::2])
+        if own == home
+        for name in re.findall(r"^   (\w+)$", part, flags=re.MULTILINE)
+    }
+
+
+@pytest.mark.parametrize("home", [binfeat, kernels, binfeat.distributed], ids=lambda home: home.__name__)
+def test_reference_has_every_public_name(home):
+    assert listed(home.__name__) == set(home.__all__) - {"__version__", "kernels"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_name_what_is_there(page):
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r":(?:class|func):`(?:[^`<]*<)?(binfeat[\w.]*)>?`", text):
+        home = binfeat.distributed if ".distributed." in target else binfeat
+        assert hasattr(home, target.rpartition(".")[2]), target
+    for target in re.findall(r":doc:`(?:[^`<]*<)?/?([\w/]+)>?`", text):
+        name = target.rpartition("/")[2]
+        places = DOCS / f"{name}.rst", DOCS / "guide" / f"{name}.py", DOCS.parent / f"{name}.py"
+        assert name == "index" or any(place.exists() for place in places), target
+
+
+def test_the_guide_has_six_pages_that_run_code():
+    pages = [page for page in PAGES if page.suffix == ".py"]
+    assert len(pages) == 6
+    for page in pages:
+        assert page.read_text(encoding="utf-8").count("# %%") >= 1
+        compile(page.read_text(encoding="utf-8"), str(page), "exec")

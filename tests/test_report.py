@@ -1,0 +1,242 @@
+"""The report: one page that needs nothing else, from quantities that are checked here one by one."""
+
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from machines import FIXED
+from sklearn.exceptions import NotFittedError
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat._report.effects import effects_of
+from binfeat._report.errors import Judged
+from binfeat._report.limits import limits_of
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.usefixtures("few_grids")
+
+EVIL = "<script>alert('x')</script> & $x^$"
+
+
+def frame_of(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "slope": rng.normal(size=n_rows),
+            EVIL: rng.choice(["a & <b>", "$c$", "d"], size=n_rows),
+            "when": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(3000, size=n_rows), unit="h"),
+        }
+    )
+    y = frame["slope"] + 2.0 * (frame[EVIL] == "d") + 0.5 * rng.normal(size=n_rows)
+    frame.loc[::9, "slope"] = np.nan
+    return frame, y
+
+
+class Elements(HTMLParser):
+    """The tags of a page that are opened, each of which has to be closed, with their attributes; and the text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.links, self.text = set(), [], [], ""
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.links += [value for name, value in attributes if name in ("src", "href", "xlink:href", "action")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def headings(text):
+    return re.findall(r"<h2>(.*?)</h2>", text)
+
+
+ALL = ["Errors", "What limits the error", "What was decided", "Inputs", "How it learned"]
+
+
+def test_page_of_a_regressor(tmp_path):
+    X, y = frame_of(300)
+    machine = KernelMachineRegressor(random_state=0).fit(X[:200], y[:200])
+    machine.report(tmp_path / "page.html", X[200:], y[200:])
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert headings(text) == [*ALL, "Residuals", "Time and memory"]
+    page = Elements(text)
+    assert "script" not in page.tags
+    assert EVIL in page.text  # the caption of its effect
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    assert not re.search(
+        r"url\((?!#)|@import|https?://(?!www\.w3\.org|creativecommons|purl\.org|matplotlib\.org)", text
+    )
+    for row in machine.decisions_:
+        assert row["choice"] in page.text
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_page_of_a_classifier_and_of_a_machine_alone(tmp_path, three):
+    X, y = three
+    machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
+    machine.report(tmp_path / "page.html", X[600:], list(y[600:]))
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert headings(text) == [*ALL[:-1], "Labels and probabilities", "Time and memory"]
+    machine.report(str(tmp_path / "page.html"))
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert headings(text) == [*ALL[:-1], "Time and memory"]
+    Elements(text)
+
+
+def test_several_targets(tmp_path, table):
+    X, y, _ = table
+    Y = np.column_stack([y, -y])
+    KernelMachineRegressor(**FIXED).fit(X, Y).report(tmp_path / "page.html", X[:50], Y[:50])
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").count("Root mean squared error, target") == 2
+
+
+def judged(machine, X, y):
+    predictor = machine._predictor()
+    return predictor, Judged.of(machine, predictor, X, y)
+
+
+def test_errors_are_those_of_scikit_learn(table, three):
+    from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, root_mean_squared_error
+
+    X, y, _ = table
+    machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
+    predicted = machine.predict(X[300:])
+    found = [measure.value for measure in judged(machine, X[300:], y[300:])[1].measures]
+    both = y[300:], predicted
+    expected = 1 - r2_score(*both), root_mean_squared_error(*both), mean_absolute_error(*both)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    X, y = three
+    machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
+    wrong, _, loss = (measure.value for measure in judged(machine, X[600:], y[600:])[1].measures)
+    assert wrong == pytest.approx(1 - accuracy_score(y[600:], machine.predict(X[600:])))
+    assert loss == pytest.approx(log_loss(y[600:], machine.predict_proba(X[600:])))
+
+
+def test_standard_errors_are_the_spread_over_other_rows():
+    """Of 200 tables of 100 rows; a standard deviation of 200 numbers is known within 5 %, here within four of these."""
+    X, y = frame_of(20_300)
+    machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
+    _, whole = judged(machine, X[300:], y[300:])
+    found = [
+        whole._measures(whole.y[start : start + 100], whole.predicted[start : start + 100])
+        for start in range(0, 20_000, 100)
+    ]
+    for own in zip(*found):
+        spread = np.std([measure.value for measure in own], ddof=1)
+        assert np.mean([measure.spread for measure in own]) == pytest.approx(spread, rel=0.2), own[0].name
+
+
+def test_effects_are_partial_dependence(table):
+    from sklearn.inspection import partial_dependence
+
+    X, y, labels = table
+    for machine, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
+        fitted = machine(**FIXED).fit(X, targets)
+        predictor, own = judged(fitted, X[:80], targets[:80])
+        for effect in effects_of(fitted, predictor, own.table, list("abcd")):
+            j = "abcd".index(effect.name)
+            options = {"method": "brute", "custom_values": {j: effect.values}, "response_method": "auto"}
+            if machine is KernelMachineClassifier:
+                options["response_method"] = "predict_proba"
+            expected = partial_dependence(fitted, X[:80], [j], **options)["average"]
+            np.testing.assert_allclose(effect.means.T, expected, rtol=1e-9)
+
+
+def test_effects_of_categories_dates_and_gaps():
+    X, y = frame_of(200)
+    machine = KernelMachineRegressor(**{**FIXED, "gamma": "scale"}).fit(X, y)
+    predictor, own = judged(machine, X, y)
+    found = {effect.name: effect for effect in effects_of(machine, predictor, own.table, list(X))}
+    assert found[EVIL].levels == ["$c$", "a & <b>", "d"]
+    assert found["when"].kind == "dates"
+    assert {"when, day of week", "when, hour"} < found.keys()
+    for value, mean in zip(found["slope"].values[::8], found["slope"].means[::8]):
+        rows = X.iloc[np.linspace(0, 199, 100).astype(int)].assign(slope=value)
+        assert machine.predict(rows).mean() == pytest.approx(mean[0])
+
+
+def limits(machine, X, y):
+    predictor, own = judged(machine, X, y)
+    return {limit.what: limit for limit in limits_of(machine, predictor, own)}
+
+
+def test_what_limits_the_error():
+    """Nothing but noise; far too few rows; too few grids."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(1400, 2))
+    noise = rng.normal(size=1400)
+    smooth = np.sin(3 * X[:, 0]) * np.cos(3 * X[:, 1])
+    noisy = KernelMachineRegressor(random_state=0).fit(X[:400], 0.05 * smooth[:400] + noise[:400])
+    found = limits(noisy, X[400:], 0.05 * smooth[400:] + noise[400:])
+    assert not found["Rows"].counts
+    assert found["Noise"].counts
+    hungry = KernelMachineRegressor(random_state=0).fit(X[:60], smooth[:60])
+    found = limits(hungry, X[400:], smooth[400:])
+    assert found["Rows"].counts
+    assert not found["Noise"].counts
+    coarse = KernelMachineRegressor(features="binning", gamma=1.0, alpha=0.01, max_grids=20, random_state=0)
+    found = limits(coarse.fit(X[:400], smooth[:400]), X[400:], smooth[400:])
+    assert found["Time"].counts
+    assert limits(noisy, X[:20], noisy.predict(X[:20]))["Rows"].says == "There is no error left on the test rows."
+
+
+def test_grids_are_extrapolated_by_their_inverse():
+    """Errors of 1 + 8 / n: the limit is 1."""
+    X = np.linspace(0, 1, 60)[:, np.newaxis]
+    machine = KernelMachineRegressor(**FIXED).fit(X, X[:, 0])
+    machine.learning_curve_ = np.array([[40, 1.2], [80, 1.1]])
+    (limit,) = (limit for limit in limits_of(machine, machine._predictor(), None) if limit.what == "Random features")
+    assert "about 9.1%" in limit.says
+    assert limit.counts
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (lambda X, y: (X, None), "X and y must both be given, or both be None; got X alone"),
+        (lambda X, y: (X[:5], y[:5]), "at least 10 rows, got 5"),
+        (lambda X, y: (X, y[:-1]), r"y must have a value for each of \(400, 1\)"),
+        (lambda X, y: (X, np.column_stack([y, y])), r"got shape \(400, 2\)"),
+        (lambda X, y: (X[:, :3], y), "4 features"),
+    ],
+)
+def test_bad_rows(table, tmp_path, rows, message):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**FIXED).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        machine.report(tmp_path / "page.html", *rows(X, y))
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_labels_and_machines(table, tmp_path, monkeypatch):
+    X, _, labels = table
+    machine = KernelMachineClassifier(**FIXED)
+    with pytest.raises(NotFittedError):
+        machine.report(tmp_path / "page.html")
+    machine.fit(X, labels)
+    with pytest.raises(
+        ValueError, match=r"labels that the machine does not know: \['maybe'\]; it knows \['no', 'yes'\]"
+    ):
+        machine.report(tmp_path / "page.html", X, ["maybe", *labels[1:]])
+    with pytest.raises(ValueError, match="a label for each of 400 rows, got 399"):
+        machine.report(tmp_path / "page.html", X, labels[1:])
+    with pytest.raises(FileNotFoundError):
+        machine.report(tmp_path / "no" / "page.html")
+    monkeypatch.setitem(sys.modules, "binfeat._report.page", None)
+    with pytest.raises(ImportError, match=r"pip install 'binfeat\[plot\]'"):
+        machine.report(tmp_path / "page.html")
