@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from machines import FIXED
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._report.effects import effects_of
@@ -125,6 +126,16 @@ def test_errors_are_those_of_scikit_learn(table, three):
     wrong, _, loss = (measure.value for measure in judged(machine, X[600:], y[600:])[1].measures)
     assert wrong == pytest.approx(1 - accuracy_score(y[600:], machine.predict(X[600:])))
     assert loss == pytest.approx(log_loss(y[600:], machine.predict_proba(X[600:])))
+
+
+def test_a_transformed_target_is_reported_in_its_own_units(table):
+    X, y, _ = table
+    y = np.exp(2 * y)
+    machine = KernelMachineRegressor(**FIXED, target_transform=FunctionTransformer(np.log, np.exp)).fit(X, y)
+    predictor, own = judged(machine, X, y)
+    np.testing.assert_allclose(own.predicted[:, 0], machine.predict(X))
+    assert own.measures[0].value == pytest.approx(1 - machine.score(X, y))
+    assert effects_of(machine, predictor, own.table, list("abcd"))[0].means.min() > 0
 
 
 def test_standard_errors_are_the_spread_over_other_rows():

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.held_out import probabilities
+from binfeat._machine.targets import Targets, as_columns
 
 _INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
 
@@ -57,8 +58,9 @@ def _effect(machine, predictor, table, j, name):
 def _outputs(machine):
     """What is drawn of scores, (n_rows, n_outputs); what that is; and words for its columns."""
     if not is_classifier(machine):
-        std, mean = machine._target_std, machine._target_mean
-        return (lambda scores: scores * std + mean), "prediction", [f"target {k}" for k in range(mean.size)]
+        targets = Targets.of_machine(machine)
+        words = [f"target {k}" for k in range(targets.mean.size)]
+        return (lambda scores: as_columns(targets.decode(scores))), "prediction", words
     classes = machine.classes_
     chosen = [1] if classes.size == 2 else list(range(min(classes.size, _CLASSES)))
     words = [str(classes[k]) for k in chosen]

@@ -10,6 +10,7 @@ from sklearn.utils import column_or_1d
 from binfeat._common.held_out import probabilities
 from binfeat._common.labels import one_against_rest
 from binfeat._common.validation import checked_array
+from binfeat._machine.targets import Targets, as_columns
 
 _FEWEST = 10  # rows that errors are measured on
 
@@ -71,10 +72,12 @@ class JudgedNumbers(Judged):
     @classmethod
     def judge(cls, machine, y, scores, table, seconds):
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        Y, std, mean = y.reshape(len(y), -1), machine._target_std, machine._target_mean
+        Y = as_columns(y)
         if Y.shape != scores.shape:
             raise ValueError(f"y must have a value for each of {scores.shape} rows and targets, got shape {y.shape}.")
-        predicted = scores * std + mean
+        targets = Targets.of_machine(machine)
+        predicted = as_columns(targets.decode(scores))
+        std = machine._target_std if targets.is_plain else np.maximum(Y.std(axis=0), np.finfo(float).tiny)
         return cls(table, (Y - predicted) / std, seconds, cls._measures(Y, predicted), Y, predicted)
 
     @staticmethod
