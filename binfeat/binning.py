@@ -304,12 +304,12 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         if is_source(X):
             survey = Survey(X, self._check, self._moments if self._scales else None)
             self._draw(survey.sum)
-            return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), self.n_grids)
+            return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
         X = self._check(X, reset=True)
         if encodes:
             self._require_memory(X)
         self._draw(self._moments(X) if self._scales else None)
-        return RowTable.of(X).watched(Progress(self, X, None), self.n_grids)
+        return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
 
     @property
     def _scales(self):

@@ -10,7 +10,7 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine import budget, growth, kernel_choice, problem
+from binfeat._machine import budget, fit, growth, kernel_choice
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 
@@ -19,14 +19,14 @@ pytestmark = pytest.mark.usefixtures("few_grids")
 
 def held_out_of(machine, monkeypatch, X, y, groups=None):
     seen = []
-    real = problem.Problem.__init__
+    real = fit.MachineFit.__init__
 
-    def spy(self, machine, X, Y, weights, train, held_out, *rest):
-        seen.append((np.sort(train), np.sort(held_out)))
-        real(self, machine, X, Y, weights, train, held_out, *rest)
+    def spy(self, problem, rows):
+        seen.append((np.sort(problem.train), np.sort(problem.held_out)))
+        real(self, problem, rows)
 
     with monkeypatch.context() as patch:
-        patch.setattr(problem.Problem, "__init__", spy)
+        patch.setattr(fit.MachineFit, "__init__", spy)
         machine.fit(X, y, groups=groups)
     return seen[0]
 

@@ -182,6 +182,8 @@ def check_machine(state):
     _check_arrays(state, {"coef_": (np.float64, "targets", "features")}, sizes)
     if "_target_shifts" in state:
         _check_arrays(state, _TARGETS, sizes)
+        if not sizes["shifts"]:
+            raise ValueError("_target_shifts should have at least one row.")
         transform = state["_target_transform"]
         _check_arrays(transform, {name: _TRANSFORMS[name] for name in transform}, sizes)
     if "knots" in scaler:
