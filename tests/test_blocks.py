@@ -518,6 +518,8 @@ def test_score_of_a_source(rng, small_samples):
     for estimator in (machine, ridge, labels):
         with pytest.raises(ValueError, match="must be None for a source"):
             estimator.score(source, y)
+    np.testing.assert_allclose(machine.predict(source), machine.predict(X), rtol=1e-12)
+    np.testing.assert_array_equal(labels.predict(source), labels.predict(X))
     with pytest.raises(ValueError, match=r"KernelMachineRegressor\.score requires y"):
         machine.score(X)
 

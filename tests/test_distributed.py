@@ -157,6 +157,9 @@ def test_columns_of_files(rows, tmp_path):
     assert_same_machine(machine, expected)
     score = machine.score(table.drop(columns=["y", "w"]), table["y"])
     assert score == pytest.approx(expected.score(own.drop(columns=["y", "w"]), y), abs=1e-4)
+    grids = {"gamma": 0.5, "n_grids": 8, "random_state": 0}
+    Z = remote.RandomBinning(**grids).fit_transform(table[NAMES])
+    assert Z.shape[1] == binfeat.RandomBinning(**grids).fit_transform(own[NAMES]).shape[1]
     options = {"max_steps": 3, "max_rows": 50, "random_state": 0}
     learned = remote.learn_gamma(table[NAMES], table["y"], sample_weight=weights, **options)
     expected = remote.learn_gamma(chunked(own[NAMES].to_numpy(), 500), y, sample_weight=weights, **options)

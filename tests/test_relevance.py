@@ -158,3 +158,11 @@ def test_bad_input(table, options, error, message):
     X, y = table
     with pytest.raises(error, match=message):
         learn_gamma(**{"X": X, "y": y, **options})
+
+
+def test_what_is_learned_is_not_taken_for_gamma(rng):
+    X = rng.normal(size=(60, 2))
+    learned = learn_gamma(X, X[:, 0], **{**QUICK, "max_steps": 2})
+    with pytest.raises(TypeError, match=r"gamma must be numbers, got what learn_gamma gives; take its gamma"):
+        RandomBinning(gamma=learned).fit(X)
+    RandomBinning(gamma=learned.gamma, n_grids=2).fit(X)

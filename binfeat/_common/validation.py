@@ -160,6 +160,8 @@ def check_gamma(gamma, n_inputs, some=True, words=()):
         values = np.asarray(gamma, dtype=np.float64)
     except (TypeError, ValueError):
         values = None
+    if hasattr(gamma, "relevances"):
+        raise TypeError("gamma must be numbers, got what learn_gamma gives; take its gamma: learn_gamma(X, y).gamma.")
     if values is None or gamma is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
         *others, last = ["a number", "one number per input", *map(repr, words)]
         raise TypeError(f"gamma must be {', '.join(others)}{',' * bool(words)} or {last}; got {gamma!r}.")

@@ -27,7 +27,7 @@ from binfeat._machine.predictor import BinFunction, ExactFunction, FourierFuncti
 from binfeat._machine.problem import Problem
 from binfeat._machine.table_encoder import TableEncoder
 from binfeat._rows.sampled import SampledSource
-from binfeat._rows.sources import check_alone, is_source
+from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat.kernels import binning_kernel
 
 _RADIAL = "features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
@@ -173,6 +173,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Predictions of the targets."""
         if not hasattr(self, "coef_"):
             check_is_fitted(self, "coef_")
+        if is_source(X):
+            return np.concatenate(Survey(X, lambda rows, _: rows, lambda rows: [self._scores(rows)]).sum)
         with blas_threads(self.n_jobs):
             return self._derived.get(self.coef_, self._predictor)(self, X)
 

@@ -42,7 +42,8 @@ loss : {"squared", "huber"}, default="squared"
 target_transform : "auto", None or transformer, default="auto"
     What is learned is the transformed target. "auto" tries, for targets that are skewed or have values ten standard
     deviations from their mean, ``log(y)`` if they are positive, then ``arcsinh((y - median) / interquartile range)``;
-    each has to lower the leave-one-out error of y itself, on up to 1,000 rows, by 5 %. Predictions of a target that is
+    each has to lower the leave-one-out error of y itself, on up to 1,000 rows, by 5 %, or to raise the likelihood by
+    half a nat a row (Box and Cox 1964) and that error by three standard errors at most. Predictions of a target that is
     learned by its logarithm are positive. A transformer is cloned and fitted to y as columns, and needs
     `inverse_transform`. Choices that follow are made by squared errors of the transformed targets, unless there is a
     `scoring`.

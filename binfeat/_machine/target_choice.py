@@ -1,18 +1,47 @@
 """The choice of a transform of the targets, by leave-one-out errors on few rows in the units of y."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.leave_one_out import SingularKernelError
 from binfeat._machine.length_scales import LengthScaleSearch
-from binfeat._machine.target_transforms import TRANSFORMS, NoTransform
-from binfeat._machine.targets import Targets, as_columns
+from binfeat._machine.target_transforms import TRANSFORMS
+from binfeat._machine.targets import Targets, as_columns, own_errors
 from binfeat.kernels import Matern
 
 _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried
 _STEPS, _ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on
-_GAIN = 0.95  # share of the error so far that the next transform has to be below: the first ones are the simplest
+_GAIN = 0.95  # share of the error without a transform that one with it has to be below
+_NATS, _CLEARLY = 0.5, 3.0  # of likelihood that count as far better; standard errors that count as clearly worse
+_TINY = np.finfo(np.float64).tiny
 _SHARE = 0.1  # of the time, that trials may take
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Targets with a transform, and what leave-one-out predictions of a short search say of them."""
+
+    targets: Any
+    losses: np.ndarray  # of rows, in the units of y; or one number, minus the machine's `scoring`
+    likelihood: float  # mean logarithm of the density of y, of Gaussian errors of the transformed targets
+
+    @property
+    def error(self):
+        return float(self.losses.mean())
+
+    def beats(self, other):
+        """Whether it does better in the units of y, or far better as a model of y and not clearly worse in its units.
+
+        Squared errors of targets with long tails hang on few rows; the likelihood (Box and Cox 1964) on all.
+        """
+        if self.error < _GAIN * other.error:
+            return True
+        apart, far = self.losses - other.losses, self.likelihood > other.likelihood + _NATS
+        noise = apart.std(ddof=1) / np.sqrt(apart.size) if apart.size > 1 else 0.0
+        return bool(far and apart.mean() <= _CLEARLY * noise)
 
 
 def choose_targets(problem):
@@ -24,17 +53,18 @@ def choose_targets(problem):
     Y = as_columns(problem.y)
     if not _is_long_tailed(Y):
         return problem.targets
-    best, least = problem.targets, np.inf
+    trials: list[Trial] = []
     with one_blas_thread():
         for kind in TRANSFORMS.values():
-            if not kind.takes(Y) or (kind is not NoTransform and not problem.budget.allows(0.0, _SHARE)):
-                continue
-            targets = Targets.of(kind.fit(Y), problem.y)
-            error = _error(problem, targets)
-            if kind is NoTransform or error < _GAIN * least:
-                best, least = targets, error
-    problem.decisions.note("target transform", best.transform.name, least)
-    return best
+            if kind.takes(Y) and (not trials or problem.budget.allows(0.0, _SHARE)):
+                trials += _trials(problem, Targets.of(kind.fit(Y), problem.y))
+    if not trials:
+        return problem.targets
+    plain, *others = trials
+    others.sort(key=lambda trial: -trial.likelihood)
+    best = next((trial for trial in others if trial.beats(plain)), plain)
+    problem.decisions.note("target transform", best.targets.transform.name, best.error)
+    return best.targets
 
 
 def _is_long_tailed(Y):
@@ -45,8 +75,8 @@ def _is_long_tailed(Y):
     return bool((shaped & ((Z.min(axis=0) < Z) & (Z.max(axis=0) > Z)).any(axis=0)).any())
 
 
-def _error(problem, targets):
-    """Leave-one-out error in the units of y, after a short search."""
+def _trials(problem, targets):
+    """The trial of these targets, after a short search, or none where the kernel is singular."""
     rows, weights = problem.train, problem.weights_of(problem.train)
     some = rows[: _STEPS * _ROWS]
     weights = None if weights is None else weights[: len(some), 0] / problem.mean_weight
@@ -57,5 +87,10 @@ def _error(problem, targets):
     try:
         places, residuals = search.run(_STEPS, _ROWS).left_out(_COMMON_ROWS)
     except SingularKernelError:
-        return np.inf
-    return targets.better(problem, some[places], Y[places] - residuals)[0]
+        return []
+    rows, predictions = some[places], Y[places] - residuals
+    losses = own_errors(problem, targets.better(problem, rows, predictions)[1], rows, predictions)
+    slopes = targets.transform.log_slopes(as_columns(problem.y[rows]))
+    squares = np.average(residuals**2, axis=0, weights=None if weights is None else weights[places])
+    densities = slopes.mean(axis=0) - np.log(targets.std) - 0.5 * np.log(np.maximum(squares, _TINY))
+    return [Trial(targets, losses, float(densities.mean()))]

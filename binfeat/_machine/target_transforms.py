@@ -34,6 +34,10 @@ class TargetTransform(ArrayRecord):
         """Targets again; the last axis of Z counts them."""
         raise NotImplementedError
 
+    def log_slopes(self, Y):
+        """Logarithms of the derivative, an array like Y."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False)
 class NoTransform(TargetTransform):
@@ -50,6 +54,9 @@ class NoTransform(TargetTransform):
 
     def inverse(self, Z):
         return Z
+
+    def log_slopes(self, Y):
+        return np.zeros_like(Y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +78,9 @@ class Log(TargetTransform):
 
     def inverse(self, Z):
         return np.exp(Z)
+
+    def log_slopes(self, Y):
+        return -np.log(Y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +105,9 @@ class ArcsinhTarget(TargetTransform):
 
     def inverse(self, Z):
         return self.center + self.unit * np.sinh(Z)
+
+    def log_slopes(self, Y):
+        return -np.log(np.hypot(self.unit, Y - self.center))
 
 
 class CallersTransform:

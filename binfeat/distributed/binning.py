@@ -215,11 +215,12 @@ def _count(X, twin):
 def _number(X, twin):
     """The bins of a chunk, and for each row the number of its bin."""
     n_grids = len(twin._grids)
+    if not X.shape[0]:
+        return Bins.none(n_grids), CodeStore(0, n_grids).array
+    X = twin._check(X)
     twin._require_memory(X)
     store = CodeStore(X.shape[0], n_grids)
-    if not X.shape[0]:
-        return Bins.none(n_grids), store.array
-    return count_bins(twin._grids, [twin._check(X)], X.shape[0], codes=store, n_jobs=1), store.array
+    return count_bins(twin._grids, [X], X.shape[0], codes=store, n_jobs=1), store.array
 
 
 def _renumber(numbered, twin, dtype):
