@@ -19,6 +19,9 @@ _LEAST_ALPHA = 1e-3  # float32 tells smaller ones from 0 only of few rows
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
 _MOST_NOISE = 0.9  # share of the variance of the targets
+_NEAR, _GAIN = 2.0, 0.999  # times the error so far, up to which a linear machine's is near; share to be below with both
+_NEAR_ROWS = 400
+_PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 
@@ -170,7 +173,7 @@ class ExactChoice:
             own, others = share / linear.scales.alpha, (1 - share) / first.alpha
             parts = [replace(part, share=others / (own + others) * part.share) for part in first.parts]
             both = self._try([*parts, replace(linear, share=own / (own + others))], 1 / (own + others))
-            if both.loss >= best.loss:
+            if both.loss >= best.loss - (1 - _GAIN) * abs(best.loss):
                 break
             best = both
         if best is not first:
@@ -182,11 +185,13 @@ class ExactChoice:
         problem, numbers = self._problem, ~self._problem.categorical
         if problem.machine.kernel != "auto" or not (self._tunes_alpha and numbers.any()):
             return None
+        error = SquaredErrors(problem.Y[self.rows], problem.weights_of(self.rows))(best.predictions).mean()
+        some = self.rows[:_NEAR_ROWS]
+        if _linear_error(self._columns(some)[numbers], problem.Y[some]) > _NEAR * error:
+            return None
         gamma = np.where(numbers, 1 / (np.count_nonzero(numbers) * self._frame.unit**2), 0.0)
-        error = min(
-            _MOST_NOISE, SquaredErrors(problem.Y[self.rows], problem.weights_of(self.rows))(best.predictions).mean()
-        )
-        alpha = max(_LEAST_ALPHA, error / (1 - error))
+        noise = min(_MOST_NOISE, error)
+        alpha = max(_LEAST_ALPHA, noise / (1 - noise))
         return Part(LengthScales(Linear(), gamma, alpha, error, best.parts[0].scales.n_rows, 0), 1.0)
 
     def _try(self, parts, alpha):
@@ -243,6 +248,15 @@ class ExactChoice:
         self.kernel_name = _named(parts)
         self.intercept = coef.sum(axis=0, dtype=np.float64)
         self.function = ExactFunction.of(parts, problem.categorical, X, self._frame, coef)
+
+
+def _linear_error(columns, Y):
+    """What ridge regression leaves of targets, by generalised cross-validation (Golub, Heath & Wahba 1979)."""
+    X, Y = (values - values.mean(axis=0) for values in (columns.T, Y))
+    values, U = np.linalg.eigh(X @ X.T)
+    kept = values / (values + len(X) * _PENALTIES[:, np.newaxis])
+    left = (1 - kept) ** 2 @ ((U.T @ Y) ** 2).sum(axis=1)
+    return float((left / Y.size / (1 - kept.sum(axis=1) / len(X)) ** 2).min())
 
 
 def _named(parts):
