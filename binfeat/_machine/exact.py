@@ -19,8 +19,7 @@ _LEAST_ALPHA = 1e-3  # float32 tells smaller ones from 0 only of few rows
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
 _MOST_NOISE = 0.9  # share of the variance of the targets
-_NEAR, _GAIN = 2.0, 0.999  # times the error so far, up to which a linear machine's is near; share to be below with both
-_NEAR_ROWS = 400
+_NEAR, _NEAR_ROWS = 2.0, 400  # times the error so far, up to which a linear machine's is near, and rows that tell
 _PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
@@ -173,7 +172,7 @@ class ExactChoice:
             own, others = share / linear.scales.alpha, (1 - share) / first.alpha
             parts = [replace(part, share=others / (own + others) * part.share) for part in first.parts]
             both = self._try([*parts, replace(linear, share=own / (own + others))], 1 / (own + others))
-            if both.loss >= best.loss - (1 - _GAIN) * abs(best.loss):
+            if both.loss >= best.loss:
                 break
             best = both
         if best is not first:
