@@ -608,7 +608,7 @@ def streamed(rng, monkeypatch, X, y, weights, **options):
     for n_blocks, own_bytes in ((1, np.inf), (9, 0)):
         monkeypatch.setattr(growth, "CodeStore", partial(fixed_store, own_bytes))
         machines.append(KernelMachineRegressor(**options).fit(blocks(pieces(rng, n_blocks, X, y, weights))))
-    np.testing.assert_allclose(machines[0].coef_, machines[1].coef_, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(machines[0].feature_coef_, machines[1].feature_coef_, rtol=1e-9, atol=1e-11)
     return machines[0]
 
 
@@ -619,7 +619,7 @@ def test_streamed_machine_of_given_widths(rng, small_samples, monkeypatch):
     options["kernel"] = "laplacian"
     whole = KernelMachineRegressor(**options).fit(X, y, weights)
     machine = streamed(rng, monkeypatch, X, y, weights, **options)
-    assert machine.coef_.shape == whole.coef_.shape
+    assert machine.feature_coef_.shape == whole.feature_coef_.shape
     np.testing.assert_allclose(machine.predict(X), whole.predict(X), rtol=0, atol=1e-6)
 
 

@@ -84,7 +84,7 @@ def test_memory(rng):
     X = rng.normal(size=(5000, 6))
     machine = KernelMachineRegressor(**{**FIXED, "gamma": 2.0}).fit(X, X[:, 0])
     grids = sum(a.nbytes for a in (machine._scale, machine._shift, machine._keys, machine._nan_keys))
-    n_bins = machine.coef_.shape[1]
+    n_bins = machine.feature_coef_.shape[1]
     assert n_bins > 20_000
     assert len(pickle.dumps(machine)) <= 16 * n_bins + grids + 8 * (20 + 1) + 5000
 

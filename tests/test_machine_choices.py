@@ -83,8 +83,8 @@ def test_without_refit_the_rows_held_out_only_choose(table, rng):
     kept = machine.fit(X, labels).decision_function(X)
     np.testing.assert_array_equal(clone(machine).fit(X, changed).decision_function(X), kept)
     with_all = clone(machine).set_params(refit=True)
-    n_bins = with_all.fit(X, labels).coef_.shape[1]
-    assert n_bins > machine.coef_.shape[1]
+    n_bins = with_all.fit(X, labels).feature_coef_.shape[1]
+    assert n_bins > machine.feature_coef_.shape[1]
     assert not np.array_equal(with_all.decision_function(X), kept)
     assert not np.array_equal(clone(with_all).fit(X, changed).decision_function(X), with_all.decision_function(X))
 

@@ -47,7 +47,7 @@ def test_predictions_are_a_kernel_expansion(table):
     np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
     assert (machine.features_, machine.n_grids_, machine.alpha_) == ("exact", 0, 0.3)
     assert machine.kernel_ == "Laplacian()"
-    assert machine.coef_.shape == (1, 300)
+    assert machine.feature_coef_.shape == (1, 300)
     np.testing.assert_allclose(machine.gamma_, GIVEN["gamma"])
 
 
@@ -82,7 +82,7 @@ def test_learned_machines_are_sums_of_kernels(table):
         s * k(rows, parts["support"].T, gamma=g)
         for s, k, g in zip(parts["shares"], kinds, parts["gammas"], strict=True)
     )
-    scores = K @ machine.coef_.T + machine.intercept_
+    scores = K @ machine.feature_coef_.T + machine.intercept_
     expected = y[:300].mean() + y[:300].std() * scores[:, 0]
     np.testing.assert_allclose(machine.predict(X), expected, atol=2e-3)
     assert np.sum(parts["shares"]) == pytest.approx(1.0)
@@ -204,9 +204,9 @@ def test_without_refit_rows_held_out_have_no_say(table, rng):
     changed = np.where(np.arange(400) < 300, y, rng.permutation(y))
     machine = KernelMachineRegressor(**{**GIVEN, "alpha": "auto"}, cv=cv, refit=False)
     kept = machine.fit(X, y)
-    assert kept.coef_.shape == (1, 300)
+    assert kept.feature_coef_.shape == (1, 300)
     with_all = clone(machine).set_params(refit=True).fit(X, y)
-    assert with_all.coef_.shape == (1, 400)
+    assert with_all.feature_coef_.shape == (1, 400)
     assert with_all.alpha_ <= kept.alpha_  # more rows take less
     labels, other = y > 0, changed > 0
     one, two = (
@@ -270,7 +270,7 @@ def test_sample_weights(table, short):
     X, y, _ = table
     weights = np.tile([0.0, 1.0], 200)
     machine = KernelMachineRegressor(**EXACT).fit(X, np.where(weights > 0, y, -y), sample_weight=weights)
-    assert machine.coef_.shape == (1, 200)  # rows of weight 0 are no part of it
+    assert machine.feature_coef_.shape == (1, 200)  # rows of weight 0 are no part of it
     assert machine.score(X[::2], y[::2]) > 0.9
     alike = [KernelMachineRegressor(**EXACT).fit(X, y, sample_weight=w).predict(X) for w in (None, 1.0, np.ones(400))]
     np.testing.assert_array_equal(alike[1], alike[2])
@@ -282,7 +282,7 @@ def test_several_targets(table, short):
     Y = np.column_stack([y, 1000 * X[:, 2] + 5, np.ones(400)])
     machine = KernelMachineRegressor(**EXACT).fit(X[:300], Y[:300])
     predictions = machine.predict(X[300:])
-    assert machine.coef_.shape == (3, 300)
+    assert machine.feature_coef_.shape == (3, 300)
     for k in (0, 1):
         assert np.corrcoef(predictions[:, k], Y[300:, k])[0, 1] ** 2 > 0.9
     np.testing.assert_allclose(predictions[:, 2], 1.0)

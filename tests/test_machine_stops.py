@@ -112,7 +112,7 @@ def test_ctrl_c_in_the_search_of_many_rows_takes_some_of_them(rng, monkeypatch):
     machine = KernelMachineClassifier(features="exact", random_state=0, n_jobs=1)
     own = X, None, np.where(X[:, 0] > 0.3, "yes", "no")
     interrupt_a_fit(monkeypatch, machine, own, length_scales.LengthScaleSearch, "_step", 12)
-    assert machine.coef_.shape == (1, 3460)  # 3,000 training rows and those held out
+    assert machine.feature_coef_.shape == (1, 3460)  # 3,000 training rows and those held out
     assert machine.score(X, own[2]) > 0.9
 
 

@@ -97,7 +97,7 @@ def test_selection_of_inputs(frame, table, few_grids, fixed):
     machine = KernelMachineClassifier(**fixed)
     assert not hasattr(machine, "feature_importances_")
     for Selection in (SelectFromModel, RFE):
-        selection = Selection(machine, importance_getter="feature_importances_").fit(frame, labels)
+        selection = Selection(machine).fit(frame, labels)
         assert 1 <= selection.get_support().sum() <= 3
     np.testing.assert_array_equal(machine.fit(frame, labels).feature_importances_, machine.feature_relevances_)
 
@@ -106,7 +106,7 @@ def test_learned_length_scales_select_the_inputs_that_matter(frame, table, few_g
     _, y, _ = table
     machine = KernelMachineRegressor(features="binning", alpha=0.1, n_grids=20, random_state=0)
     for selection in (SelectFromModel(machine, threshold=0.1), RFE(machine, n_features_to_select=2)):
-        selection.set_params(importance_getter="feature_importances_").fit(frame, y)
+        selection.fit(frame, y)
         assert list(selection.get_feature_names_out()) == ["a", "b"]
 
 

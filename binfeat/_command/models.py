@@ -38,7 +38,7 @@ def load(path):
         raise ValueError(f"{path} is no model that can be loaded: {error}") from error
     if not types or machine is None:
         raise ValueError(f"{path} holds {', '.join(sorted(types)) or 'no kernel machine'}; kernel machines alone work.")
-    if not hasattr(machine, "coef_") or not hasattr(machine, "feature_names_in_"):
+    if not hasattr(machine, "feature_coef_") or not hasattr(machine, "feature_names_in_"):
         raise ValueError(f"{path} holds a machine without names of columns; fit it to a data frame or by this command.")
     return machine
 

@@ -179,7 +179,7 @@ def check_machine(state):
         sizes["features"] = sizes["support"]
     else:
         sizes["features"] = _check_features(state, sizes)
-    _check_arrays(state, {"coef_": (np.float64, "targets", "features")}, sizes)
+    _check_arrays(state, {"feature_coef_": (np.float64, "targets", "features")}, sizes)
     if "_target_shifts" in state:
         _check_arrays(state, _TARGETS, sizes)
         if not sizes["shifts"]:

@@ -156,14 +156,14 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         if fit.exact is not None:
             self.features_, self.alpha_, self.n_grids_ = "exact", fit.exact.alpha, 0
             self._exact, self.intercept_ = fit.exact.function.arrays(), fit.exact.intercept
-            self.coef_ = self._exact.pop("coef")
+            self.feature_coef_ = self._exact.pop("coef")
             self.learning_curve_ = np.array([[0, fit.exact.error]])
             return
         sizing = fit.sizing
         function, fourier, self.intercept_ = sizing.growth.learned()
         self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
         self._bin_keys, self._bin_starts = function.keys, function.starts
-        self.coef_ = np.hstack([function.coef, fourier])
+        self.feature_coef_ = np.hstack([function.coef, fourier])
         self._frequencies = np.empty((0, 0)) if fit.fourier is None else fit.fourier.frequencies
         self.features_, self.alpha_, self.n_grids_ = fit.features.features, sizing.alpha, len(function.grids)
         self.learning_curve_ = np.array(sizing.curve)
@@ -171,17 +171,17 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     def _scores(self, X):
         """Predictions of the targets."""
-        if not hasattr(self, "coef_"):
-            check_is_fitted(self, "coef_")
+        if not hasattr(self, "feature_coef_"):
+            check_is_fitted(self, "feature_coef_")
         if is_source(X):
             return np.concatenate(Survey(X, lambda rows, _: rows, lambda rows: [self._scores(rows)]).sum)
         with blas_threads(self.n_jobs):
-            return self._derived.get(self.coef_, self._predictor)(self, X)
+            return self._derived.get(self.feature_coef_, self._predictor)(self, X)
 
     def _predictor(self):
         bins = fourier = exact = None
         if self._exact:
-            exact = ExactFunction.from_arrays({**self._exact, "coef": self.coef_})
+            exact = ExactFunction.from_arrays({**self._exact, "coef": self.feature_coef_})
         else:
             bins, fourier = self._functions_of_features()
         scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
@@ -192,10 +192,10 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         n_bins = self._bin_keys.size
         if len(self._scale):
             grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
-            coef = np.ascontiguousarray(self.coef_[:, :n_bins])
+            coef = np.ascontiguousarray(self.feature_coef_[:, :n_bins])
             bins = BinFunction(grids, self._bin_keys, self._bin_starts, coef)
         if self._frequencies.size:
-            fourier = FourierFunction(self._frequencies, self.coef_[:, n_bins:].T)
+            fourier = FourierFunction(self._frequencies, self.feature_coef_[:, n_bins:].T)
         return bins, fourier
 
     @property
@@ -212,7 +212,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             A line for each decision: what, the choice, the held-out error after it (mean squared error of the
             standardised targets, or minus the `scoring`) and the seconds since the start.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "feature_coef_")
         rows = [HEADER, *(cells(*row) for row in self.decisions_)]
         widths = [max(map(len, column)) for column in zip(*rows)]
         return "\n".join(line(row, widths) for row in rows)

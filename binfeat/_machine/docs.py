@@ -90,8 +90,7 @@ gamma_ : ndarray
     input that had missing values. Of two kernels those of the grids, or of the larger share in a sum.
 feature_relevances_, feature_importances_ : ndarray of shape (n_inputs,)
     Share of each input in the kernel's mean exponent; they sum to 1. `sklearn.feature_selection.SelectFromModel` and
-    `RFE` need ``importance_getter="feature_importances_"``: left to themselves they take `coef_`, which has a number
-    for each feature or row instead of each input.
+    `RFE` read the second name.
 features_, kernel_, scaling_ : str
     The choices; `features_` is never "auto", and "none" is no scaling.
 alpha_ : float
@@ -114,9 +113,9 @@ status_ : {"converged", "budget", "stopped", "interrupted"}
     Why the fit ended: by itself, at `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C. After the
     first step of the search for length scales, Ctrl-C leaves a machine: the one so far, or else one of up to 4,000 rows
     with the length scales as they stand.
-coef_ : ndarray of shape (n_targets, n_features)
-    Of an exact machine (n_targets, n_rows), for each row with a weight above 0; without `refit` those held out are left
-    out.
+feature_coef_ : ndarray of shape (n_targets, n_features)
+    Of random features. Of an exact machine (n_targets, n_rows), for each row with a weight above 0; without `refit`
+    those held out are left out.
 intercept_ : ndarray of shape (n_targets,)""",
     "notes": """\
 Notes

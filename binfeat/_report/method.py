@@ -32,7 +32,7 @@ class Reporting:
         sklearn.exceptions.NotFittedError
             If the machine is not fitted.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self, "feature_coef_")
         try:
             from binfeat._report.page import write_page
         except ImportError as error:

@@ -34,7 +34,7 @@ def write_page(machine, path, X, y):
     """Write the page of a fitted machine; see `Reporting.report`."""
     if (X is None) != (y is None):
         raise ValueError(f"X and y must both be given, or both be None; got {'y' if X is None else 'X'} alone.")
-    predictor = machine._derived.get(machine.coef_, machine._predictor)
+    predictor = machine._derived.get(machine.feature_coef_, machine._predictor)
     judged = None if X is None else Judged.of(machine, predictor, X, y)
     text = _page(machine, predictor, judged)
     path = Path(path)
@@ -188,7 +188,7 @@ def _costs(machine, judged):
     rows = [("Fit", _Number(f"{machine.decisions_['seconds'].max():.1f} s until the last decision"))]
     rows.append(("Arrays of the machine", _Number(f"{_bytes(vars(machine)) / 1e6:,.1f} MB")))
     if machine.features_ == "exact":
-        n_rows = machine.coef_.shape[1]
+        n_rows = machine.feature_coef_.shape[1]
         rows.append(("Kernel matrix in the fit", _Number(f"{8 * n_rows**2 / 1e6:,.1f} MB, {n_rows:,} rows")))
     if judged is not None:
         rows.append(("Prediction", _Number(f"{1e6 * judged.seconds / len(judged.table):,.1f} µs for each row")))
