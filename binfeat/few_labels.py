@@ -19,6 +19,7 @@ from binfeat._common.validation import (
     check_real,
     check_share,
     checked_array,
+    require_y,
 )
 from binfeat._graph.docs import TEXTS
 from binfeat._graph.estimator import GraphEstimator, weighted_means
@@ -165,8 +166,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
 
     def _check_y(self, X, y):
         """Which rows are labelled, and their labels; sets the classes."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        require_y(type(self).__name__, y)
         y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
         check_consistent_length(X, y)
         labelled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELLED, dtype=bool)

@@ -1,6 +1,6 @@
 """Kernel machines in files of skops, with the name of their target."""
 
-from binfeat._command.output import written
+from binfeat._common.whole_files import written
 
 _TRUSTED = {"binfeat.machine.KernelMachineRegressor", "binfeat.machine.KernelMachineClassifier"}
 

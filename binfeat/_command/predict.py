@@ -9,7 +9,8 @@ import numpy as np
 
 from binfeat._command import models, tables
 from binfeat._command.messages import say
-from binfeat._command.output import require_writable, written
+from binfeat._command.output import require_writable
+from binfeat._common.whole_files import written
 from binfeat._machine.table_encoder import TableEncoder
 
 _SHOWN = 3  # unknown categories of a column, by name

@@ -106,6 +106,13 @@ def check_choice(value, name, choices):
     raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
 
 
+def require_y(who, y):
+    """Y as it is; ValueError if there is none."""
+    if y is None:
+        raise ValueError(f"{who} requires y to be passed, but the target y is None")
+    return y
+
+
 def check_float_type(dtype):
     """float32 or float64, as a `numpy.dtype`; ValueError if it is any other type."""
     for known in (np.dtype(np.float32), np.dtype(np.float64)):

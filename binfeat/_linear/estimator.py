@@ -22,6 +22,7 @@ from binfeat._common.validation import (
     check_real,
     checked_array,
     checked_rows,
+    require_y,
 )
 from binfeat._linear import cg
 from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
@@ -60,9 +61,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return Z
 
     def _require(self, y):
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return y
+        return require_y(type(self).__name__, y)
 
     def _check_numbers(self, y):
         y = checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")

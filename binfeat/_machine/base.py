@@ -13,7 +13,15 @@ from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.held_out import splits
 from binfeat._common.persistence import Derived, Persistent, check_machine
 from binfeat._common.progress import Progress
-from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, check_weights, seed_of
+from binfeat._common.validation import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_real,
+    check_weights,
+    require_y,
+    seed_of,
+)
 from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
@@ -27,7 +35,8 @@ from binfeat._machine.predictor import BinFunction, ExactFunction, FourierFuncti
 from binfeat._machine.problem import Problem
 from binfeat._machine.table_encoder import TableEncoder
 from binfeat._rows.sampled import SampledSource
-from binfeat._rows.sources import Survey, check_alone, is_source
+from binfeat._rows.scored import by_block
+from binfeat._rows.sources import check_alone, is_source
 from binfeat.kernels import binning_kernel
 
 _RADIAL = "features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
@@ -46,9 +55,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             self._check_parameters()
             X = SampledSource(self, X, seed_of(self.random_state))
             y, sample_weight = X.survey.y, X.survey.sample_weight
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return X, y, sample_weight
+        return X, require_y(type(self).__name__, y), sample_weight
 
     def _fit(self, X, y, sample_weight, groups):
         """Fit to y, as an array."""
@@ -60,7 +67,6 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             X = X.sample
         encoder, table = self._encode(X, y)
         weights = check_weights(sample_weight, len(table))
-        doubt_rows(table, targets.encode(y), apart=groups is not None or self.cv is not None)
         train, held_out = self._split(table, y, weights, groups)
 
         budget, progress = Budget(self.max_seconds), Progress(self, X, y)
@@ -69,6 +75,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         steps: Any = progress, self._limits, budget, decisions
         rows: Any = weights, train, held_out
         problem, fit = Problem(self, table, y, targets, *rows, *given, *steps), None
+        doubt_rows(table, problem.Y, apart=groups is not None or self.cv is not None)
         try:
             with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
                 problem = self._prepared(problem, source is None)
@@ -174,7 +181,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         if not hasattr(self, "feature_coef_"):
             check_is_fitted(self, "feature_coef_")
         if is_source(X):
-            return np.concatenate(Survey(X, lambda rows, _: rows, lambda rows: [self._scores(rows)]).sum)
+            return by_block(X, self._scores)[0]
         with blas_threads(self.n_jobs):
             return self._derived.get(self.feature_coef_, self._predictor)(self, X)
 

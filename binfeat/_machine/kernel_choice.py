@@ -136,6 +136,10 @@ class KernelChoice:
         in_time = self._in_time()
         return self._problem.goes_on() and in_time
 
+    def _may_step(self):
+        """Whether callbacks wanted more at the last look, and the time allows it."""
+        return self._wanted and self._in_time()
+
     def _in_time(self):
         in_time = self._problem.budget.allows(0.0, _SEARCH_SHARE)
         self.hurried |= not in_time
@@ -162,7 +166,7 @@ class KernelChoice:
         self._take_best()
         self._step(self._searches, early, rows)
         self._drop_worse()
-        if self._wanted and self._in_time() and self._revived(_MORE * late_rows):
+        if self._may_step() and self._revived(_MORE * late_rows):
             late_rows = max(late_rows, min(_MOST_ROWS, _MORE * late_rows))
         self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
         self._step(self._searches, n_steps, late_rows)
@@ -201,7 +205,7 @@ class KernelChoice:
         """Run several searches to a step, side by side in threads, while there is time."""
         done = min(search.n_done for search in searches)
         for until in (*range(done + _CHUNK, last, _CHUNK), last):
-            if done and not (self._wanted and self._in_time()):
+            if done and not self._may_step():
                 break
             done, n_steps = until, self._limits.n_steps
             progress = self._problem.budget.gone(_SEARCH_SHARE)

@@ -9,7 +9,7 @@ from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.leave_one_out import SingularKernelError
 from binfeat._machine.length_scales import LengthScaleSearch
 from binfeat._machine.target_transforms import TRANSFORMS
-from binfeat._machine.targets import Targets, as_columns, own_errors
+from binfeat._machine.targets import Targets, as_columns
 from binfeat.kernels import Matern
 
 _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried
@@ -89,7 +89,7 @@ def _trials(problem, targets):
     except SingularKernelError:
         return []
     rows, predictions = some[places], Y[places] - residuals
-    losses = own_errors(problem, targets.better(problem, rows, predictions)[1], rows, predictions)
+    losses, _ = targets.better(problem, rows, predictions)
     slopes = targets.transform.log_slopes(as_columns(problem.y[rows]))
     squares = np.average(residuals**2, axis=0, weights=None if weights is None else weights[places])
     densities = slopes.mean(axis=0) - np.log(targets.std) - 0.5 * np.log(np.maximum(squares, _TINY))

@@ -88,18 +88,18 @@ class Targets:
         return replace(self, shifts=np.array([part.mean(axis=0) for part in parts]))
 
     def better(self, problem, rows, predictions):
-        """These, or those whose predictions estimate means: which has the lower error in the units of y; and it."""
+        """Losses in the units of y, and these or those whose predictions estimate means, whichever has the lower."""
         residuals = self.encode(problem.y[rows]) - predictions
         means = self.of_means(winsorised(residuals) if problem.is_robust else residuals)
-        trials = [(float(own_errors(problem, one, rows, predictions).mean()), one) for one in (self, means)]
-        return trials[1] if trials[1][0] < trials[0][0] else trials[0]
+        trials = [(own_errors(problem, one, rows, predictions), one) for one in (self, means)]
+        return min(trials, key=lambda trial: trial[0].mean())
 
     def attributes(self, problem, rows, predictions):
         """What a machine keeps, by predictions for rows that it had not seen."""
         kept = self
         if not self.is_plain:
-            error, kept = self.better(problem, rows, predictions)
-            problem.decisions.note("predictions", "medians" if kept is self else "means", error)
+            losses, kept = self.better(problem, rows, predictions)
+            problem.decisions.note("predictions", "medians" if kept is self else "means", losses.mean())
         found = {
             "target_transform_": kept.transform.name,
             "_target_transform": kept.transform.arrays(),

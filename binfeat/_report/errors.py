@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from binfeat._common.held_out import probabilities
-from binfeat._common.labels import one_against_rest
+from binfeat._common.labels import labels_of, one_against_rest
 from binfeat._common.validation import checked_array
 from binfeat._machine.targets import Targets, as_columns
 
@@ -113,7 +113,7 @@ class JudgedClasses(Judged):
         if len(labels) != len(scores):
             raise ValueError(f"y must have a label for each of {len(scores)} rows, got {len(labels)}.")
         p = probabilities(scores, machine.sharpness_)
-        guesses = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        guesses = labels_of(np.arange(p.shape[1]), scores)
         residuals = one_against_rest(labels, p.shape[1]) - scores
         return cls(table, residuals, seconds, cls._measures(labels, guesses, p), labels, guesses, p)
 

@@ -1,6 +1,5 @@
 """The page: text and pictures of a fitted machine."""
 
-import os
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import is_classifier
 
+from binfeat._common.whole_files import written
 from binfeat._report import pictures
 from binfeat._report.effects import effects_of
 from binfeat._report.errors import Judged
@@ -37,13 +37,8 @@ def write_page(machine, path, X, y):
     predictor = machine._derived.get(machine.feature_coef_, machine._predictor)
     judged = None if X is None else Judged.of(machine, predictor, X, y)
     text = _page(machine, predictor, judged)
-    path = Path(path)
-    part = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
+    with written(Path(path)) as part:
         part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _page(machine, predictor, judged):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from binfeat._common.validation import require_y
 from binfeat._rows.sources import Survey, check_alone, is_source
 
 
@@ -37,14 +38,24 @@ class SourceScorer:
             return self._score_of_blocks(X, y, sample_weight)
         if y is None:
             y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
-        if y is None:
-            raise ValueError(f"{type(self).__name__}.score requires y to be passed, but the target y is None")
+        require_y(f"{type(self).__name__}.score", y)
         return super().score(X, y, sample_weight)  # type: ignore[misc]
 
     def _score_of_blocks(self, source, y, sample_weight):
-        from sklearn.metrics import accuracy_score, r2_score  # late: slow to import
-
         check_alone(y, sample_weight)
-        survey = Survey(source, lambda X, _: X, lambda X: [self.predict(X)])
-        metric = accuracy_score if is_classifier(self) else r2_score
-        return metric(survey.y, np.concatenate(survey.sum), sample_weight=survey.sample_weight)
+        predicted, survey = by_block(source, self.predict)
+        return score_of(self, survey.y, predicted, survey.sample_weight)
+
+
+def by_block(source, function):
+    """What a function makes of the rows of each block, joined, and the `Survey` of the source."""
+    survey = Survey(source, lambda X, _: X, lambda X: [function(X)])
+    return np.concatenate(survey.sum), survey
+
+
+def score_of(estimator, y, predicted, sample_weight):
+    """Accuracy of a classifier's predictions, R^2 of a regressor's."""
+    from sklearn.metrics import accuracy_score, r2_score  # late: slow to import
+
+    metric = accuracy_score if is_classifier(estimator) else r2_score
+    return metric(y, predicted, sample_weight=sample_weight)

@@ -10,7 +10,6 @@ from dask import delayed
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import is_classifier
 from sklearn.callback import with_callbacks
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
@@ -20,6 +19,7 @@ from binfeat._common.labels import check_labels, class_weights, one_against_rest
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.estimator import CGRidgeBase
 from binfeat._rows.rows import Part
+from binfeat._rows.scored import score_of
 from binfeat.distributed._chunks import beside, compute, inputs_of, is_chunked, persist, results_of, shared
 from binfeat.distributed._docs import RIDGE_TEXTS
 from binfeat.distributed._rows import DaskRows
@@ -109,8 +109,7 @@ class _OnDask(CGRidgeBase):
             return self._in_memory.score(self, X, y, sample_weight)
         self._require(y)
         predicted, y, sample_weight = (compute([each])[0] for each in (self.predict(X), y, sample_weight))
-        metric = accuracy_score if is_classifier(self) else r2_score
-        return float(metric(y, predicted, sample_weight=sample_weight))
+        return float(score_of(self, y, predicted, sample_weight))
 
     def _by_chunk(self, method, X, tail, dtype):
         """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
