@@ -62,6 +62,12 @@ def few_grids(monkeypatch):
     monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 40), n_fourier=128))
 
 
+@pytest.fixture
+def few_steps(monkeypatch):
+    """Kernel machines with short searches for length scales."""
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=15, sample_grids=(10, 40), n_fourier=128))
+
+
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)

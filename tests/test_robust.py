@@ -6,19 +6,12 @@ from machines import FIXED
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine import limits as limits_module
-from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.robust import huber_weights, winsorised
 from binfeat._rows import sampled as sampled_rows
 from tests import naive
 
 EXACT = {"features": "exact", "random_state": 0}
-
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    limits = limits_module.Limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+pytestmark = pytest.mark.usefixtures("few_steps")
 
 
 @pytest.fixture(scope="module")

@@ -8,19 +8,12 @@ from machines import FIXED, assert_same_state
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine import limits as limits_module
-from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.target_transforms import ArcsinhTarget, Log, NoTransform
 from binfeat._machine.targets import Targets
 from binfeat._rows import sampled as sampled_rows
 
 EXACT = {"features": "exact", "random_state": 0}
-
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    limits = limits_module.Limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+pytestmark = pytest.mark.usefixtures("few_steps")
 
 
 @pytest.fixture(scope="module")
