@@ -1,6 +1,7 @@
 """Pictures of the report, each small enough for a phone."""
 
 import io
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -8,7 +9,7 @@ from matplotlib.figure import Figure
 
 _BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#c3ccd6"
 _COLOURS = _BLUE, _ORANGE, "#2f855a", "#6b46c1"
-_STYLE = {
+_STYLE: Any = {  # keys that Matplotlib lists one by one
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
