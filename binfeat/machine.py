@@ -10,10 +10,11 @@ from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.held_out import probabilities
 from binfeat._common.labels import check_labels, labels_of, require_two, weights_by_class
-from binfeat._common.validation import check_choice, check_moderate, checked_array
+from binfeat._common.validation import check_choice, check_flag, check_moderate, checked_array
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.docs import TEXTS
 from binfeat._machine.doubts import doubt_classes
+from binfeat._machine.error_bars import ErrorBars
 from binfeat._machine.robust_fit import about_medians, robust
 from binfeat._machine.target_choice import choose_targets
 from binfeat._machine.target_transforms import check_transform, first_transform
@@ -25,7 +26,7 @@ __all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]
 
 
 @filled(TEXTS)
-class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Reporting, KernelMachineBase):
+class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, ErrorBars, Reporting, KernelMachineBase):
     """Kernel ridge regression that chooses its settings: a raw table in, predictions out.
 
     Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
@@ -128,8 +129,24 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self._fit(X, y, sample_weight, groups)
         return self
 
-    def predict(self, X):
-        """$predict"""
+    def predict(self, X, return_std=False):
+        """Predict targets.
+
+        Parameters
+        ----------
+        $X
+        return_std : bool, default=False
+            Whether to return the standard deviations of the predictions, too.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        std : ndarray like y
+            Only with ``return_std=True``: of the Gaussian process whose mean is the prediction, without noise, as
+            scikit-learn's `GaussianProcessRegressor` gives it.
+        """
+        if check_flag(return_std, "return_std"):
+            return self._with_std(X)
         scores = self._scores(X)
         return Targets.of_machine(self).decode(scores)
 

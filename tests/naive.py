@@ -294,3 +294,26 @@ def label_spreading(W, Y, alpha, clamped=()):
     for i in clamped:
         A[i] = np.eye(len(W))[i]
     return np.linalg.solve(A, Y)
+
+
+def posterior(K, across, own, alpha, weights=None):
+    """Covariances of the predictions for new rows, by that of noise: conditioned on the old rows, with noise added.
+
+    K are kernel values of the old rows (n, n), `across` of new and old ones (m, n), `own` of the new ones (m, m). The
+    intercept is a kernel of ones.
+    """
+    v = np.ones(len(K)) if weights is None else weights
+    prior = (K + 1.0) / alpha
+    return (own + 1.0) / alpha - (across + 1.0) / alpha @ np.linalg.solve(
+        prior + np.diag(1 / v), (across + 1.0).T / alpha
+    )
+
+
+def left_out_variances(K, alpha, weights=None):
+    """Variance of the prediction for each row under the machine fitted to all other rows, by that of noise."""
+    out = np.empty(len(K))
+    for i in range(len(K)):
+        others = np.arange(len(K)) != i
+        known = None if weights is None else weights[others]
+        out[i] = posterior(K[np.ix_(others, others)], K[[i]][:, others], K[[i]][:, [i]], alpha, known)[0, 0]
+    return out

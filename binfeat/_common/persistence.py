@@ -116,6 +116,8 @@ _EXACT = {
     "support": (np.float32, "inputs", "support"),
     "center": (np.float64, "inputs"),
     "unit": (np.float64, "inputs"),
+    "alpha": (np.float64,),
+    "weights": (np.float64, "support"),
 }
 _TARGETS = {
     "_target_mean": (np.float64, "targets"),

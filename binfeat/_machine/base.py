@@ -183,7 +183,10 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         if is_source(X):
             return by_block(X, self._scores)[0]
         with blas_threads(self.n_jobs):
-            return self._derived.get(self.feature_coef_, self._predictor)(self, X)
+            return self._predictor_of_fit()(self, X)
+
+    def _predictor_of_fit(self):
+        return self._derived.get(self.feature_coef_, self._predictor)
 
     def _predictor(self):
         bins = fourier = exact = None

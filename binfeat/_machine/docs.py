@@ -152,7 +152,11 @@ P. Huber, "Robust Estimation of a Location Parameter", Annals of Mathematical St
 R. Welsch, "Robust Regression Using Iteratively Reweighted Least-Squares", Communications in Statistics 6, 1977.
 
 N. Duan, "Smearing Estimate: A Nonparametric Retransformation Method", Journal of the American Statistical Association
-78, 1983.""",
+78, 1983.
+
+C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006 (standard deviations), and J. Lei,
+M. G'Sell, A. Rinaldo, R. Tibshirani and L. Wasserman, "Distribution-Free Predictive Inference for Regression", JASA 113,
+2018 (intervals).""",
     "X": """\
 X : array, sparse matrix or data frame of shape (n_rows, n_inputs)""",
     "sample_weight": """\

@@ -246,7 +246,7 @@ class ExactChoice:
         self.scales, self.gamma = main.scales, main.gamma
         self.kernel_name = _named(parts)
         self.intercept = coef.sum(axis=0, dtype=np.float64)
-        self.function = ExactFunction.of(parts, problem.categorical, X, self._frame, coef)
+        self.function = ExactFunction.of(parts, problem.categorical, X, self._frame, alpha, weights, coef)
 
 
 def _linear_error(columns, Y):

@@ -217,6 +217,11 @@ class LinearMatrix(_Matrix):
         raise NotImplementedError
 
 
+def linear_squares(X, gamma, categorical):
+    """The linear kernel of each of the rows X, (n_inputs, n), with itself."""
+    return np.einsum("ji,ji,j->i", X, X, np.where(categorical, 0.0, gamma), dtype=np.float64)
+
+
 def kernel_matrix(kernel, categorical, n_jobs=None):
     """What computes exact values of a kernel: of `RBF`, `Matern` with nu 3/2 or 5/2, `Linear`, or a product kernel."""
     if isinstance(kernel, RBF | Matern):

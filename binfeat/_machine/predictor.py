@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +12,9 @@ from binfeat._binning.tables import BinTables, find_codes
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.evaluate import evaluate
 from binfeat._fourier.features import FourierMap
-from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
+from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix, linear_squares
 from binfeat._machine.input_scalers import InputScaler
+from binfeat._machine.posterior import ExactPosterior
 from binfeat._machine.table_encoder import TableEncoder
 from binfeat.kernels import RBF, Laplacian, Matern
 
@@ -78,17 +80,25 @@ class ExactFunction(ArrayRecord):
     support: np.ndarray  # (n_inputs, n_rows), float32: rows about the center, in units, to which the gammas belong
     center: np.ndarray  # (n_inputs,)
     unit: np.ndarray  # (n_inputs,)
+    alpha: np.ndarray  # (): penalty that the coefficients took, for weights of mean 1
+    weights: np.ndarray  # (n_rows,), of mean 1
     coef: np.ndarray  # (n_targets, n_rows)
 
     @classmethod
-    def of(cls, parts, categorical, support, frame, coef):
+    def of(cls, parts, categorical, support, frame, alpha, weights, coef):
         """The function of parts of a sum, with coefficients (n_rows, n_targets)."""
         kernels = [part.scales.kernel for part in parts]
         nus = [kernel.nu if isinstance(kernel, Matern) else _NUS[type(kernel)] for kernel in kernels]
         gammas = np.array([frame.gamma(part.scales.kernel, part.gamma) for part in parts])
         shares = np.array([part.share for part in parts])
         coef = np.array(coef.T, np.float64, order="C")
-        return cls(np.array(nus), shares, gammas, categorical, support, frame.center, frame.unit, coef)
+        weights = np.ones(len(coef[0])) if weights is None else weights
+        place = categorical, support, frame.center, frame.unit
+        return cls(np.array(nus), shares, gammas, *place, np.array(float(alpha)), weights, coef)
+
+    @property
+    def frame(self):
+        return Frame(self.center, self.unit)
 
     @cached_property
     def _kernels(self):
@@ -98,13 +108,37 @@ class ExactFunction(ArrayRecord):
     def __call__(self, X, n_jobs=None):
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
         out = np.zeros((len(X), len(self.coef)))
-        step, frame = max(1, _BLOCK_BYTES // (8 * self.support.shape[1])), Frame(self.center, self.unit)
-        for start in range(0, len(X), step):
-            rows = frame.columns(X[start : start + step])
-            for kernel, share, gamma in zip(self._kernels, self.shares, self.gammas):
-                K = kernel_matrix(kernel, self.categorical, n_jobs)(rows, self.support, gamma)
-                out[start : start + step] += K.astype(np.float64) @ (share * self.coef.T)
+        for place, rows in self.blocks(X):
+            for share, K in self._values(rows, self.support, n_jobs):
+                out[place] += K.astype(np.float64) @ (share * self.coef.T)
         return out
+
+    def blocks(self, X):
+        """Pairs of some neighbouring rows of X, as a slice, and these rows as columns of the kernels."""
+        step = max(1, _BLOCK_BYTES // (8 * self.support.shape[1]))
+        for start in range(0, len(X), step):
+            place = slice(start, min(start + step, len(X)))
+            yield place, self.frame.columns(X[place])
+
+    def _values(self, A, B, n_jobs):
+        """Of each kernel its share, and its values (n, m) for columns (n_inputs, n) and (n_inputs, m)."""
+        for kernel, share, gamma in zip(self._kernels, self.shares, self.gammas):
+            yield share, kernel_matrix(kernel, self.categorical, n_jobs)(A, B, gamma)
+
+    def kernel(self, A, B, n_jobs=None):
+        """Values (n, m), float32, of the whole kernel."""
+        total: Any = 0.0
+        for share, K in self._values(A, B, n_jobs):
+            K *= np.float32(share)
+            total += K
+        return total
+
+    def kernel_diagonal(self, A):
+        """Values of the kernel for each of the rows A, (n_inputs, n), with itself."""
+        total = np.zeros(A.shape[1])
+        for kernel, share, gamma in zip(self._kernels, self.shares, self.gammas):
+            total += share * (linear_squares(A, gamma, self.categorical) if isinstance(kernel, Linear) else 1.0)
+        return total
 
 
 @dataclass
@@ -117,10 +151,25 @@ class Predictor:
     fourier: FourierFunction | None
     exact: ExactFunction | None
     intercept: np.ndarray  # (n_targets,)
+    _posterior: Any = field(default=None, repr=False)
 
     def __call__(self, estimator, X):
         """Predictions of shape (n_rows, n_targets) by the estimator's threads."""
         return self.of_table(self.encoder.transform(estimator, X), estimator.n_jobs)
+
+    def posterior(self, n_jobs):
+        """How far predictions may be off; that of an exact machine takes a factor of its kernel matrix."""
+        if self.exact is None:
+            raise ValueError(
+                "Standard deviations, samples and intervals are those of exact machines; this one has features."
+            )
+        if self._posterior is None:
+            self._posterior = ExactPosterior(self.exact, n_jobs)
+        return self._posterior
+
+    def rows(self, estimator, X):
+        """Rows of a raw table as the kernels see them."""
+        return self.scaled(self.encoder.transform(estimator, X))
 
     def scaled(self, table):
         """Encoded rows as the kernels see them."""

@@ -10,6 +10,7 @@ from binfeat._common.labels import labels_of, one_against_rest
 from binfeat._machine.robust import winsorised
 from binfeat._machine.target_transforms import TRANSFORMS, CallersTransform, NoTransform
 
+_NODES = 15  # of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of as many equal parts of the rows
 
 
@@ -81,6 +82,22 @@ class Targets:
             total += self.transform.inverse((predictions + shift) * self.std + self.mean)
         own = total / len(self.shifts)
         return own[:, 0] if self.flat else own
+
+    def spreads(self, predictions, stds):
+        """Standard deviations of y for normal predictions with these; by Gauss's quadrature where y is transformed."""
+        if self.is_plain:
+            own = stds * self.std
+            return own[:, 0] if self.flat else own
+        nodes, shares = np.polynomial.hermite_e.hermegauss(_NODES)
+        values = np.array([self.decode(predictions + node * stds) for node in nodes])
+        shares = shares.reshape(-1, *[1] * (values.ndim - 1)) / shares.sum()
+        apart = values - (shares * values).sum(axis=0)
+        return np.sqrt((shares * apart**2).sum(axis=0))
+
+    def bounds(self, low, high):
+        """Intervals of y, (n_rows, 2) or (n_rows, n_targets, 2), of intervals of what is learned."""
+        medians = replace(self, shifts=np.zeros((1, self.mean.size)))
+        return np.sort(np.stack([medians.decode(low), medians.decode(high)], axis=-1), axis=-1)
 
     def of_means(self, residuals):
         """The same, whose predictions estimate means, by residuals (n_rows, n_targets) of standardised targets."""

@@ -1,0 +1,119 @@
+"""Standard deviations, samples and intervals of a kernel machine's predictions."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._common.docstrings import filled
+from binfeat._common.validation import check_integer, check_share, seed_of
+from binfeat._engine.policy import blas_threads
+from binfeat._machine.docs import TEXTS
+from binfeat._machine.targets import Targets
+from binfeat._rows.scored import by_block
+from binfeat._rows.sources import is_source
+
+
+@filled(TEXTS)
+class ErrorBars:
+    """Mixin of a kernel machine for numbers."""
+
+    _scores: Any
+    _predictor_of_fit: Any
+    n_jobs: Any
+
+    def sample_y(self, X, n_samples=1, random_state=0):
+        """Draw functions from the Gaussian process whose mean `predict` is, and give their values for some rows.
+
+        They have no noise, as the samples of scikit-learn's `GaussianProcessRegressor`.
+
+        Parameters
+        ----------
+        $X
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=0
+
+        Returns
+        -------
+        samples : ndarray of shape (n_rows, n_samples) or (n_rows, n_targets, n_samples)
+
+        Raises
+        ------
+        ValueError
+            If X is a source of blocks, or `n_samples` is below 1.
+        MemoryError
+            If an exact machine is given so many rows that their covariances do not fit in memory.
+        """
+        n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
+        if is_source(X):
+            raise ValueError("X must be rows in memory, whose samples belong together; got a source of blocks.")
+        scores = self._scores(X)
+        predictor, targets = self._predictor_of_fit(), Targets.of_machine(self)
+        with blas_threads(self.n_jobs):
+            posterior = predictor.posterior(self.n_jobs)
+            n_targets = scores.shape[1]
+            deviations = posterior.deviations(predictor.rows(self, X), n_targets * n_samples, rng)
+        noise = np.sqrt(posterior.errors.noise)
+        apart = deviations.reshape(len(scores), n_targets, n_samples) * noise[:, np.newaxis]
+        samples = [targets.decode(scores + apart[:, :, k]) for k in range(n_samples)]
+        return np.stack(samples, axis=-1)
+
+    def predict_interval(self, X, coverage=0.9):
+        """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
+
+        An interval reaches as many standard deviations to both sides of the prediction, of what is learned, as are
+        enough for that share of the rows that the machine had not seen: rows held out, or of an exact machine all rows
+        by leave-one-out predictions. The standard deviation is that of the prediction and of noise. The share holds on
+        average over rows like those of `fit`, whatever the noise; it may differ from one region to another.
+
+        Parameters
+        ----------
+        $X
+        coverage : float, default=0.9
+            Above 0 and below 1.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
+            Lower and upper end. Several targets are covered each by itself.
+
+        Raises
+        ------
+        ValueError
+            If `coverage` is not between 0 and 1, or is more than so few rows held out can tell.
+        """
+        check_is_fitted(self, "feature_coef_")
+        coverage = check_share(coverage, "coverage")
+        scores, variances = self._scores_and_variances(X)
+        errors = self._predictor_of_fit().posterior(self.n_jobs).errors
+        half = _reach(errors.scores, coverage) * np.sqrt(errors.noise * (1 + variances))
+        return Targets.of_machine(self).bounds(scores - half, scores + half)
+
+    def _with_std(self, X):
+        """Predictions of y, and their standard deviations."""
+        check_is_fitted(self, "feature_coef_")
+        scores, variances = self._scores_and_variances(X)
+        noise, targets = self._predictor_of_fit().posterior(self.n_jobs).errors.noise, Targets.of_machine(self)
+        return targets.decode(scores), targets.spreads(scores, np.sqrt(noise * variances))
+
+    def _scores_and_variances(self, X):
+        """Predictions of what is learned (n_rows, n_targets), and their variances (n_rows, 1) by that of noise."""
+        both = by_block(X, self._beside)[0] if is_source(X) else self._beside(X)
+        return both[:, :-1], both[:, -1:]
+
+    def _beside(self, X):
+        scores, predictor = self._scores(X), self._predictor_of_fit()
+        with blas_threads(self.n_jobs):
+            variances = predictor.posterior(self.n_jobs).variances(predictor.rows(self, X))
+        return np.column_stack([scores, variances])
+
+
+def _reach(scores, coverage):
+    """For each target the score that this share of new rows does not exceed."""
+    place = int(np.ceil(coverage * (len(scores) + 1)))
+    if place > len(scores):
+        raise ValueError(
+            f"coverage must be at most {len(scores) / (len(scores) + 1):.3g} where {len(scores)} rows were held out; "
+            f"got {coverage:g}. Give fit more rows, or a larger validation_fraction."
+        )
+    return scores[place - 1]
