@@ -155,7 +155,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
 
     def _prepared(self, problem, in_memory):
         if self.loss == "huber" and not in_memory:
-            raise ValueError("loss='huber' needs all rows in memory; use loss='squared' for a source of blocks.")
+            raise ValueError("loss='huber' needs all rows in memory; use loss='squared' for rows beyond it.")
         if isinstance(self.target_transform, str):
             known = about_medians(problem) if problem.is_robust else problem
             problem = replace(problem, targets=choose_targets(known))
@@ -263,9 +263,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = check_labels(y)
-        classes, labels = np.unique(y, return_inverse=True)
+        classes, counts = np.unique(y, return_counts=True)
         require_two(classes)
-        doubt_classes(classes, labels)
+        doubt_classes(classes, counts)
         weights = weights_by_class(sample_weight, self.class_weight, y)
         self._fit(X, y, None if weights is None else weights.ravel(), groups)
         return self

@@ -33,6 +33,8 @@ PAIRS = [
     (binfeat.RandomFourier, binfeat.distributed.RandomFourier),
     (binfeat.CGRidge, binfeat.distributed.CGRidge),
     (binfeat.CGRidgeClassifier, binfeat.distributed.CGRidgeClassifier),
+    (binfeat.KernelMachineRegressor, binfeat.distributed.KernelMachineRegressor),
+    (binfeat.KernelMachineClassifier, binfeat.distributed.KernelMachineClassifier),
 ]
 DIFFERENT = {"coef_", "intercept_", "solver_", "y"}  # in a pair of machines, one for numbers and one for labels
 

@@ -54,6 +54,14 @@ def class_weights(class_weight, y):
     return weights
 
 
+def weights_of_classes(class_weight, classes, counts):
+    """Weight of each class, (n_classes,), where its rows are counted; ValueError as of `class_weights`."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return counts.sum() / (counts.size * counts)
+    weights = class_weights(class_weight, classes)
+    return np.ones(counts.size) if weights is None else weights
+
+
 def weights_by_class(sample_weight, class_weight, y):
     """Sample weights times class weights, of shape (n_rows, 1), or None; errors as of the two functions for them."""
     weights = check_weights(sample_weight, len(y))

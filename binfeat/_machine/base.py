@@ -1,5 +1,6 @@
 """What the kernel machines share: parameters, the fit from a raw table, predictions, the summary."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,17 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def _fit(self, X, y, sample_weight, groups):
         """Fit to y, as an array."""
         self._check_parameters()
-        targets, source = self._targets(y), None
+        targets = self._targets(y)
+        all_rows: Any = MemoryRows
         if isinstance(X, SampledSource):
-            source = None if X.is_whole else (X, y, check_weights(sample_weight, len(y)))
+            if not X.is_whole:
+                all_rows = partial(SourceRows, source=X, y=y, weights=check_weights(sample_weight, len(y)))
             y, sample_weight, groups = X.sampled(y, sample_weight, groups)
             X = X.sample
+        self._fit_table(X, y, sample_weight, groups, targets, all_rows)
+
+    def _fit_table(self, X, y, sample_weight, groups, targets, all_rows):
+        """Fit to a table in memory, or to what it is a sample of: to ``all_rows(problem)``."""
         encoder, table = self._encode(X, y)
         weights = check_weights(sample_weight, len(table))
         train, held_out = self._split(table, y, weights, groups)
@@ -78,8 +85,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         doubt_rows(table, problem.Y, apart=groups is not None or self.cv is not None)
         try:
             with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
-                problem = self._prepared(problem, source is None)
-                fit = MachineFit(problem, MemoryRows(problem) if source is None else SourceRows(problem, *source))
+                problem = self._prepared(problem, all_rows is MemoryRows)
+                fit = MachineFit(problem, all_rows(problem))
                 progress.begin(fit.n_stages)
                 fit.run()
         except KeyboardInterrupt:

@@ -38,7 +38,7 @@ loss : {"squared", "huber"}, default="squared"
     "huber" is for targets with gross errors: squares up to 1.345 robust standard deviations, and straight lines beyond.
     Every row gets the weight ``min(1, 1.345 / |r|)``, times its `sample_weight`, in all choices and in the solution. r
     is its residual, divided by 1.4826 times the median absolute residual, under an exact machine of at most 1,500 rows
-    that has not seen it. The weights are found in two rounds, before anything else. Not for sources of blocks.
+    that has not seen it. The weights are found in two rounds, before anything else. It needs all rows in memory.
 target_transform : "auto", None or transformer, default="auto"
     What is learned is the transformed target. "auto" tries, for targets that are skewed or have values ten standard
     deviations from their mean, ``log(y)`` if they are positive, then ``arcsinh((y - median) / interquartile range)``;

@@ -31,9 +31,8 @@ def doubt_rows(table, Y, apart):
         )
 
 
-def doubt_classes(classes, labels):
-    """A class of one row, or numbers that are hardly labels."""
-    counts = np.bincount(labels)
+def doubt_classes(classes, counts):
+    """A class of one row, by the rows of each, or numbers that are hardly labels."""
     if counts.min() == 1:
         lone = classes[counts == 1].tolist()
         _warn(f"y has a single row of {len(lone)} of the classes, such as {lone[0]!r}; no choice can be judged by it.")

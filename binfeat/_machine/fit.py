@@ -24,7 +24,7 @@ class MachineFit:
     Parameters
     ----------
     problem : Problem
-    rows : MemoryRows or SourceRows
+    rows : MemoryRows or RowsBeyondMemory
         What the machine is fitted to in the end.
 
     Attributes

@@ -32,6 +32,14 @@ class TrainingRows:
         self._n_jobs, self._later = n_jobs, weights_with_held_out  # the latter for a source only
         self._store = CodeStore(len(Y), 0, max_bytes)
 
+    @property
+    def n_rows(self):
+        return len(self.Y)
+
+    @property
+    def n_targets(self):
+        return self.Y.shape[1]
+
     @classmethod
     def in_memory(cls, X, Y, weights, n_jobs):
         return cls([X], Y, weights, n_jobs)
@@ -58,9 +66,10 @@ class TrainingRows:
             grids, self.blocks, len(self.Y), codes=self._store, n_jobs=self._n_jobs, first_grid=first_grid
         )
 
-    def matrix(self, offsets):
-        """Features of the grids so far."""
-        return BinMatrix._of_store(self._store, offsets, np.dtype(np.float64), self._n_jobs)
+    def for_solver(self, offsets, dense):
+        """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
+        Z = BinMatrix._of_store(self._store, offsets, np.dtype(np.float64), self._n_jobs)
+        return LocalRows(_side_by_side(Z, dense), self.Y, self.weights)
 
     def weigh_held_out(self):
         """Give the held-out rows that stand among the others their weights; whether there are such."""
@@ -89,7 +98,7 @@ class Growth:
 
     Parameters
     ----------
-    rows : TrainingRows
+    rows : TrainingRows, or what does the same elsewhere
     X_out : ndarray of shape (n_out, n_inputs)
         Rows held out, whose codes are kept too.
     draw : callable
@@ -105,7 +114,7 @@ class Growth:
         if fourier is not None:
             self._dense, self._dense_out = rows.features(fourier), fourier(X_out)
             n_fourier = fourier.n_components
-        self.grids, self._bins, n_targets = draw(1)[:0], Bins.none(0), rows.Y.shape[1]
+        self.grids, self._bins, n_targets = draw(1)[:0], Bins.none(0), rows.n_targets
         self._coef, self._intercept = np.zeros((n_fourier, n_targets)), np.zeros(n_targets)
         self._system = None  # of the last solve, until rows or columns change
 
@@ -115,7 +124,7 @@ class Growth:
 
     @property
     def n_rows(self):
-        return len(self._rows.Y)
+        return self._rows.n_rows
 
     def grow(self, n_grids):
         """Add grids until there are so many. The function so far is spread over all of them."""
@@ -163,7 +172,7 @@ class Growth:
         """Solve the ridge system for one penalty; the `Result`."""
         options = SolverOptions(tol=tol, max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         if self._system is None:
-            self._system = ridge_system(LocalRows(self._features(), self._rows.Y, self._rows.weights), 1, options)
+            self._system = ridge_system(self._rows.for_solver(self._bins.starts, self._dense), 1, options)
         try:
             result = next(self._system.solve([alpha], options))
         except SolveInterrupted as error:
@@ -184,7 +193,7 @@ class Growth:
     def held_out(self):
         """Predictions for the held-out rows, of shape (n_out, n_targets)."""
         Z = BinMatrix._trusted(self._codes_out, self._bins.starts, np.dtype(np.float64), self._n_jobs)
-        return self._beside(Z, self._dense_out) @ self._coef + self._intercept
+        return _side_by_side(Z, self._dense_out) @ self._coef + self._intercept
 
     def learned(self):
         """What the machine has learned so far: the function of bins, Fourier coefficients, and intercepts."""
@@ -194,11 +203,9 @@ class Growth:
     def _split_coef(self):
         return self._coef[: self._bins.keys.size], self._coef[self._bins.keys.size :]
 
-    def _features(self):
-        return self._beside(self._rows.matrix(self._bins.starts), self._dense)
 
-    def _beside(self, Z, dense):
-        """Features of the grids, if any, and dense ones, if any."""
-        if not self.n_grids:
-            return dense
-        return Z if dense is None else StackedFeatures([Z, dense], [1.0, 1.0])
+def _side_by_side(Z, dense):
+    """Features of grids, if any, and dense ones, if any."""
+    if not len(Z.codes):
+        return dense
+    return Z if dense is None else StackedFeatures([Z, dense], [1.0, 1.0])

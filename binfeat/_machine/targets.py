@@ -54,8 +54,12 @@ class Targets:
     def of(cls, transform, y):
         """Of a fitted transform, standardised by y."""
         Z = transform.transform(as_columns(y))
-        std = Z.std(axis=0)
-        return cls(transform, Z.mean(axis=0), np.where(std > 0, std, 1.0), y.ndim == 1, np.zeros((1, Z.shape[1])))
+        return cls.of_moments(transform, Z.mean(axis=0), Z.std(axis=0), y.ndim == 1)
+
+    @classmethod
+    def of_moments(cls, transform, mean, std, flat):
+        """Of a fitted transform, standardised by mean and standard deviation (n_targets,) of what it makes of y."""
+        return cls(transform, mean, np.where(std > 0, std, 1.0), flat, np.zeros((1, mean.size)))
 
     @classmethod
     def of_machine(cls, machine):

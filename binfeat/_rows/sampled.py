@@ -1,4 +1,4 @@
-"""A seeded sample of the rows of a source."""
+"""A seeded sample of the rows of a table beyond memory."""
 
 import narwhals as nw
 import numpy as np
@@ -13,6 +13,7 @@ from binfeat._rows.sources import Survey
 _MOST_ROWS = 200_000  # all that decisions of a kernel machine need
 _MOST_BYTES = 2**29
 _NUMBERS = "biuf"
+_KEYS = 2**20  # that are drawn at a time
 
 
 class SampledSource:
@@ -56,13 +57,10 @@ class SampledSource:
 
     def _look(self, X, first):
         validate_data(self._estimator, X, reset=first, skip_check_array=True)
-        types = _checked_types(X)
+        types = checked_types(X)
         if first:
-            self._types = types
-            self._most = max(2, min(_MOST_ROWS, _MOST_BYTES // (8 * X.shape[1])))
-        for (name, kind), (_, known) in zip(types, self._types, strict=True):
-            if kind != known:
-                raise TypeError(f"{name} of X has {kind}, which do not go with the {known} of the first block.")
+            self._types, self._most = types, _most_rows(X.shape[1])
+        require_alike(types, self._types, "the first block")
         keys = self._rng.random(X.shape[0])
         chosen = np.flatnonzero(keys < self._bound)
         self._parts.append((keys[chosen], self._n_rows + chosen, take_rows(X, chosen)))
@@ -73,9 +71,7 @@ class SampledSource:
 
     def _thin(self):
         """Keep the rows with the lowest keys."""
-        keys = np.concatenate([keys for keys, _, _ in self._parts])
-        if keys.size > self._most:
-            self._bound = np.partition(keys, self._most)[self._most]
+        self._bound = _bound_of(np.concatenate([keys for keys, _, _ in self._parts]), self._most)
         kept = [keys < self._bound for keys, _, _ in self._parts]
         self._parts = [
             (keys[keep], rows[keep], take_rows(X, np.flatnonzero(keep)))
@@ -83,7 +79,36 @@ class SampledSource:
         ]
 
 
-def _checked_types(X):
+def sampled_rows(n_rows, n_inputs, seed):
+    """Rising numbers of the rows that a `SampledSource` of so many rows and inputs takes."""
+    rng, most = np.random.default_rng(seed), _most_rows(n_inputs)
+    keys, rows, bound = np.empty(0), np.empty(0, np.int64), 1.0
+    for start in range(0, n_rows, _KEYS):
+        fresh = rng.random(min(_KEYS, n_rows - start))
+        chosen = np.flatnonzero(fresh < bound)
+        keys, rows = np.append(keys, fresh[chosen]), np.append(rows, start + chosen)
+        bound = _bound_of(keys, most)
+        keys, rows = keys[keys < bound], rows[keys < bound]
+    return rows
+
+
+def _most_rows(n_inputs):
+    return max(2, min(_MOST_ROWS, _MOST_BYTES // (8 * n_inputs)))
+
+
+def _bound_of(keys, most):
+    """What the lowest keys are below: so many, or all."""
+    return np.partition(keys, most)[most] if keys.size > most else 1.0
+
+
+def require_alike(types, known, where):
+    """Refuse columns of one kind, as `checked_types` has it, where they had another."""
+    for (name, kind), (_, other) in zip(types, known, strict=True):
+        if kind != other:
+            raise TypeError(f"{name} of X has {kind}, which do not go with the {other} of {where}.")
+
+
+def checked_types(X):
     """The name of each column and what it has, none of them infinite."""
     if is_frame(X):
         return [_frame_type(column) for column in nw.from_native(X, eager_only=True).iter_columns()]

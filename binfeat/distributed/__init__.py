@@ -1,4 +1,4 @@
-"""The maps and ridge machines on Dask arrays and dataframes.
+"""The maps, ridge machines and kernel machines on Dask arrays and dataframes.
 
 They run on the caller's `distributed.Client`, or on the scheduler set in `dask.config`. From the same rows they learn
 what the classes of the same names in `binfeat` learn, for any chunks: the same bins in the same columns, and the same
@@ -8,7 +8,17 @@ need by ``pip install "binfeat[dask]"``.
 
 from binfeat.distributed.binning import BinBlocks, RandomBinning
 from binfeat.distributed.fourier import RandomFourier
+from binfeat.distributed.machine import KernelMachineClassifier, KernelMachineRegressor
 from binfeat.distributed.relevance import learn_gamma
 from binfeat.distributed.ridge import CGRidge, CGRidgeClassifier
 
-__all__ = ["BinBlocks", "CGRidge", "CGRidgeClassifier", "RandomBinning", "RandomFourier", "learn_gamma"]
+__all__ = [
+    "BinBlocks",
+    "CGRidge",
+    "CGRidgeClassifier",
+    "KernelMachineClassifier",
+    "KernelMachineRegressor",
+    "RandomBinning",
+    "RandomFourier",
+    "learn_gamma",
+]

@@ -189,6 +189,24 @@ def _rows_among(parts, start, stop):
     return rows.iloc[start:stop] if hasattr(rows, "iloc") else rows[start:stop]
 
 
+def split_rows(rows, lengths):
+    """Rising numbers of rows, in each chunk those within it."""
+    ends = np.cumsum(lengths)
+    parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    return [part - (end - length) for part, end, length in zip(parts, ends, lengths, strict=True)]
+
+
+def taken(chunks, rows, lengths):
+    """Delayed rows of each chunk, by their numbers in all of them; ValueError if the chunk has another length."""
+    return chunks.each(_take, own=[split_rows(rows, lengths), lengths])
+
+
+def _take(chunk, rows, length):
+    if chunk.shape[0] != length:
+        raise ValueError(f"it must have {length} rows, as many as that of X; got {chunk.shape[0]}.")
+    return chunk.iloc[rows] if hasattr(chunk, "iloc") else chunk[rows]
+
+
 def joined(parts):
     """Chunks one below the other."""
     if hasattr(parts[0], "iloc"):

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from binfeat._rows.rows import Part, Rows, add_arrays
 from binfeat._rows.vectors import column_dots
-from binfeat.distributed._chunks import Chunks, compute, persist, reduce_in_tree, shared
+from binfeat.distributed._chunks import Chunks, compute, persist, reduce_in_tree, shared, split_rows
 
 sizeof.register(Part, lambda part: sizeof(part.Z) + part.Y.nbytes + part.weights.nbytes)
 
@@ -39,9 +39,7 @@ class DaskRows(Rows):
         return _Predictions(self)
 
     def take(self, rows):
-        ends = np.cumsum(self._lengths)
-        of_parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
-        of_parts = [part - (end - length) for part, end, length in zip(of_parts, ends, self._lengths, strict=True)]
+        of_parts = split_rows(rows, self._lengths)
         taken = persist(self._each(Part.take, own=[of_parts]))
         kept = [(part, len(rows)) for part, rows in zip(taken, of_parts, strict=True) if len(rows)]
         parts, lengths = (list(column) for column in zip(*kept, strict=True))

@@ -4,20 +4,19 @@ from dataclasses import replace
 from operator import itemgetter
 
 import numpy as np
-from dask.sizeof import sizeof
 from scipy import sparse
 from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.bins import Bins, codes_among, rank_bins, unite_bins
+from binfeat._binning.bins import Bins, rank_bins, unite_bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import count_bins
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_categorical
-from binfeat._engine.bin_tables import recode
 from binfeat.binning import RandomBinning as InMemory
+from binfeat.distributed._bins import number_bins, renumber
 from binfeat.distributed._chunks import (
     Chunks,
     array_of,
@@ -30,10 +29,6 @@ from binfeat.distributed._chunks import (
     reduce_in_tree,
 )
 from binfeat.distributed._docs import MAP_TEXTS
-
-# Dask schedules tasks by these sizes; its default is a few bytes for both types.
-sizeof.register(BinMatrix, lambda Z: Z.nbytes)
-sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
 
 _TEXTS = MAP_TEXTS | {
     "rows": MAP_TEXTS["X"],
@@ -214,13 +209,12 @@ def _count(X, twin):
 
 def _number(X, twin):
     """The bins of a chunk, and for each row the number of its bin."""
-    n_grids = len(twin._grids)
     if not X.shape[0]:
+        n_grids = len(twin._grids)
         return Bins.none(n_grids), CodeStore(0, n_grids).array
     X = twin._check(X)
     twin._require_memory(X)
-    store = CodeStore(X.shape[0], n_grids)
-    return count_bins(twin._grids, [X], X.shape[0], codes=store, n_jobs=1), store.array
+    return number_bins(X, twin._grids)
 
 
 def _renumber(numbered, twin, dtype):
@@ -228,7 +222,7 @@ def _renumber(numbered, twin, dtype):
     bins, codes = numbered
     known = Bins(twin._bin_keys, twin.bin_counts_, twin.bin_offsets_)
     out = np.empty(codes.shape, twin._code_dtype)
-    recode(codes, codes_among(bins, known), bins.starts, out, n_jobs=1)
+    renumber(codes, bins, known, out)
     return BinMatrix._trusted(out, twin.bin_offsets_, dtype, 1)
 
 

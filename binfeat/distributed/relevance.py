@@ -4,7 +4,7 @@ import numpy as np
 
 from binfeat import relevance
 from binfeat._common.validation import seed_of
-from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of
+from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
 
 
 def learn_gamma(X, y, *, sample_weight=None, max_steps=60, max_rows=500, random_state=None, **options):
@@ -57,20 +57,12 @@ def _sample(X, y, sample_weight, most, seed):
     """At most `most` rows, in order, with their targets and weights."""
     chunks = chunks_of(X, "X")
     lengths = lengths_of(chunks)
-    n_rows, ends = sum(lengths), np.cumsum(lengths)
+    n_rows = sum(lengths)
     rows = np.sort(np.random.default_rng(seed).choice(n_rows, min(n_rows, most), replace=False))
-    parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
-    own = [part - (end - length) for part, end, length in zip(parts, ends, lengths, strict=True)], lengths
 
-    def taken(values, name):
+    def fetched(values, name):
         if np.ndim(values) == 0 and not is_chunked(values):
             return values
-        return joined(compute(beside(chunks, values, name).each(_take, own=own)))
+        return joined(compute(taken(beside(chunks, values, name), rows, lengths)))
 
-    return joined(compute(chunks.each(_take, own=own))), taken(y, "y"), taken(sample_weight, "sample_weight")
-
-
-def _take(chunk, rows, length):
-    if chunk.shape[0] != length:
-        raise ValueError(f"it must have {length} rows, as many as that of X; got {chunk.shape[0]}.")
-    return chunk.iloc[rows] if hasattr(chunk, "iloc") else chunk[rows]
+    return joined(compute(taken(chunks, rows, lengths))), fetched(y, "y"), fetched(sample_weight, "sample_weight")

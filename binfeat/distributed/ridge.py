@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 from dask import delayed
@@ -15,23 +14,21 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat import ridge
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.labels import check_labels, class_weights, one_against_rest, require_two
+from binfeat._common.labels import check_labels, one_against_rest, require_two, weights_of_classes
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.estimator import CGRidgeBase
 from binfeat._rows.rows import Part
-from binfeat._rows.scored import score_of
 from binfeat.distributed._chunks import beside, compute, inputs_of, is_chunked, persist, results_of, shared
 from binfeat.distributed._docs import RIDGE_TEXTS
 from binfeat.distributed._rows import DaskRows
+from binfeat.distributed._scorer import DaskScorer
 
 
 @filled(RIDGE_TEXTS)
-class _OnDask(CGRidgeBase):
+class _OnDask(DaskScorer, CGRidgeBase):
     """What is different in the ridge machines where rows are on workers."""
 
-    _in_memory: ClassVar[Any]
     _encoder: Callable
-    predict: Callable
 
     @with_callbacks
     @all_or_nothing
@@ -90,26 +87,6 @@ class _OnDask(CGRidgeBase):
         twin = self._in_memory(**self.get_params(deep=False))
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         return shared(twin)
-
-    def score(self, X, y=None, sample_weight=None):
-        """R^2 of predicted numbers, or accuracy of predicted labels.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, BinBlocks, features in memory, or a source, of shape (n_rows, n_features)
-        y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
-            It is fetched to this process, and so are the predictions. None for a source only.
-        sample_weight : Dask array or series, or array-like of shape (n_rows,), default=None
-
-        Returns
-        -------
-        score : float
-        """
-        if not is_chunked(X):
-            return self._in_memory.score(self, X, y, sample_weight)
-        self._require(y)
-        predicted, y, sample_weight = (compute([each])[0] for each in (self.predict(X), y, sample_weight))
-        return float(score_of(self, y, predicted, sample_weight))
 
     def _by_chunk(self, method, X, tail, dtype):
         """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
@@ -202,11 +179,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         self.classes_, places = np.unique(np.concatenate([fact.classes for fact in facts]), return_inverse=True)
         require_two(self.classes_)
         counts = np.bincount(places, np.concatenate([fact.counts for fact in facts]))
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            of_class = counts.sum() / (counts.size * counts)
-        else:
-            of_class = class_weights(self.class_weight, self.classes_)
-            of_class = np.ones(counts.size) if of_class is None else of_class
+        of_class = weights_of_classes(self.class_weight, self.classes_, counts)
         encode = partial(_signs, classes=self.classes_, of_class=of_class)
         return encode, 1 if counts.size == 2 else counts.size, False
 

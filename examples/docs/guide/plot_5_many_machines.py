@@ -2,9 +2,9 @@
 On many machines
 ================
 
-``binfeat.distributed`` has the maps and the ridge machines on Dask arrays and data frames. Rows stay where they are:
-in each iteration the solver sends one block of coefficients to the workers and gets one sum back. Bins, columns and
-coefficients are those of the same rows in memory.
+``binfeat.distributed`` has the maps, the ridge machines and the kernel machines on Dask arrays and data frames. Rows stay
+where they are: in each iteration the solver sends one block of coefficients to the workers and gets one sum back. Bins,
+columns and coefficients are those of the same rows in memory.
 """
 
 import dask.array as da
@@ -32,6 +32,18 @@ ax.plot(x, machine.predict(x), label="machine on four chunks")
 ax.legend(frameon=False)
 
 # %%
-# Kernel machines are not distributed. :class:`binfeat.distributed.learn_gamma <binfeat.distributed.learn_gamma>` learns
-# length scales for the maps; a kernel machine on one machine takes a source of blocks, see
-# :doc:`plot_4_out_of_memory`.
+# Kernel machines
+# ---------------
+# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. What it decides on a sample is what a machine on one
+# computer decides on the same rows; the number of grids, the penalty and the coefficients come from all rows. Predictions
+# of a collection are lazy and keep its chunks.
+from binfeat.distributed import KernelMachineRegressor  # noqa: E402
+
+regressor = KernelMachineRegressor(random_state=0).fit(X, da.sin(X[:, 0]))
+print(regressor.predict(X))
+print(regressor.summary())
+
+# %%
+# The fitted machine holds plain arrays. One that neither predicts by Dask nor needs it to be loaded:
+local = regressor.to_local()
+print(type(local), np.abs(local.predict(x) - np.sin(x[:, 0])).max().round(3))

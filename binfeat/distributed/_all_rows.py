@@ -1,0 +1,134 @@
+"""All rows on the workers that a kernel machine is fitted to once it is decided how."""
+
+from dataclasses import replace
+from operator import itemgetter
+
+import numpy as np
+
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.bins import starts_of, unite_bins
+from binfeat._binning.code_store import code_budget
+from binfeat._machine.all_rows import Encoding, RowsBeyondMemory
+from binfeat._rows.lazy import LazyFeatures
+from binfeat._rows.rows import Part
+from binfeat.distributed._bins import number_bins, renumber
+from binfeat.distributed._chunks import persist, reduce_in_tree, shared, split_rows
+from binfeat.distributed._rows import DaskRows
+
+
+class DaskMachineRows(RowsBeyondMemory):
+    """All rows of a Dask table.
+
+    Targets, weights and codes stay on the workers, held-out rows among them; a sum over the rows comes back.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of the table's sample.
+    table : DaskTable
+    """
+
+    def __init__(self, problem, table):
+        self._table = table
+        budget = code_budget(problem.machine.max_bytes)
+        super().__init__(problem, table.n_rows, problem.Y.shape[1], budget // 2)
+        self._parts = persist(table.given.each(_part, shared(problem.targets)))
+
+    def _training_rows(self, encoding, width):
+        problem, table = self._problem, self._table
+        twin = type(problem.machine)()  # what else the machine holds need not travel
+        names = "n_features_in_", "feature_names_in_"
+        vars(twin).update({name: value for name, value in vars(problem.machine).items() if name in names})
+        here = Encoding(twin, encoding.encoder, encoding.scaler, n_jobs=1)
+        held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
+        return DaskTrainingRows(table.chunks, table.lengths, self._parts, self._n_targets, here, held_out)
+
+
+class DaskTrainingRows:
+    """What a growing machine is fitted to: rows on the workers, those held out among them with weight 0.
+
+    While grids are added, a worker holds the codes of a chunk twice.
+
+    Parameters
+    ----------
+    chunks : Chunks
+        Of the raw table.
+    lengths : tuple of int
+    parts : list of Delayed
+        A Part without features for each chunk.
+    n_targets : int
+    encoding : Encoding
+    held_out : list of ndarray of int
+        Rows held out of each chunk.
+    """
+
+    def __init__(self, chunks, lengths, parts, n_targets, encoding, held_out):
+        self._chunks, self._lengths, self._encoding = chunks, lengths, shared(encoding)
+        self._whole = replace(chunks, blocks=parts, kind=None)
+        self._parts = replace(self._whole, blocks=persist(self._whole.each(_without, own=[held_out])))
+        self.n_rows, self.n_targets = sum(lengths), n_targets
+
+    def features(self, fourier):
+        """Fourier features, made whenever they are needed: their map."""
+        return replace(fourier, n_jobs=1)
+
+    def count(self, grids, first_grid):
+        """Keep the codes of the rows in more grids on the workers, and give the bins of these."""
+        blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids)))
+        numbered = replace(self._whole, blocks=blocks)
+        bins = reduce_in_tree(numbered.each(itemgetter(0)), unite_bins)
+        self._keep(self._parts.each(_with_grids, shared(bins), own=[blocks]))
+        return bins
+
+    def for_solver(self, offsets, dense):
+        """The rows with features of the grids so far, whose columns begin at `offsets`; or with dense ones."""
+        n_columns, parts = int(offsets[-1]), self._parts.blocks
+        if dense is not None:
+            n_columns = dense.n_components
+            parts = self._chunks.each(_with_fourier, self._encoding, shared(dense), own=[parts])
+        return DaskRows(parts, self._lengths, n_columns, self.n_targets, np.dtype(np.float64), dense is not None)
+
+    def weigh_held_out(self):
+        """Give the held-out rows their weights."""
+        self._keep(self._parts.each(_with_weights, own=[self._whole.blocks]))
+        return True
+
+    def _keep(self, parts):
+        self._parts = replace(self._whole, blocks=persist(parts))
+
+
+def _part(given, targets):
+    return Part(None, targets.encode(given.y), given.weights, n_jobs=1)
+
+
+def _without(part, rows):
+    weights = part.weights.copy()
+    weights[rows] = 0.0
+    return replace(part, weights=weights)
+
+
+def _with_weights(part, whole):
+    return replace(part, weights=whole.weights)
+
+
+def _numbered(X, encoding, grids):
+    return number_bins(encoding(X), grids)
+
+
+def _with_grids(part, numbered, united):
+    """The part with more grids, behind those that it has."""
+    bins, fresh = numbered
+    offsets, known, n_known = united.starts, None, 0
+    if part.Z is not None:
+        offsets = starts_of(np.concatenate([np.diff(part.Z.offsets), united.sizes]))
+        known, n_known = part.Z.codes, len(part.Z.codes)
+    narrow = np.diff(offsets).max() <= np.iinfo(np.uint16).max
+    codes = np.empty((n_known + len(fresh), len(part.Y)), np.uint16 if narrow else np.uint32)
+    if known is not None:
+        codes[:n_known] = known
+    renumber(fresh, bins, united, codes[n_known:])
+    return replace(part, Z=BinMatrix._trusted(codes, offsets, np.dtype(np.float64), 1))
+
+
+def _with_fourier(X, part, encoding, fourier):
+    return replace(part, Z=LazyFeatures(fourier, encoding(X), fourier.n_components))

@@ -1,0 +1,34 @@
+"""`score` of estimators whose rows may be on workers."""
+
+from typing import Any, ClassVar
+
+from binfeat._common.validation import require_y
+from binfeat._rows.scored import score_of
+from binfeat.distributed._chunks import compute, is_chunked
+
+
+class DaskScorer:
+    """Base of estimators that predict, to the left of what they are in memory."""
+
+    _in_memory: ClassVar[Any]
+    predict: Any
+
+    def score(self, X, y=None, sample_weight=None):
+        """R^2 of predicted numbers, or accuracy of predicted labels.
+
+        Parameters
+        ----------
+        X : as in `predict`, or a source of blocks of its rows
+        y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
+            It is fetched to this process, and so are the predictions. None for a source only.
+        sample_weight : Dask array or series, or array-like of shape (n_rows,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        if not is_chunked(X):
+            return self._in_memory.score(self, X, y, sample_weight)
+        require_y(f"{type(self).__name__}.score", y)
+        predicted, y, sample_weight = (compute([each])[0] for each in (self.predict(X), y, sample_weight))
+        return float(score_of(self, y, predicted, sample_weight))

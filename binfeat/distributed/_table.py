@@ -1,0 +1,190 @@
+"""A raw table on Dask with its targets and weights: a first look at all chunks, and a sample of the rows."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from dask.sizeof import sizeof
+from sklearn.base import is_classifier
+
+from binfeat._common.labels import check_labels, require_two, weights_of_classes
+from binfeat._common.validation import check_moderate, check_weights, checked_array
+from binfeat._machine.targets import as_columns
+from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
+from binfeat.distributed._chunks import (
+    Chunks,
+    beside,
+    compute,
+    inputs_of,
+    joined,
+    persist,
+    reduce_in_tree,
+    split_rows,
+    taken,
+)
+
+
+@dataclass
+class Given:
+    """Checked targets, or labels, and weights of the rows of a chunk, and the kinds of X's columns."""
+
+    y: np.ndarray
+    weights: np.ndarray  # (n_rows, 1)
+    types: list
+
+    def take(self, rows):
+        """Some of the rows."""
+        return Given(self.y[rows], self.weights[rows], self.types)
+
+
+sizeof.register(Given, lambda given: sizeof(given.y) + sizeof(given.weights))
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the process of the fit knows of the rows of a chunk."""
+
+    n_rows: int
+    types: list
+    weight: float
+    y_shape: tuple  # of a row
+    classes: np.ndarray
+    counts: np.ndarray
+
+
+class DaskTable:
+    """A raw table on Dask, its targets and weights, looked at once.
+
+    Targets and weights are kept on the workers while this lives; X is read again for whatever needs it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Which gets `n_features_in_` and `feature_names_in_`.
+    X, y, sample_weight, groups : as in `fit`
+    seed : int
+        Of the sample, which is that of a source of blocks of the same rows.
+
+    Attributes
+    ----------
+    chunks : Chunks
+        Those with rows.
+    given : Chunks
+        A Given for each of them.
+    lengths : tuple of int
+    rows : ndarray of int of shape (n_sampled,)
+        Rising numbers of the rows in the sample.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no rows, or chunks are not valid, and then the chunk is named.
+    """
+
+    def __init__(self, estimator, X, y, sample_weight, groups, seed):
+        chunks, classify = inputs_of(estimator, X, reset=True), is_classifier(estimator)
+        own = [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
+        given = replace(chunks, blocks=persist(chunks.each(_checked, classify, own=own)), kind=None)
+        facts = compute(given.each(_facts, classify))
+        self._all_lengths = [fact.n_rows for fact in facts]
+        self._groups = None if groups is None else beside(replace(chunks, lengths=self._all_lengths), groups, "groups")
+        there = [i for i, fact in enumerate(facts) if fact.n_rows]
+        if not there:
+            raise ValueError("X has no rows in any chunk; at least one is needed.")
+        self.chunks, self.given = _some(chunks, there), _some(given, there)
+        self._facts, self._weighted = [facts[i] for i in there], sample_weight is not None
+        self._require_alike()
+        self.lengths = tuple(fact.n_rows for fact in self._facts)
+        self.n_rows, self.flat = sum(self.lengths), not self._facts[0].y_shape
+        self.rows = sampled_rows(self.n_rows, chunks.width, seed)
+
+    def _require_alike(self):
+        first, *others = self._facts
+        for fact in others:
+            require_alike(fact.types, first.types, "the first chunk")
+            if fact.y_shape != first.y_shape:
+                raise ValueError(f"y must have the same columns in all chunks, got {fact.y_shape} and {first.y_shape}.")
+        check_weights([fact.weight for fact in self._facts], len(self._facts))
+
+    @property
+    def is_whole(self):
+        """Whether the sample is all rows."""
+        return self.rows.size == self.n_rows
+
+    def sample(self):
+        """X, y, weights and groups of the rows in the sample, fetched; None for those that there are not."""
+        tables = taken(self.chunks, self.rows, self.lengths)
+        given = self.given.each(Given.take, own=[split_rows(self.rows, self.lengths)])
+        fetched = compute([*tables, *given])
+        X, given = joined(fetched[: len(tables)]), fetched[len(tables) :]
+        y, weights = (np.concatenate([getattr(each, name) for each in given]) for name in ("y", "weights"))
+        groups = None
+        if self._groups is not None:
+            groups = np.asarray(joined(compute(taken(self._groups, self.rows, self._all_lengths))))
+        return X, y, weights.ravel() if self._weighted else None, groups
+
+    @cached_property
+    def classes(self):
+        """Labels of all rows, and how many rows have each; ValueError if there is one only."""
+        classes, places = np.unique(np.concatenate([fact.classes for fact in self._facts]), return_inverse=True)
+        require_two(classes)
+        counts = np.zeros(classes.size, np.int64)
+        np.add.at(counts, places, np.concatenate([fact.counts for fact in self._facts]))
+        return classes, counts
+
+    def weigh_classes(self, class_weight):
+        """Multiply the weights of all rows by those of their classes."""
+        if class_weight is not None:
+            classes, counts = self.classes
+            of_class = weights_of_classes(class_weight, classes, counts)
+            self.given = replace(self.given, blocks=persist(self.given.each(_weighed, classes, of_class)))
+            self._weighted = True
+
+    def moments(self, transform):
+        """Mean and standard deviation of all targets, transformed, each of shape (n_targets,)."""
+        mean = reduce_in_tree(self.given.each(_sums, transform), sum) / self.n_rows
+        return mean, np.sqrt(reduce_in_tree(self.given.each(_squares, transform, mean), sum) / self.n_rows)
+
+
+def _some(chunks, places):
+    lengths = None if chunks.lengths is None else tuple(chunks.lengths[i] for i in places)
+    return Chunks([chunks.blocks[i] for i in places], lengths, chunks.width, chunks.dtype, chunks.kind, chunks.name)
+
+
+def _same(values):
+    return values
+
+
+def _checked(X, y, weights, classify):
+    n_rows = X.shape[0]
+    if len(y) != n_rows:
+        raise ValueError(f"it has {n_rows} rows, and the chunk of y beside it {len(y)}.")
+    weights = check_weights(weights, n_rows, some=False)
+    weights = np.ones((n_rows, 1)) if weights is None else weights
+    if not n_rows:
+        return Given(np.empty(0), weights, [])
+    types = checked_types(X)
+    if classify:
+        return Given(check_labels(y), weights, types)
+    y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    check_moderate(y, "y")
+    return Given(y, weights, types)
+
+
+def _facts(given, classify):
+    y = given.y
+    classes, counts = np.unique(y, return_counts=True) if classify and y.size else (y[:0], np.empty(0, np.int64))
+    return _Facts(len(y), given.types, float(given.weights.sum()), y.shape[1:], classes, counts)
+
+
+def _weighed(given, classes, of_class):
+    weights = given.weights * of_class[np.searchsorted(classes, given.y)][:, None]
+    return replace(given, weights=check_weights(weights.ravel(), len(weights), some=False))
+
+
+def _sums(given, transform):
+    return transform.transform(as_columns(given.y)).sum(axis=0)
+
+
+def _squares(given, transform, mean):
+    return ((transform.transform(as_columns(given.y)) - mean) ** 2).sum(axis=0)

@@ -1,0 +1,169 @@
+"""Kernel machines on the rows of a Dask collection."""
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.callback import with_callbacks
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat import machine
+from binfeat._common.docstrings import filled
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.validation import require_y, seed_of
+from binfeat._machine.all_rows import MemoryRows
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.doubts import doubt_classes
+from binfeat._machine.target_transforms import first_transform
+from binfeat._machine.targets import Labels, Targets, as_columns
+from binfeat.distributed._all_rows import DaskMachineRows
+from binfeat.distributed._chunks import inputs_of, is_chunked, results_of, shared
+from binfeat.distributed._docs import MACHINE_TEXTS
+from binfeat.distributed._scorer import DaskScorer
+from binfeat.distributed._table import DaskTable
+
+
+@filled(MACHINE_TEXTS)
+class _OnDask(DaskScorer, KernelMachineBase):
+    """What is different in the kernel machines where rows are on workers."""
+
+    _in_memory: ClassVar[Any]
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(self, X, y=None, sample_weight=None, groups=None):
+        """Fit the machine.
+
+        Parameters
+        ----------
+        $X
+        $y
+        $sample_weight
+        $groups
+
+        $self
+
+        Raises
+        ------
+        TypeError, ValueError
+            As of the class in `binfeat`; the error names the chunk that is not valid.
+        RuntimeError
+            If X is on a client that is closed, or workers or the scheduler are lost for good.
+        """
+        if not is_chunked(X):
+            return self._in_memory.fit(self, X, y, sample_weight, groups)
+        self._check_parameters()
+        require_y(type(self).__name__, y)
+        table = DaskTable(self, X, y, sample_weight, groups, seed_of(self.random_state))
+        self._look_at(table)
+        X, y, sample_weight, groups = table.sample()
+        whole = table.is_whole
+        targets = self._targets(y) if whole else self._targets_of(table, y)
+        all_rows = MemoryRows if whole else partial(DaskMachineRows, table=table)
+        self._fit_table(X, y, sample_weight, groups, targets, all_rows)
+        return self
+
+    def to_local(self):
+        """The fitted machine as one of `binfeat`, which needs no Dask, neither to predict nor to be loaded.
+
+        Returns
+        -------
+        machine : binfeat.KernelMachineRegressor or binfeat.KernelMachineClassifier
+            With the same arrays, not copied.
+        """
+        check_is_fitted(self, "feature_coef_")
+        local = self._in_memory(**self.get_params(deep=False))
+        learned = {name: value for name, value in vars(self).items() if not name.startswith("_skl_")}
+        vars(local).update(learned)
+        return local
+
+    def _by_chunk(self, method, X, tail, dtype):
+        """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
+        machine = self.to_local()
+        machine.n_jobs = 1
+        return results_of(inputs_of(self, X, reset=False), shared(machine), method, tail, dtype)
+
+    def _look_at(self, table):
+        """Note what is known of all targets, and change weights by it."""
+
+    def _targets_of(self, table, y):
+        """What stands for the targets of all rows, of which y are the sample's."""
+        raise NotImplementedError
+
+
+@filled(MACHINE_TEXTS, like=machine.KernelMachineRegressor)
+class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
+    """`binfeat.KernelMachineRegressor` on the rows of a Dask array or dataframe.
+
+    $decisions
+
+    $Parameters
+
+    $Attributes
+
+    $notes
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from binfeat.distributed import KernelMachineRegressor
+    >>> X = da.random.default_rng(0).uniform(-2, 2, size=(600, 2), chunks=(200, 2))
+    >>> machine = KernelMachineRegressor(random_state=0).fit(X, da.sin(3 * X[:, 0]))
+    >>> machine.predict(X).chunks
+    ((200, 200, 200),)
+    """
+
+    _in_memory = machine.KernelMachineRegressor
+
+    def _targets_of(self, table, y):
+        transform = first_transform(self.target_transform, as_columns(y))
+        mean, std = table.moments(transform)
+        return Targets.of_moments(transform, mean, std, table.flat)
+
+    def predict(self, X):
+        if not is_chunked(X):
+            return super().predict(X)
+        check_is_fitted(self, "feature_coef_")
+        return self._by_chunk("predict", X, () if self._one_target else self.intercept_.shape, np.float64)
+
+
+@filled(MACHINE_TEXTS, like=machine.KernelMachineClassifier)
+class KernelMachineClassifier(_OnDask, machine.KernelMachineClassifier):
+    """`binfeat.KernelMachineClassifier` on the rows of a Dask array or dataframe.
+
+    $decisions
+
+    $Parameters
+
+    $Attributes
+
+    $notes
+    """
+
+    _in_memory = machine.KernelMachineClassifier
+
+    def _look_at(self, table):
+        doubt_classes(*table.classes)
+        table.weigh_classes(self.class_weight)
+
+    def _targets_of(self, table, y):
+        return Labels(table.classes[0])
+
+    def decision_function(self, X):
+        if not is_chunked(X):
+            return super().decision_function(X)
+        check_is_fitted(self, "feature_coef_")
+        tail = () if self.intercept_.size == 1 else self.intercept_.shape
+        return self._by_chunk("decision_function", X, tail, np.float64)
+
+    def predict(self, X):
+        if not is_chunked(X):
+            return super().predict(X)
+        check_is_fitted(self, "feature_coef_")
+        return self._by_chunk("predict", X, (), self.classes_.dtype)
+
+    def predict_proba(self, X):
+        if not is_chunked(X):
+            return super().predict_proba(X)
+        check_is_fitted(self, "feature_coef_")
+        return self._by_chunk("predict_proba", X, self.classes_.shape, np.float64)

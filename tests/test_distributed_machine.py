@@ -1,0 +1,271 @@
+"""Kernel machines on Dask decide what they decide on blocks of the same rows, for any chunks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import binfeat
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
+from binfeat._rows import sampled
+from tests.machines import FIXED, assert_same_state
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+dask_distributed = pytest.importorskip("distributed")
+
+import binfeat.distributed as remote  # noqa: E402
+
+N, N_SAMPLED = 1500, 400
+CHUNKS = [(N,), (600, 0, 899, 1)]
+OPTIONS = {"max_grids": 20, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    X[::40, 1] = np.nan
+    return X, np.sin(2 * X[:, 0]) + X[:, 2] + 0.1 * rng.normal(size=N), rng.uniform(size=N)
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    """Tables of some hundred rows are beyond memory, and have enough for an overall length scale."""
+    monkeypatch.setattr(sampled, "_MOST_ROWS", N_SAMPLED)
+    limits = Limits(n_steps=5, sample_rows=100, sample_grids=(5, 40), few_grids=5, n_fourier=64)
+    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+
+
+def chunked(values, chunks):
+    return da.from_array(values, chunks=(chunks, *values.shape[1:]))
+
+
+def decisions(machine):
+    return machine.decisions_[["what", "choice"]].tolist()
+
+
+def assert_same_decisions(got, expected, X):
+    """Errors and predictions are those of memory, but for the order of sums, of which iterations make more."""
+    assert decisions(got) == decisions(expected)
+    np.testing.assert_allclose(got.decisions_["error"], expected.decisions_["error"], rtol=1e-4)
+    np.testing.assert_allclose(got._scores(X), expected._scores(X), atol=1e-3)
+    np.testing.assert_allclose(got.gamma_, expected.gamma_, rtol=1e-9)
+    assert (got.status_, got.alpha_) == (expected.status_, expected.alpha_)
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+@pytest.mark.parametrize("n_rows", [300, 401, 5000])
+def test_rows_of_the_sample_are_those_of_a_source(monkeypatch, n_rows, seed):
+    monkeypatch.setattr(sampled, "_MOST_ROWS", N_SAMPLED)
+    monkeypatch.setattr(sampled, "_KEYS", 700)
+    source = binfeat.blocks(np.zeros((n_rows, 2)), np.zeros(n_rows), block_rows=331)
+    expected = sampled.SampledSource(binfeat.KernelMachineRegressor(), source, seed).rows
+    np.testing.assert_array_equal(sampled.sampled_rows(n_rows, 2, seed), expected)
+
+
+@pytest.mark.parametrize("features", ["binning", "fourier"])
+def test_decisions_are_those_of_blocks(rows, small_sample, features):
+    X, y, weights = rows
+    Y = np.column_stack([y, y**2])
+    for target, own in ((y, None), (Y, weights)):
+        options = {**OPTIONS, "features": features}
+        expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, target, own, block_rows=700))
+        for chunks in CHUNKS:
+            machine = remote.KernelMachineRegressor(**options)
+            assert machine.fit(chunked(X, chunks), chunked(target, (N - 500, 500)), own) is machine
+            assert_same_decisions(machine, expected, X)
+
+
+def test_few_rows_are_fitted_in_memory(rows, few_steps):
+    X, y, weights = (values[:300] for values in rows)
+    machine = remote.KernelMachineRegressor(random_state=0).fit(chunked(X, (200, 100)), y, weights)
+    expected = binfeat.KernelMachineRegressor(random_state=0).fit(X, y, weights)
+    assert expected.features_ == "exact"
+    assert_same_state(machine, expected)
+
+
+def test_lazy_predictions_keep_chunks(rows, small_sample):
+    X, y, _ = rows
+    dX, Y = chunked(X, CHUNKS[1]), np.column_stack([y, -y])
+    machine = remote.KernelMachineRegressor(**FIXED).fit(dX, Y)
+    lazy = machine.predict(dX)
+    assert lazy.chunks == ((600, 899, 1), (2,))
+    expected = machine.predict(X)
+    np.testing.assert_allclose(lazy.compute(), expected, atol=1e-12)
+    assert machine.score(dX, Y) == pytest.approx(machine.score(X, Y), abs=1e-12)
+    local = machine.to_local()
+    assert type(local) is binfeat.KernelMachineRegressor
+    np.testing.assert_array_equal(local.predict(X), expected)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {"b": 3.0}])
+def test_classes(rows, small_sample, class_weight):
+    X, y, weights = rows
+    labels = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 1.5])]
+    options = {**OPTIONS, "gamma": "scale", "features": "binning", "class_weight": class_weight}
+    expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, labels, weights))
+    dX = chunked(X, CHUNKS[1])
+    machine = remote.KernelMachineClassifier(**options).fit(dX, chunked(labels, (N,)), chunked(weights, (N,)))
+    assert_same_decisions(machine, expected, X)
+    np.testing.assert_array_equal(machine.classes_, expected.classes_)
+    assert machine.sharpness_ == pytest.approx(expected.sharpness_, rel=1e-5)
+    assert machine.predict(dX).dtype == labels.dtype
+    for method in ("predict", "predict_proba", "decision_function"):
+        lazy = getattr(machine, method)(dX)
+        here = getattr(machine, method)(X)
+        assert (lazy.shape, lazy.chunks[0]) == (here.shape, (600, 899, 1))
+        np.testing.assert_array_equal(lazy.compute(), here)
+
+
+def test_two_classes(rows, small_sample):
+    X, y, _ = rows
+    dX = chunked(X, CHUNKS[0])
+    machine = remote.KernelMachineClassifier(**FIXED).fit(dX, chunked(y > 0, (700, 800)))
+    for method in ("predict", "predict_proba", "decision_function"):
+        np.testing.assert_array_equal(getattr(machine, method)(dX).compute(), getattr(machine, method)(X))
+
+
+def test_frames(rows, small_sample):
+    """Strings, categories, dates, missing values, names."""
+    X, y, weights = rows
+    kinds = np.array(["red", "green", "blue"])[np.digitize(X[:, 2], [-0.5, 0.5])]
+    table = pd.DataFrame(
+        {
+            "number": X[:, 0],
+            "gap": X[:, 1],
+            "kind": kinds,
+            "level": pd.Categorical(np.where(X[:, 2] > 1, "high", None)),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(N) % 300, unit="D"),
+        }
+    )
+    options = {**OPTIONS, "gamma": "scale", "kernel": "laplacian", "alpha": 0.1}
+    expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(table, y, weights))
+    more = dd.from_pandas(table.assign(y=y, weight=weights), npartitions=4)
+    inputs = more[list(table)]
+    machine = remote.KernelMachineRegressor(**options).fit(inputs, more["y"], more["weight"])
+    assert_same_decisions(machine, expected, table)
+    assert machine.feature_names_in_.tolist() == list(table)
+    np.testing.assert_allclose(machine.predict(inputs).compute(), expected.predict(table), atol=1e-3)
+    with pytest.raises(ValueError, match="The feature names should match"):
+        machine.predict(inputs.rename(columns={"number": "count"}))
+
+
+def test_groups_are_held_out_as_a_whole(rows, small_sample):
+    X, y, _ = rows
+    groups = np.arange(N) // 10
+    options = {**OPTIONS, **FIXED}
+    expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, y), groups=groups)
+    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y, groups=chunked(groups, (N,)))
+    assert_same_decisions(machine, expected, X)
+
+
+def test_transformed_targets(rows, small_sample):
+    X, y, _ = rows
+    y = np.exp(y)
+    options = {**OPTIONS, "gamma": "scale", "kernel": "laplacian", "alpha": 0.1, "features": "binning"}
+    expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, y))
+    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
+    assert machine.target_transform_ == "log"
+    assert_same_decisions(machine, expected, X)
+    dX = chunked(X, CHUNKS[0])
+    np.testing.assert_allclose(machine.predict(dX).compute(), expected.predict(X), rtol=1e-3)
+
+
+def bad_fits():
+    good, ones = np.zeros((N, 3)), np.ones(N)
+    far = good.copy()
+    far[-1] = np.inf
+    regressor, classifier = remote.KernelMachineRegressor, remote.KernelMachineClassifier
+    return [
+        (regressor(), far, ones, ValueError, "Chunk 1 of X: Input X contains infinity"),
+        (regressor(), good, np.append(ones[:-1], np.nan), ValueError, "Chunk 1 of X: Input y contains NaN"),
+        (regressor(), good, np.append(ones[:-1], 1e101), ValueError, "Chunk 1 of X: y must be at most 1e"),
+        (regressor(), good, ones[:-1], ValueError, "X has 1500 rows, y has 1499"),
+        (regressor(), good, None, ValueError, "requires y to be passed"),
+        (regressor(), good[:0], ones[:0], ValueError, "X has no rows in any chunk"),
+        (regressor(features="exact"), good, ones, ValueError, "features='exact' needs all rows in memory; use 'auto'"),
+        (regressor(features="hybrid"), good, ones, ValueError, "features='hybrid' needs all rows in memory"),
+        (regressor(loss="huber"), good, ones, ValueError, "loss='huber' needs all rows in memory; use loss='squared'"),
+        (regressor(n_grids=0), good, ones, ValueError, "n_grids must be at least 1"),
+        (classifier(), good, ones, ValueError, "y must have at least two classes"),
+        (
+            classifier(class_weight="even"),
+            good,
+            np.arange(N) % 2,
+            ValueError,
+            "class_weight must be a dict, 'balanced'",
+        ),
+        (classifier(), good, np.arange(2 * N).reshape(N, 2) % 2, ValueError, "y should be a 1d array"),
+    ]
+
+
+@pytest.mark.parametrize(("machine", "X", "y", "kind", "message"), bad_fits())
+def test_bad_fits(machine, X, y, kind, message, small_sample):
+    with pytest.raises(kind, match=message):
+        machine.fit(da.from_array(X, chunks=(1000, 3)), y)
+    assert not hasattr(machine, "feature_coef_")
+
+
+def test_other_bad_input(rows, small_sample):
+    X, y, weights = rows
+    machine = remote.KernelMachineRegressor(**FIXED)
+    dX = chunked(X, CHUNKS[0])
+    with pytest.raises(ValueError, match="Chunk 0 of X: sample_weight must be finite and non-negative"):
+        machine.fit(dX, y, -weights)
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        machine.fit(dX, y, 0.0)
+    own, (one, *_) = np.zeros(N), sampled.sampled_rows(N, 3, 0)
+    own[one] = 1.0
+    with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all rows held out"):
+        machine.fit(dX, y, own)
+    with pytest.raises(NotFittedError):
+        machine.predict(dX)
+    with pytest.raises(NotFittedError):
+        machine.to_local()
+    with pytest.raises(ValueError, match="X has 2 features, but KernelMachineRegressor is expecting 3"):
+        machine.fit(X[:100], y[:100]).predict(dX[:, :2])
+    with pytest.raises(ValueError, match=r"KernelMachineRegressor\.score requires y"):
+        machine.score(dX)
+
+
+def test_rows_in_memory_are_taken_too(rows, few_steps):
+    X, y, _ = (values[:200] for values in rows)
+    expected = binfeat.KernelMachineRegressor(random_state=0).fit(X, y)
+    assert_same_state(remote.KernelMachineRegressor(random_state=0).fit(X, y), expected)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with dask_distributed.LocalCluster(**options) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with dask_distributed.Client(cluster) as client:
+        yield client
+    dask.config.set(scheduler=None)
+
+
+def test_processes(rows, client, small_sample):
+    X, y, weights = rows
+    expected = binfeat.KernelMachineRegressor(**FIXED).fit(binfeat.blocks(X, y, weights))
+    machine = remote.KernelMachineRegressor(**FIXED).fit(chunked(X, CHUNKS[1]), y, weights)
+    assert_same_decisions(machine, expected, X)
+    client.run_on_scheduler(_wait_until_empty)
+    np.testing.assert_allclose(machine.predict(chunked(X, CHUNKS[0])).compute(), expected.predict(X), atol=1e-3)
+
+
+async def _wait_until_empty(dask_scheduler):
+    """That nothing is left of a fit."""
+    import asyncio
+
+    for _ in range(100):
+        if not dask_scheduler.tasks:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"left on the scheduler: {list(dask_scheduler.tasks)}")
