@@ -1,5 +1,7 @@
 """Kernel machines on Dask decide what they decide on blocks of the same rows, for any chunks."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -225,8 +227,12 @@ def test_other_bad_input(rows, small_sample):
         machine.predict(dX)
     with pytest.raises(NotFittedError):
         machine.to_local()
+    machine.fit(X[:100], y[:100])
+    for call in (machine.predict_interval, machine.sample_y, partial(machine.predict, return_std=True)):
+        with pytest.raises(TypeError, match=r"Of a Dask collection there are predictions, .* give rows in memory"):
+            call(dX)
     with pytest.raises(ValueError, match="X has 2 features, but KernelMachineRegressor is expecting 3"):
-        machine.fit(X[:100], y[:100]).predict(dX[:, :2])
+        machine.predict(dX[:, :2])
     with pytest.raises(ValueError, match=r"KernelMachineRegressor\.score requires y"):
         machine.score(dX)
 

@@ -77,6 +77,14 @@ class _OnDask(DaskScorer, KernelMachineBase):
         vars(local).update(learned)
         return local
 
+    def _scores(self, X):
+        if is_chunked(X):
+            raise TypeError(
+                "Of a Dask collection there are predictions, and scores and probabilities of classes; for all else "
+                "give rows in memory, such as X.compute()."
+            )
+        return super()._scores(X)
+
     def _by_chunk(self, method, X, tail, dtype):
         """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
         machine = self.to_local()
@@ -120,9 +128,9 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
         mean, std = table.moments(transform)
         return Targets.of_moments(transform, mean, std, table.flat)
 
-    def predict(self, X):
-        if not is_chunked(X):
-            return super().predict(X)
+    def predict(self, X, return_std=False):
+        if not is_chunked(X) or return_std:
+            return super().predict(X, return_std)
         check_is_fitted(self, "feature_coef_")
         return self._by_chunk("predict", X, () if self._one_target else self.intercept_.shape, np.float64)
 

@@ -2,9 +2,9 @@
 On many machines
 ================
 
-``binfeat.distributed`` has the maps, the ridge machines and the kernel machines on Dask arrays and data frames. Rows stay
-where they are: in each iteration the solver sends one block of coefficients to the workers and gets one sum back. Bins,
-columns and coefficients are those of the same rows in memory.
+``binfeat.distributed`` has the maps, the ridge machines and the kernel machines on Dask arrays and data frames. Rows
+stay where they are: in each iteration the solver sends one block of coefficients to the workers and gets one sum back.
+Bins, columns and coefficients are those of the same rows in memory.
 """
 
 import dask.array as da
@@ -34,9 +34,9 @@ ax.legend(frameon=False)
 # %%
 # Kernel machines
 # ---------------
-# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. What it decides on a sample is what a machine on one
-# computer decides on the same rows; the number of grids, the penalty and the coefficients come from all rows. Predictions
-# of a collection are lazy and keep its chunks.
+# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. What it decides on a sample is what a machine
+# on one computer decides on the same rows; the number of grids, the penalty and the coefficients come from all rows.
+# Predictions of a collection are lazy and keep its chunks.
 from binfeat.distributed import KernelMachineRegressor  # noqa: E402
 
 regressor = KernelMachineRegressor(random_state=0).fit(X, da.sin(X[:, 0]))
