@@ -8,8 +8,7 @@ from sklearn.callback import with_callbacks
 
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.held_out import probabilities
-from binfeat._common.labels import check_labels, labels_of, require_two, weights_by_class
+from binfeat._common.labels import check_labels_or_sets, labels_in, labels_of_machine, require_two, weights_by_class
 from binfeat._common.validation import check_choice, check_flag, check_moderate, checked_array
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.docs import TEXTS
@@ -18,7 +17,7 @@ from binfeat._machine.error_bars import ErrorBars
 from binfeat._machine.robust_fit import about_medians, robust
 from binfeat._machine.target_choice import choose_targets
 from binfeat._machine.target_transforms import check_transform, first_transform
-from binfeat._machine.targets import Labels, Targets, as_columns
+from binfeat._machine.targets import Targets, as_columns
 from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
 
@@ -172,7 +171,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the
-    largest prediction is the answer; two classes share one target. Probabilities are the softmax of the predictions
+    largest prediction is the answer; two classes share one target. Of an indicator matrix each label is a target of its
+    own, with 0 between its two answers. Probabilities are the softmax of the predictions
     times a factor that is fitted on held-out rows, or to leave-one-out predictions of an exact machine.
 
     Parameters
@@ -186,6 +186,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     ----------
     $attributes
     classes_ : ndarray of shape (n_classes,)
+        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
+    multilabel_ : bool
+        Whether y was an indicator matrix.
     sharpness_ : float
         Factor of the predictions before the softmax that gives probabilities.
     $inputs
@@ -257,21 +260,23 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         ----------
         $X
             Numbers and categories; NaN is a missing value. Or a source of blocks of its rows, see `binfeat.blocks`.
-        y : array-like of shape (n_rows,), default=None
-            Labels, numbers or strings, of at least two classes. None for a source, which has targets and weights.
+        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels), default=None
+            Labels, numbers or strings, of at least two classes; or 0 and 1, which say which rows have which labels.
+            None for a source, which has targets and weights.
         $rest_of_fit
         """
         X, y, sample_weight = self._read(X, y, sample_weight)
-        y = check_labels(y)
-        classes, counts = np.unique(y, return_counts=True)
-        require_two(classes)
-        doubt_classes(classes, counts)
+        y = check_labels_or_sets(y)
+        if y.ndim == 1:
+            classes, counts = np.unique(y, return_counts=True)
+            require_two(classes)
+            doubt_classes(classes, counts)
         weights = weights_by_class(sample_weight, self.class_weight, y)
         self._fit(X, y, None if weights is None else weights.ravel(), groups)
         return self
 
     def _targets(self, y):
-        return Labels(np.unique(y))
+        return labels_in(y)
 
     def decision_function(self, X):
         """$decision_function"""
@@ -281,7 +286,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     def predict(self, X):
         """$predict_labels"""
         scores = self._scores(X)
-        return labels_of(self.classes_, scores)
+        return labels_of_machine(self).decode(scores)
 
     def predict_proba(self, X):
         """Class probabilities, calibrated by temperature scaling (Guo et al. 2017) on predictions for rows left out.
@@ -293,5 +298,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Returns
         -------
         p : ndarray of shape (n_rows, n_classes)
+            Of an indicator matrix the probability of each label.
         """
-        return probabilities(self._scores(X), self.sharpness_)
+        scores = self._scores(X)
+        return labels_of_machine(self).probabilities(scores, self.sharpness_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags

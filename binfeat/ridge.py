@@ -5,12 +5,21 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_consistent_length
 
+from binfeat._common.availability import unavailable_if
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.labels import check_labels, labels_of, one_against_rest, require_two, weights_by_class
+from binfeat._common.labels import (
+    all_labels,
+    check_labels_or_sets,
+    labels_in,
+    labels_of_machine,
+    require_two,
+    weights_by_class,
+    weights_of_known,
+)
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.docs import TEXTS
-from binfeat._linear.estimator import CGRidgeBase
+from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat._linear.hinge import solve_hinge
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.scored import SourceScorer
@@ -108,6 +117,26 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         self._fit_linear(X, rows, Y, groups, flat=Y.ndim == 1)
         return self
 
+    @unavailable_if(holds_rows_out)
+    @all_or_nothing
+    def partial_fit(self, X, y, sample_weight=None):
+        """Fit the machine to these rows and those of all earlier calls.
+
+        $partial_fit
+
+        Parameters
+        ----------
+        $X_in_memory
+        y : array-like of shape (n_rows,) or (n_rows, n_targets)
+        $rest_of_partial_fit
+        """
+        Z, first = self._check_next(X)
+        Y = self._check_numbers(y)
+        check_consistent_length(Z, Y)
+        weights = check_weights(sample_weight, Z.shape[0])
+        self._fit_more(Z, Y.reshape(Y.shape[0], -1), weights, first, flat=Y.ndim == 1)
+        return self
+
     def predict(self, X):
         """$predict"""
         return self._linear(X)
@@ -118,8 +147,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     """Ridge classification by preconditioned conjugate gradients, for sparse random features.
 
     Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest
-    prediction is the answer; two classes share one target. With ``loss="squared_hinge"`` it is the L2 support vector
-    machine in the primal.
+    prediction is the answer; two classes share one target. Of an indicator matrix each label is a target of its own.
+    With ``loss="squared_hinge"`` it is the L2 support vector machine in the primal.
 
     Parameters
     ----------
@@ -137,7 +166,9 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts; 0 with ``fit_intercept=False``.
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
+        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
+    multilabel_ : bool
+        Whether y was an indicator matrix.
     solver_ : {"cg", "gram", "newton-cg"}
         $solver
         For the squared hinge it is Newton's method with conjugate gradients.
@@ -201,9 +232,9 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         ----------
         $X
             Or a source of blocks of its rows, see `binfeat.blocks`.
-        y : array-like of shape (n_rows,), default=None
-            Labels, numbers or strings, of at least two classes. None uses the targets and weights stored with
-            X: a source of blocks, or its features.
+        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels), default=None
+            Labels, numbers or strings, of at least two classes; or 0 and 1, which say which rows have which labels.
+            None uses the targets and weights stored with X: a source of blocks, or its features.
         $rest_of_fit
         """
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
@@ -211,13 +242,50 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
             raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
         X, y, sample_weight = self._read(X, y, sample_weight)
         Z = self._check_design(X, reset=True)
-        y = check_labels(self._require(y))
+        y = check_labels_or_sets(self._require(y))
         check_consistent_length(Z, y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
-        require_two(self.classes_)
+        labels = labels_in(y)
+        require_two(labels.classes)
+        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         weights = weights_by_class(sample_weight, self.class_weight, y)
-        self._fit_linear(X, LocalRows(Z, one_against_rest(labels, self.classes_.size), weights), y, groups)
+        self._fit_linear(X, LocalRows(Z, labels.encode(y), weights), y, groups)
         return self
+
+    @unavailable_if(holds_rows_out)
+    @all_or_nothing
+    def partial_fit(self, X, y, classes=None, sample_weight=None):
+        """Fit the machine to these rows and those of all earlier calls.
+
+        $partial_fit
+
+        Parameters
+        ----------
+        $X_in_memory
+        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels)
+            Labels, of any of the classes.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will come. Needed in the first call, but for an indicator matrix or after `fit`.
+        $rest_of_partial_fit
+        """
+        check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
+        Z, first = self._check_next(X)
+        y = check_labels_or_sets(self._require(y))
+        check_consistent_length(Z, y)
+        begins = first and (classes is not None or y.ndim == 2 or not hasattr(self, "classes_"))
+        labels = all_labels(y, classes, None if begins else labels_of_machine(self))
+        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
+        weights = weights_of_known(sample_weight, self.class_weight, y, labels.classes)
+        self._fit_more(Z, labels.encode(y), weights, first)
+        return self
+
+    @property
+    def _needs_rows(self):
+        return self.loss == "squared_hinge"
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def _solve(self, rows, alpha, options, start):
         if self.loss == "squared_error":
@@ -241,4 +309,4 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     def predict(self, X):
         """$predict_labels"""
         scores = self.decision_function(X)
-        return labels_of(self.classes_, scores)
+        return labels_of_machine(self).decode(scores)

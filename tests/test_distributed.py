@@ -288,6 +288,19 @@ def test_pipeline_and_warm_start(rows):
     assert machine.fit(chunked(X, CHUNKS[1]), y)[-1].n_iter_ == 1
 
 
+def test_what_takes_rows_in_memory_only(rows):
+    X, y, _ = rows
+    there = binnings()[1]
+    Z, blocks, sets = there.fit_transform(X), there.fit_transform(chunked(X, CHUNKS[1])), np.stack([y > 0, y > 1], 1)
+    with pytest.raises(TypeError, match="partial_fit takes rows in memory, and X is a Dask collection"):
+        remote.CGRidge().partial_fit(blocks, y)
+    assert_same_machine(remote.CGRidge().partial_fit(Z, y), binfeat.CGRidge().partial_fit(Z, y), rtol=1e-12)
+    with pytest.raises(ValueError, match="y should be a 1d array"):
+        remote.CGRidgeClassifier().fit(blocks, sets)
+    machine = remote.CGRidgeClassifier().fit(Z, sets)
+    np.testing.assert_array_equal(machine.predict(blocks).compute(), machine.predict(Z))
+
+
 def test_rows_in_memory_are_taken_too(rows):
     X, y, _ = rows
     here, there = binnings()

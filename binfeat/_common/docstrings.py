@@ -50,7 +50,8 @@ $X
 
 Returns
 -------
-y : ndarray of shape (n_rows,)
+y : ndarray of shape (n_rows,) or (n_rows, n_labels)
+    Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
     $on_dask""",
     "decision_function": """\
 Predictions of the targets, 1 for a class and -1 for the others.
@@ -62,7 +63,8 @@ $X
 Returns
 -------
 scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-    With two classes one score, above 0 for ``classes_[1]``.
+    With two classes one score, above 0 for ``classes_[1]``. Of an indicator matrix a score for each label, above 0 if
+    the row has it.
     $on_dask""",
     "names": """\
 Parameters

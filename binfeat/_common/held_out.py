@@ -44,9 +44,10 @@ def _random_part(estimator, y, groups):
     seed = estimator.random_state
     if groups is not None:
         return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
-    n_classes = np.unique(y).size if is_classifier(estimator) else 2
+    has_classes = is_classifier(estimator) and y.ndim == 1
+    n_classes = np.unique(y).size if has_classes else 2
     size = min(max(2, n_classes, round(share * len(y))), len(y) - 1)
-    if is_classifier(estimator) and len(y) - size >= n_classes and np.unique(y, return_counts=True)[1].min() >= 2:
+    if has_classes and len(y) - size >= n_classes and np.unique(y, return_counts=True)[1].min() >= 2:
         return StratifiedShuffleSplit(n_splits=1, test_size=size, random_state=seed)
     return ShuffleSplit(n_splits=1, test_size=size, random_state=seed)
 
@@ -76,13 +77,13 @@ class SquaredErrors:
 class Loss:
     """Minus a scikit-learn score of the held-out rows X and their y, as an array of one number.
 
-    `finish` makes predictions of y from those of the targets; `classes` are the labels of a classifier, or None.
+    `targets` makes predictions of y from those of the targets, and says what the classes are.
     """
 
-    def __init__(self, estimator, X, y, finish, classes):
+    def __init__(self, estimator, X, y, targets):
         self._scorer = scorer_of(estimator)
         kind = _HeldOutClassifier if is_classifier(estimator) else _HeldOutRegressor
-        self._machine = kind(classes, finish)
+        self._machine = kind(targets)
         self._X, self._y = X, y
 
     def __call__(self, predictions):
@@ -93,15 +94,14 @@ class Loss:
 class _HeldOut(BaseEstimator):
     """Stands for an estimator whose predictions for the held-out rows are known."""
 
-    def __init__(self, classes=None, finish=None):
-        self.classes_, self.finish = classes, finish
-        self.n_features_in_ = None
+    def __init__(self, targets=None):
+        self.targets, self.n_features_in_ = targets, None
 
     def __sklearn_is_fitted__(self):
         return True
 
     def predict(self, X):
-        return self.finish(self.predictions)
+        return self.targets.decode(self.predictions)
 
 
 class _HeldOutRegressor(RegressorMixin, _HeldOut):
@@ -111,12 +111,16 @@ class _HeldOutRegressor(RegressorMixin, _HeldOut):
 class _HeldOutClassifier(ClassifierMixin, _HeldOut):
     """For scores of classification."""
 
+    @property
+    def classes_(self):
+        return self.targets.classes
+
     def decision_function(self, X):
         scores = self.predictions
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X):
-        return probabilities(self.predictions, 1.0)
+        return self.targets.probabilities(self.predictions, 1.0)
 
 
 def probabilities(scores, sharpness):

@@ -1,11 +1,109 @@
 """Labels as targets of one class against the rest, and back; class weights."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from binfeat._common.held_out import calibrate, probabilities
 from binfeat._common.validation import check_weights, checked_array
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """One label a row, as targets: 1 for its class, -1 for the others; two classes share one target."""
+
+    classes: np.ndarray
+
+    is_multilabel = False
+
+    def encode(self, y):
+        """Targets (n_rows, n_targets)."""
+        return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
+
+    def decode(self, scores):
+        """Labels of predicted targets."""
+        return labels_of(self.classes, scores)
+
+    def probabilities(self, scores, sharpness):
+        """Of the classes, (n_rows, n_classes)."""
+        return probabilities(scores, sharpness)
+
+    def attributes(self, problem, rows, predictions):
+        """What a machine keeps; probabilities are calibrated on predictions for rows that it had not seen."""
+        sharpness = self._sharpness(predictions, problem.y[rows], problem.weights_of(rows))
+        return {"classes_": self.classes, "multilabel_": self.is_multilabel, "sharpness_": sharpness}
+
+    def _sharpness(self, scores, y, weights):
+        return calibrate(scores, np.searchsorted(self.classes, y), weights)
+
+
+class LabelSets(Labels):
+    """Any number of labels a row, as the rows of an indicator matrix: each label is a target of its own, 1 or -1."""
+
+    is_multilabel = True
+
+    def encode(self, y):
+        return np.where(y, 1.0, -1.0)
+
+    def decode(self, scores):
+        return (scores > 0).astype(int)
+
+    def probabilities(self, scores, sharpness):
+        """Of each label, (n_rows, n_labels)."""
+        return probabilities(scores.reshape(-1, 1), sharpness)[:, 1].reshape(scores.shape)
+
+    def _sharpness(self, scores, y, weights):
+        weights = None if weights is None else np.repeat(weights, y.shape[1], axis=0)
+        return calibrate(scores.reshape(-1, 1), y.ravel().astype(int), weights)
+
+
+def labels_in(y):
+    """What stands for checked labels: `LabelSets` if they are an indicator matrix, else `Labels`."""
+    return LabelSets(np.arange(y.shape[1])) if y.ndim == 2 else Labels(np.unique(y))
+
+
+def labels_of_machine(machine):
+    """What a fitted machine's labels were."""
+    return (LabelSets if machine.multilabel_ else Labels)(machine.classes_)
+
+
+def all_labels(y, classes, known):
+    """The labels of the first call of several, with all their classes, or else those `known` from it.
+
+    ValueError if `classes` is missing in the first call, or another one later, or y has other labels.
+    """
+    given = None
+    if y.ndim == 2:
+        given = labels_in(y)
+    elif classes is not None:
+        given = Labels(np.unique(check_labels(classes)))
+        require_two(given.classes)
+    labels = given if known is None else known
+    if labels is None:
+        raise ValueError("classes must be passed on the first call to partial_fit: all labels that will come.")
+    same_kind = labels.is_multilabel == (y.ndim == 2)
+    if not same_kind or (given is not None and not np.array_equal(given.classes, labels.classes)):
+        raise ValueError(f"classes must be those of the first call to partial_fit, {labels.classes.tolist()}.")
+    unknown = [] if labels.is_multilabel else np.setdiff1d(y, labels.classes).tolist()
+    if unknown:
+        raise ValueError(f"y holds labels that are not in classes, {unknown[:3]}; these are {labels.classes.tolist()}.")
+    return labels
+
+
+def check_labels_or_sets(y):
+    """The same as `check_labels`, or an indicator matrix (n_rows, n_labels) of 0 and 1 as it is."""
+    array = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    if array.ndim == 1 or array.shape[1] == 1:
+        return check_labels(y)
+    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
+        raise ValueError(
+            "y must be labels, a label for each row, or an indicator matrix of 0 and 1 with a column for each label; "
+            f"got shape {array.shape} and {array.dtype}, with other values."
+        )
+    return array
 
 
 def check_labels(y):
@@ -62,9 +160,24 @@ def weights_of_classes(class_weight, classes, counts):
     return np.ones(counts.size) if weights is None else weights
 
 
+def weights_of_known(sample_weight, class_weight, y, classes):
+    """The same as `weights_by_class` for some rows of all; ValueError if `class_weight` is "balanced"."""
+    if isinstance(class_weight, str):
+        raise ValueError(
+            f"class_weight must be a dict or None in partial_fit, which does not know all rows; got {class_weight!r}."
+        )
+    if class_weight is None or y.ndim == 2:
+        return weights_by_class(sample_weight, class_weight, y)
+    of_class = class_weights(class_weight, classes)[np.searchsorted(classes, y)]
+    weights = check_weights(sample_weight, len(y))
+    return of_class[:, np.newaxis] if weights is None else weights * of_class[:, np.newaxis]
+
+
 def weights_by_class(sample_weight, class_weight, y):
     """Sample weights times class weights, of shape (n_rows, 1), or None; errors as of the two functions for them."""
     weights = check_weights(sample_weight, len(y))
+    if y.ndim == 2 and class_weight is not None:
+        raise ValueError("class_weight is for one label a row, and y has several; give sample_weight instead.")
     of_class = class_weights(class_weight, y)
     if of_class is None:
         return weights

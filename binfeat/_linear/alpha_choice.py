@@ -46,7 +46,7 @@ class _Score:
 
     def __init__(self, estimator, Z, y, flat):
         self._machine = clone(estimator)
-        for name in ("n_features_in_", "classes_"):
+        for name in ("n_features_in_", "classes_", "multilabel_"):
             if hasattr(estimator, name):
                 setattr(self._machine, name, getattr(estimator, name))
         self._scorer = scorer_of(estimator)

@@ -53,6 +53,30 @@ ConvergenceWarning
     If the solver stopped before it reached `tol`; the coefficients are those of its last iterate.""",
     "X": """\
 X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)""",
+    "X_in_memory": """\
+X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
+    Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
+    `n_features`.""",
+    "partial_fit": """\
+The coefficients are those of `fit` on all rows so far, up to `tol`. The solver starts from the last ones, and takes
+about half of the iterations of a fit or less.
+
+Rows are kept, copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each grid, CSR
+12 or more for each entry. Each iteration visits all rows. Of an array with at most 8,192 features, only the Gram matrix
+is kept once there are more rows than features: 8 bytes for each pair of features, for any number of rows, and each call
+then solves exactly. Parameters may change between calls. `fit` forgets these rows and keeps none: after it, the next
+call begins anew, with a warning.""",
+    "rest_of_partial_fit": """\
+$sample_weight
+
+$self
+
+Raises
+------
+TypeError, ValueError
+    If X is of another kind or of other bins than before, or no array, sparse matrix or codes; or as `fit` does.
+AttributeError
+    If `alphas` or `early_stopping` is set: there is no `partial_fit`, as they hold rows out.""",
     "sample_weight": """\
 sample_weight : float or array-like of shape (n_rows,), default=None
     Non-negative, not all zero. A row of weight 2 counts as two rows.""",

@@ -4,6 +4,7 @@ import numbers
 import warnings
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -12,7 +13,8 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.persistence import Persistent
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._common.persistence import Persistent, check_ridge
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     callers_level,
@@ -27,6 +29,7 @@ from binfeat._common.validation import (
 from binfeat._linear import cg
 from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
 from binfeat._linear.gram import GramSystem
+from binfeat._linear.incremental import KeptRows, kept_of
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system, solve_ridge
 from binfeat._rows.sources import Survey, check_alone, is_source
@@ -35,6 +38,8 @@ from binfeat._rows.streamed import StreamedFeatures
 
 class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of `CGRidge` and `CGRidgeClassifier`."""
+
+    _check_state = staticmethod(check_ridge)
 
     def _read(self, X, y, sample_weight):
         """A source as the operator of its rows; targets and weights that are given, or that came with X."""
@@ -59,6 +64,11 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 "as input."
             )
         return Z
+
+    @property
+    def _needs_rows(self):
+        """Whether a solve takes the rows, not only sums of them."""
+        return False
 
     def _require(self, y):
         return require_y(type(self).__name__, y)
@@ -92,6 +102,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Fit the coefficients to the targets of rows that stand for y; `flat` is for y of one dimension."""
         options = self._options()
         start = self._earlier_fit(rows)
+        self.__dict__.pop("_kept", None)
         progress = Progress(self, X, y)
         progress.begin(self._n_stages())
         options = replace(options, callback=lambda state: not progress.step("iteration"))
@@ -136,13 +147,61 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """The machine of an earlier fit to start from, or None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        coef = np.atleast_2d(self.coef_).T
-        wanted = rows.shape[1], rows.n_targets
-        if coef.shape != wanted:
+        last, wanted = self._last_result(), (rows.shape[1], rows.n_targets)
+        if last.solution.shape != wanted:
             raise ValueError(
-                f"warm_start=True needs the features and targets of the earlier fit, {coef.shape}; got {wanted}."
+                f"warm_start=True needs the features and targets of the earlier fit, {last.solution.shape}; "
+                f"got {wanted}."
             )
-        return Result(coef, np.atleast_1d(self.intercept_).astype(np.float64), 1, np.empty((0, 0)), "converged")
+        return last
+
+    def _last_result(self):
+        """What the last solve found, to start from."""
+        coef, intercept = np.atleast_2d(self.coef_).T, np.atleast_1d(self.intercept_).astype(np.float64)
+        return Result(coef, intercept, 1, np.empty((0, 0)), "converged")
+
+    def _check_next(self, X):
+        """Features of some more rows in memory, and whether they are the first."""
+        first = not hasattr(self, "_kept")
+        if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
+            raise TypeError(
+                f"partial_fit takes rows in memory, as an array, a sparse matrix or codes; got {type(X).__name__}."
+            )
+        if first and hasattr(self, "coef_"):
+            warnings.warn(
+                "fit keeps no rows, so that partial_fit begins anew with these rows. To add rows to others, give them "
+                "to partial_fit too.",
+                UserWarning,
+                stacklevel=callers_level(),
+            )
+        return self._check_design(X, reset=first), first
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _fit_more(self, Z, Y, weights, first, flat=False):
+        """Solve for these rows and all of the earlier calls, from where the last solve ended."""
+        options, start = self._options(), None
+        if first:
+            kept: Any = KeptRows.first(Z, Y, weights)
+        else:
+            start = self._last_result()
+            kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(Z, "n_jobs", None))
+            if flat != (self.coef_.ndim == 1) or Y.shape[1] != kept.to_solve.n_targets:
+                raise ValueError("y must have the targets of the earlier calls of partial_fit, and has others.")
+            kept = kept.joined(Z, Y, weights)
+        kept = kept.settled(options.fit_intercept, self._needs_rows)
+        alpha = self._check_alpha(Y.shape[1])
+        try:
+            result = self._solve(kept.to_solve, alpha, options, start)
+        except SolveInterrupted as error:
+            self._keep_all(kept, alpha, error.result, flat)
+            raise
+        self._keep_all(kept, alpha, result, flat)
+        self._warn_unless_done(result, options.tol)
+
+    def _keep_all(self, kept, alpha, result, flat):
+        self._kept = kept.arrays()
+        self.alpha_ = alpha if np.ndim(self.alpha) else float(alpha[0])
+        self._keep(result, flat)
 
     def _solve(self, rows, alpha, options, start):
         """One solve for given penalties, one for each target."""
@@ -193,6 +252,14 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def holds_rows_out(estimator):
+    """Why `partial_fit` is not to be had, or None."""
+    for name, neutral in (("alphas", None), ("early_stopping", False)):
+        if getattr(estimator, name) is not neutral:
+            return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."
+    return None
 
 
 def _require_transpose(Z):

@@ -17,7 +17,7 @@ _TARGET_COST = 0.3
 _CHOLESKY_COST = 0.5  # of D^3 multiplications
 _EIGEN_COST = 8.0
 _DIGIT_ITERATIONS = 15  # iterations for a digit of the residual
-_MOST_COLUMNS = 8192  # the matrix and its factor then take a gigabyte
+MOST_COLUMNS = 8192  # the matrix and its factor then take a gigabyte
 _TINY = np.finfo(float).tiny
 
 
@@ -28,7 +28,7 @@ def _eigen_pays(n_alphas):
 def gram_pays(rows, n_alphas, tol):
     """Whether features are dense, and their Gram matrix expected to cost less than conjugate gradients."""
     n_rows, n_columns = rows.shape
-    if not rows.dense or n_columns > _MOST_COLUMNS:
+    if not rows.dense or n_columns > MOST_COLUMNS:
         return False
     factor = min(n_alphas * _CHOLESKY_COST, _EIGEN_COST)
     gram = _GRAM_COST * (n_rows * n_columns**2 + factor * n_columns**3)
@@ -61,6 +61,10 @@ class GramSystem:
             self.dtype,
             total,
         )
+
+    @property
+    def n_targets(self):
+        return self.right.shape[1]
 
     @property
     def nbytes(self):

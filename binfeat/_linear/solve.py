@@ -1,11 +1,16 @@
 """Ridge machines on rows anywhere: the one solver that all estimators call."""
 
-from binfeat._linear.gram import gram_pays, gram_system
+from binfeat._linear.gram import GramSystem, gram_pays, gram_system
 from binfeat._linear.normal_equations import NormalEquations
 
 
 def ridge_system(rows, n_alphas, options):
-    """The normal equations of rows in the form that suits so many penalties, with ``solve(alphas, options)``."""
+    """The normal equations of rows in the form that suits so many penalties, with ``solve(alphas, options)``.
+
+    `rows` may be a `GramSystem`, which is all that is known of them.
+    """
+    if isinstance(rows, GramSystem):
+        return rows
     if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
         return gram_system(rows, options.fit_intercept)
     return NormalEquations(rows, options.fit_intercept)

@@ -58,7 +58,7 @@ class Problem:
 
     def scored(self, rows, targets):
         """Minus the machine's `scoring`, of predictions of these targets."""
-        return Loss(self.machine, self.table[rows], self.y[rows], targets.decode, targets.classes)
+        return Loss(self.machine, self.table[rows], self.y[rows], targets)
 
     @property
     def is_robust(self):

@@ -5,33 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._common.held_out import SquaredErrors, calibrate
-from binfeat._common.labels import labels_of, one_against_rest
+from binfeat._common.held_out import SquaredErrors
 from binfeat._machine.robust import winsorised
 from binfeat._machine.target_transforms import TRANSFORMS, CallersTransform, NoTransform
 
 _NODES = 15  # of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of as many equal parts of the rows
-
-
-@dataclass(frozen=True, eq=False)
-class Labels:
-    """Classes as targets: 1 for a class, -1 for the others."""
-
-    classes: np.ndarray
-
-    def encode(self, y):
-        """Targets (n_rows, n_targets)."""
-        return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
-
-    def decode(self, predictions):
-        """Labels."""
-        return labels_of(self.classes, predictions)
-
-    def attributes(self, problem, rows, predictions):
-        """What a machine keeps; probabilities are calibrated on predictions for rows that it had not seen."""
-        labels = np.searchsorted(self.classes, problem.y[rows])
-        return {"classes_": self.classes, "sharpness_": calibrate(predictions, labels, problem.weights_of(rows))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +26,6 @@ class Targets:
     std: np.ndarray  # (n_targets,)
     flat: bool  # whether y has one dimension
     shifts: np.ndarray  # residuals of standardised targets, (n_shifts, n_targets)
-
-    classes = None
 
     @classmethod
     def of(cls, transform, y):

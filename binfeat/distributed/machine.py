@@ -10,12 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat import machine
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y, seed_of
 from binfeat._machine.all_rows import MemoryRows
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.doubts import doubt_classes
 from binfeat._machine.target_transforms import first_transform
-from binfeat._machine.targets import Labels, Targets, as_columns
+from binfeat._machine.targets import Targets, as_columns
 from binfeat.distributed._all_rows import DaskMachineRows
 from binfeat.distributed._chunks import inputs_of, is_chunked, results_of, shared
 from binfeat.distributed._docs import MACHINE_TEXTS
@@ -168,7 +169,7 @@ class KernelMachineClassifier(_OnDask, machine.KernelMachineClassifier):
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self, "feature_coef_")
-        return self._by_chunk("predict", X, (), self.classes_.dtype)
+        return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
 
     def predict_proba(self, X):
         if not is_chunked(X):

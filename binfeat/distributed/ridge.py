@@ -12,11 +12,12 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
+from binfeat._common.availability import unavailable_if
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, one_against_rest, require_two, weights_of_classes
 from binfeat._common.validation import check_choice, check_flag, check_weights
-from binfeat._linear.estimator import CGRidgeBase
+from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import beside, compute, inputs_of, is_chunked, persist, results_of, shared
 from binfeat.distributed._docs import RIDGE_TEXTS
@@ -63,6 +64,12 @@ class _OnDask(DaskScorer, CGRidgeBase):
         finally:
             self.traffic_ = np.array(rows.traffic, dtype=np.int64).reshape(-1, 2)
         return self
+
+    @unavailable_if(holds_rows_out)
+    def partial_fit(self, X, y, *arguments, **options):
+        if is_chunked(X):
+            raise TypeError("partial_fit takes rows in memory, and X is a Dask collection; use fit, or compute it.")
+        return self._in_memory.partial_fit(self, X, y, *arguments, **options)
 
     def _rows_of(self, X, y, sample_weight):
         """The rows on their workers; y, fetched where rows are held out; and whether y has one dimension only."""
@@ -176,6 +183,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         return super()._rows_of(X, y, sample_weight)
 
     def _encoder(self, facts):
+        self.multilabel_ = False
         self.classes_, places = np.unique(np.concatenate([fact.classes for fact in facts]), return_inverse=True)
         require_two(self.classes_)
         counts = np.bincount(places, np.concatenate([fact.counts for fact in facts]))
@@ -194,7 +202,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self)
-        return self._by_chunk("predict", X, (), self.classes_.dtype)
+        return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
 
 
 @dataclass(frozen=True)

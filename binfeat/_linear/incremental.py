@@ -1,0 +1,136 @@
+"""What `partial_fit` keeps of the rows so far: the rows themselves, or the sums that a solve takes of dense ones."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._linear.gram import MOST_COLUMNS, GramSystem, gram_system
+from binfeat._rows.rows import LocalRows
+
+_SUMS = "matrix", "right", "means", "target_means"
+
+
+class KeptRows:
+    """Rows of all calls, which every solve visits again: codes, CSR or an array, with targets and weights or None."""
+
+    def __init__(self, Z, Y, weights):
+        self.to_solve = LocalRows(Z, Y, weights)
+
+    @classmethod
+    def first(cls, Z, Y, weights):
+        """Copies of the caller's rows."""
+        if isinstance(Z, BinMatrix):
+            Z = BinMatrix._trusted(np.array(Z.codes, order="C"), Z.offsets, Z.dtype, Z.n_jobs)
+        else:
+            Z = Z.copy()
+        return cls(Z, np.array(Y, order="C"), weights)
+
+    @classmethod
+    def from_arrays(cls, arrays, n_columns, dtype, n_jobs):
+        """The same again from its `arrays()`."""
+        if "codes" in arrays:
+            Z: Any = BinMatrix(arrays["codes"], arrays["offsets"], dtype=dtype, n_jobs=n_jobs)
+        elif "indptr" in arrays:
+            parts = arrays["data"], arrays["indices"], arrays["indptr"]
+            Z = sparse.csr_matrix(parts, shape=(len(parts[2]) - 1, n_columns))
+            Z.check_format(full_check=True)
+        else:
+            Z = arrays["Z"]
+        return cls(Z, arrays["Y"], arrays.get("weights"))
+
+    def arrays(self):
+        """All of it as arrays by name."""
+        rows = self.to_solve
+        kept = {"Y": rows.Y} if rows.weights is None else {"Y": rows.Y, "weights": rows.weights}
+        if isinstance(rows.Z, BinMatrix):
+            return kept | {"codes": rows.Z.codes, "offsets": rows.Z.offsets}
+        if sparse.issparse(rows.Z):
+            return kept | {"data": rows.Z.data, "indices": rows.Z.indices, "indptr": rows.Z.indptr}
+        return kept | {"Z": rows.Z}
+
+    def joined(self, Z, Y, weights):
+        """These rows and more. ValueError if their features are of another kind, or of other bins."""
+        rows = self.to_solve
+        both = None
+        if weights is not None or rows.weights is not None:
+            both = np.concatenate([np.ones((len(y), 1)) if w is None else w for y, w in _pairs(rows, Y, weights)])
+        return KeptRows(_stacked(rows.Z, Z), np.concatenate([rows.Y, Y]), both)
+
+    def settled(self, fit_intercept, needs_rows):
+        """The same, or its sums where they take less memory than the rows, and rows are not needed."""
+        rows = self.to_solve
+        if not needs_rows and rows.dense and rows.shape[0] > rows.shape[1] and rows.shape[1] <= MOST_COLUMNS:
+            return KeptSums(gram_system(rows, fit_intercept), fit_intercept)
+        return self
+
+
+class KeptSums:
+    """The normal equations of the rows of all calls, of dense features: as much memory for any number of rows."""
+
+    def __init__(self, system, fit_intercept):
+        self.to_solve, self._fit_intercept = system, fit_intercept
+
+    @classmethod
+    def from_arrays(cls, arrays, dtype):
+        """The same again from its `arrays()`."""
+        sums = {name: arrays[name] for name in _SUMS}
+        return cls(GramSystem(**sums, dtype=dtype, total=float(arrays["total"])), bool(arrays["fit_intercept"]))
+
+    def arrays(self):
+        """All of it as arrays by name."""
+        system = self.to_solve
+        others = {"total": np.array(system.total), "fit_intercept": np.array(self._fit_intercept)}
+        return {name: getattr(system, name) for name in _SUMS} | others
+
+    def joined(self, Z, Y, weights):
+        """These rows and more. ValueError if their features are no array."""
+        if not isinstance(Z, np.ndarray):
+            raise ValueError(_another_kind("an array", Z))
+        return KeptSums(self.to_solve + gram_system(LocalRows(Z, Y, weights), self._fit_intercept), self._fit_intercept)
+
+    def settled(self, fit_intercept, needs_rows):
+        """The same. ValueError if rows are needed, or `fit_intercept` is another one than before."""
+        if needs_rows:
+            raise ValueError(
+                "loss must be 'squared_error', as in the earlier calls of partial_fit, of which only sums are kept; "
+                "got 'squared_hinge'."
+            )
+        if fit_intercept != self._fit_intercept:
+            raise ValueError(
+                f"fit_intercept must be {self._fit_intercept}, as in the earlier calls of partial_fit, of which only "
+                f"sums are kept; got {fit_intercept}."
+            )
+        return self
+
+
+def kept_of(arrays, n_columns, dtype, n_jobs=None):
+    """What an estimator keeps as arrays."""
+    if "matrix" in arrays:
+        return KeptSums.from_arrays(arrays, dtype)
+    return KeptRows.from_arrays(arrays, n_columns, dtype, n_jobs)
+
+
+def _pairs(rows, Y, weights):
+    return (rows.Y, rows.weights), (Y, weights)
+
+
+def _stacked(Z, more):
+    if isinstance(Z, BinMatrix) and isinstance(more, BinMatrix):
+        if Z.codes.dtype != more.codes.dtype or not np.array_equal(Z.offsets, more.offsets):
+            raise ValueError(
+                "X must have the bins of the earlier calls of partial_fit, and has others. Fit RandomBinning once, or "
+                "set its n_features, for columns that never move."
+            )
+        codes = np.concatenate([Z.codes, more.codes], axis=1)
+        return BinMatrix._trusted(codes, Z.offsets, np.result_type(Z.dtype, more.dtype), more.n_jobs)
+    if sparse.issparse(Z) and sparse.issparse(more):
+        return sparse.vstack([Z, more], format="csr")
+    if isinstance(Z, np.ndarray) and isinstance(more, np.ndarray):
+        return np.concatenate([Z, more])
+    raise ValueError(_another_kind({BinMatrix: "codes", np.ndarray: "an array"}.get(type(Z), "a sparse matrix"), more))
+
+
+def _another_kind(before, Z):
+    return f"X must be {before}, as in the earlier calls of partial_fit; got {type(Z).__name__}."

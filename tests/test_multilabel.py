@@ -1,0 +1,84 @@
+"""Rows with any number of labels: an indicator matrix as y, and as the answer."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_multilabel_classification
+from sklearn.linear_model import RidgeClassifier
+from sklearn.metrics import accuracy_score, log_loss
+
+from binfeat import CGRidgeClassifier, KernelMachineClassifier, RandomBinning, blocks
+from binfeat._common.held_out import probabilities
+
+X, Y = make_multilabel_classification(n_samples=300, n_features=6, n_classes=3, random_state=0)
+Z = RandomBinning(n_grids=20, random_state=0).fit_transform(X)
+
+
+def test_ridge_is_that_of_scikit_learn():
+    machine = CGRidgeClassifier(alpha=0.1, tol=1e-10, max_iter=5000).fit(Z, Y)
+    other = RidgeClassifier(alpha=0.1, tol=1e-10).fit(Z.toarray(), Y)
+    np.testing.assert_allclose(machine.decision_function(Z), other.decision_function(Z.toarray()), atol=1e-5)
+    np.testing.assert_array_equal(machine.predict(Z), other.predict(Z.toarray()))
+    assert machine.score(Z, Y) == accuracy_score(Y, machine.predict(Z))
+    assert machine.classes_.tolist() == [0, 1, 2]
+    assert machine.multilabel_
+
+
+@pytest.mark.parametrize("options", [{"loss": "squared_hinge"}, {"alphas": [0.1, 1.0]}, {"early_stopping": True}])
+def test_ridge_with_other_parameters(options):
+    for labels in (Y, Y[:, :2].astype(bool), Y[:, :2].astype(float)):
+        found = CGRidgeClassifier(max_iter=1000, random_state=0, **options).fit(Z, labels).predict(Z)
+        assert found.shape == labels.shape
+        assert (found == labels).mean() > 0.8
+
+
+@pytest.mark.parametrize("features", ["auto", "binning"])
+@pytest.mark.parametrize("scoring", [None, "roc_auc", "f1_macro"])
+def test_kernel_machine(few_steps, features, scoring):
+    machine = KernelMachineClassifier(features=features, scoring=scoring, max_grids=40, random_state=0)
+    machine.fit(X[:200], Y[:200], sample_weight=np.linspace(1, 2, 200))
+    scores, p = machine.decision_function(X), machine.predict_proba(X)
+    assert scores.shape == p.shape == Y.shape
+    np.testing.assert_array_equal(machine.predict(X), (scores > 0).astype(int))
+    np.testing.assert_array_equal(machine.predict(X), (p > 0.5).astype(int))
+    assert (machine.predict(X)[200:] == Y[200:]).mean() > 0.6
+    if scoring is None:
+        raw = probabilities(scores[200:].reshape(-1, 1), 1.0)[:, 1]
+        assert log_loss(Y[200:].ravel(), p[200:].ravel()) < log_loss(Y[200:].ravel(), raw) + 0.01
+
+
+def test_each_label_is_a_machine_of_two_classes():
+    fixed = {"features": "binning", "kernel": "laplacian", "gamma": 0.1, "alpha": 0.1, "n_grids": 20, "random_state": 0}
+    rows = {"cv": [(range(200), range(200, 300))], "refit": False}
+    machine = KernelMachineClassifier(**fixed, **rows).fit(X, Y)
+    for k in range(3):
+        alone = KernelMachineClassifier(**fixed, **rows).fit(X, Y[:, k])
+        np.testing.assert_allclose(machine.decision_function(X)[:, k], alone.decision_function(X), atol=0.02)
+
+
+def test_blocks(few_steps):
+    source = blocks(X, Y, block_rows=90)
+    machine = KernelMachineClassifier(max_grids=40, random_state=0).fit(source)
+    assert machine.predict(X).shape == Y.shape
+    assert machine.score(source) == machine.score(X, Y)
+    ridge = CGRidgeClassifier(tol=1e-8, max_iter=1000).fit(blocks(Z, Y, block_rows=90))
+    np.testing.assert_array_equal(ridge.predict(Z), CGRidgeClassifier(tol=1e-8, max_iter=1000).fit(Z, Y).predict(Z))
+
+
+def test_labels_that_all_or_no_rows_have(few_steps):
+    for constant in (np.ones_like(Y), np.zeros_like(Y)):
+        np.testing.assert_array_equal(CGRidgeClassifier().fit(Z, constant).predict(Z), constant)
+        np.testing.assert_array_equal(KernelMachineClassifier(random_state=0).fit(X, constant).predict(X), constant)
+
+
+def test_bad_indicators(tmp_path):
+    for make in (lambda: CGRidgeClassifier(), lambda: KernelMachineClassifier()):
+        for wrong in (2 * Y, Y - 1, Y.astype(str), np.where(Y, 0.5, 0)):
+            with pytest.raises(ValueError, match="y must be labels, a label for each row, or an indicator matrix"):
+                make().fit(X, wrong)
+        with pytest.raises(ValueError, match="class_weight is for one label a row"):
+            make().set_params(class_weight="balanced").fit(X, Y)
+    fixed = {"features": "binning", "gamma": 0.1, "alpha": 0.1, "n_grids": 20, "random_state": 0}
+    machine = KernelMachineClassifier(**fixed).fit(X, Y)
+    with pytest.raises(ValueError, match="A report with X and y is of one label a row"):
+        machine.report(tmp_path / "page.html", X, Y)
+    machine.report(tmp_path / "page.html")

@@ -1,0 +1,186 @@
+"""Ridge machines that are given their rows in parts: one fit of all, whatever the features are kept as."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse.linalg import aslinearoperator
+from sklearn.base import clone
+
+from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier, blocks
+
+EXACT = {"alpha": 0.1, "tol": 1e-10, "max_iter": 5000}
+PARTS = [slice(0, 50), slice(50, 51), slice(51, 300)]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(300, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    return X, y, np.digitize(y, [-0.5, 0.5]), rng.uniform(0, 2, size=300)
+
+
+def codes(X, n_features=None):
+    return RandomBinning(gamma=0.5, n_grids=20, n_features=n_features, output="codes", random_state=0).fit(X).encode(X)
+
+
+FEATURES = {
+    "codes": codes,
+    "hashed": lambda X: codes(X, 400),
+    "csr": lambda X: codes(X, 400).tocsr(),
+    "csr_array": lambda X: sparse.csr_array(codes(X).tocsr()),
+    "rows": lambda X: RandomFourier(n_components=400, random_state=0).fit_transform(X),
+    "sums": lambda X: RandomFourier(n_components=40, random_state=0).fit_transform(X),
+}
+
+
+def in_parts(machine, Z, y, weights=None, **first):
+    for part in PARTS:
+        machine.partial_fit(Z[part], y[part], sample_weight=None if weights is None else weights[part], **first)
+        first = {}
+    return machine
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", FEATURES)
+def test_parts_are_one_fit(table, kind, weighted):
+    X, y, labels, weights = table
+    Z, weights = FEATURES[kind](X), weights if weighted else None
+    targets = np.stack([y, y**2], axis=1)
+    machines = [(CGRidge(**EXACT), y, {}), (CGRidge(**{**EXACT, "alpha": [0.1, 1.0]}), targets, {})]
+    machines += [(CGRidgeClassifier(**EXACT, class_weight={0: 2.0}), labels, {"classes": [0, 1, 2]})]
+    for machine, own, first in machines:
+        parts, whole = in_parts(clone(machine), Z, own, weights, **first), machine.fit(Z, own, weights)
+        np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(parts.intercept_, whole.intercept_, atol=1e-6)
+        assert parts.coef_.shape == whole.coef_.shape
+        assert ("matrix" in parts._kept) == (kind == "sums")
+
+
+def test_hinge_and_indicators(table):
+    X, y, labels, _ = table
+    Z = FEATURES["sums"](X)
+    hinge = CGRidgeClassifier(**EXACT, loss="squared_hinge")
+    parts, whole = in_parts(clone(hinge), Z, labels, classes=[0, 1, 2]), hinge.fit(Z, labels)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-4)
+    sets = np.stack([y > 0, X[:, 0] > 1], axis=1)
+    parts, whole = in_parts(CGRidgeClassifier(**EXACT), Z, sets), CGRidgeClassifier(**EXACT).fit(Z, sets)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
+
+
+def test_a_class_that_comes_late(table):
+    X, _, labels, _ = table
+    Z, order = codes(X), np.argsort(labels, kind="stable")
+    machine = CGRidgeClassifier(**EXACT)
+    for part in np.array_split(order, 3):
+        machine.partial_fit(Z[part], np.array(["a", "b", "c"])[labels[part]], classes=["c", "b", "a"])
+    whole = CGRidgeClassifier(**EXACT).fit(Z, labels)
+    np.testing.assert_allclose(machine.coef_, whole.coef_, atol=1e-6)
+    assert machine.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_warm_solves_take_fewer_iterations():
+    X = np.random.default_rng(0).uniform(-2, 2, size=(3000, 2))
+    y, Z = np.sin(2 * X[:, 0]) + X[:, 1], codes(X, 2000)
+    machine, warm, cold = CGRidge(tol=1e-3), 0, 0
+    for stop in range(1000, 3001, 250):
+        start = stop - 250 if stop > 1000 else 0
+        warm += machine.partial_fit(Z[start:stop], y[start:stop]).n_iter_ if start else 0
+        machine = machine if start else machine.partial_fit(Z[:stop], y[:stop])
+        cold += CGRidge(tol=1e-3).fit(Z[:stop], y[:stop]).n_iter_ if start else 0
+    assert warm < 0.75 * cold
+
+
+@pytest.mark.parametrize("kind", ["codes", "csr", "rows", "sums"])
+def test_files_go_on_and_the_callers_rows_stay_free(table, kind):
+    X, y, _, _ = table
+    Z = FEATURES[kind](X)
+    whole = CGRidge(**EXACT).fit(Z, y)
+    first, own_y = Z[:100].copy() if kind == "rows" else Z[:100], y[:100].copy()
+    machine = CGRidge(**EXACT).partial_fit(first, own_y)
+    own_y[:] = 0
+    if kind == "rows":
+        first[:] = 0
+    machine = pickle.loads(pickle.dumps(machine)).partial_fit(Z[100:], y[100:])
+    np.testing.assert_allclose(machine.coef_, whole.coef_, atol=1e-6)
+    assert all(isinstance(value, np.ndarray) for value in machine._kept.values())
+    assert not hasattr(machine.fit(Z, y), "_kept")
+
+
+@pytest.mark.parametrize("kind", ["codes", "csr", "rows", "sums"])
+def test_damaged_rows_are_refused(table, kind):
+    X, y, _, _ = table
+    machine = CGRidge(**EXACT).partial_fit(FEATURES[kind](X), y)
+    for name, array in machine._kept.items():
+        if array.ndim:
+            state = machine.__getstate__()
+            state["_kept"] = {**machine._kept, name: array[:-1]}
+            with pytest.raises(ValueError, match="damaged"):
+                pickle.loads(pickle.dumps(machine)).__setstate__(state)
+    if kind in ("codes", "csr"):  # numbers that point nowhere are found before they are used
+        name = {"codes": "codes", "csr": "indices"}[kind]
+        machine._kept = {**machine._kept, name: np.full_like(machine._kept[name], 60_000)}
+        with pytest.raises(ValueError, match=r"codes of grid|indices must be <"):
+            machine.partial_fit(FEATURES[kind](X), y)
+
+
+def test_bad_parts(table):
+    X, y, _, _ = table
+    Z, dense = codes(X), FEATURES["sums"](X)
+    machine = CGRidge().partial_fit(Z, y)
+    before = machine.coef_
+    for wrong, error, message in [
+        (Z.tocsr(), ValueError, "X must be codes, as in the earlier calls"),
+        (codes(X, 400), ValueError, "X has 400 features, but CGRidge is expecting"),
+        (aslinearoperator(dense), TypeError, "takes rows in memory, as an array, a sparse matrix or codes; got"),
+        (blocks(dense, y), TypeError, "takes rows in memory"),
+    ]:
+        with pytest.raises(error, match=message):
+            machine.partial_fit(wrong, y)
+    with pytest.raises(ValueError, match="y must have the targets of the earlier calls"):
+        machine.partial_fit(Z, np.stack([y, y], axis=1))
+    np.testing.assert_array_equal(machine.coef_, before)
+    assert len(machine._kept["Y"]) == 300
+    for options in ({"alphas": [1.0]}, {"early_stopping": True}):
+        with pytest.raises(AttributeError, match=f"{next(iter(options))} holds rows out"):
+            CGRidge(**options).partial_fit(Z, y)
+    sums = CGRidge().partial_fit(dense, y)
+    with pytest.raises(ValueError, match="fit_intercept must be True"):
+        sums.set_params(fit_intercept=False).partial_fit(dense, y)
+    with pytest.raises(ValueError, match="X must be an array"):
+        CGRidge().partial_fit(dense, y).partial_fit(sparse.csr_matrix(dense), y)
+    other = RandomBinning(gamma=0.5, n_grids=20, n_features=400, output="codes").fit(X).encode(X)
+    other.offsets = other.offsets + (np.arange(21) % 20 > 9)
+    with pytest.raises(ValueError, match="X must have the bins of the earlier calls"):
+        CGRidge().partial_fit(codes(X, 400), y).partial_fit(other, y)
+
+
+def test_bad_classes(table):
+    X, _, labels, _ = table
+    Z = FEATURES["sums"](X)
+    for y, first, message in [
+        (labels, {}, "classes must be passed on the first call"),
+        (labels, {"classes": [0, 1]}, "y holds labels that are not in classes, \\[2\\]"),
+        (labels, {"classes": [0]}, "at least two classes"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            CGRidgeClassifier().partial_fit(Z, y, **first)
+    machine = CGRidgeClassifier().partial_fit(Z, labels, classes=[0, 1, 2])
+    for y, classes in [(labels, [0, 1, 2, 3]), (np.stack([labels > 0, labels > 1], axis=1), None)]:
+        with pytest.raises(ValueError, match="classes must be those of the first call"):
+            machine.partial_fit(Z, y, classes=classes)
+    with pytest.raises(ValueError, match="class_weight must be a dict or None in partial_fit"):
+        CGRidgeClassifier(class_weight="balanced").partial_fit(Z, labels, classes=[0, 1, 2])
+    with pytest.raises(ValueError, match="loss must be 'squared_error', as in the earlier calls"):
+        machine.set_params(loss="squared_hinge").partial_fit(Z, labels)
+
+
+@pytest.mark.parametrize("machine", [CGRidge(**EXACT), CGRidgeClassifier(**EXACT)])
+def test_after_fit_it_begins_anew(table, machine):
+    X, _, labels, _ = table
+    Z, expected = codes(X), clone(machine).fit(codes(X)[:100], labels[:100]).coef_
+    with pytest.warns(UserWarning, match="fit keeps no rows, so that partial_fit begins anew"):
+        machine.fit(Z, labels).partial_fit(Z[:100], labels[:100])
+    np.testing.assert_allclose(machine.coef_, expected, atol=1e-6)
