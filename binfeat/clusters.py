@@ -16,7 +16,9 @@ from binfeat._common.progress import Progress
 from binfeat._common.validation import callers_level, check_integer, check_real, seed_of
 from binfeat._graph.docs import TEXTS as SHARED
 from binfeat._graph.eigenvectors import leading_eigenvectors
-from binfeat._graph.estimator import GraphEstimator, weighted_means
+from binfeat._graph.estimator import GraphEstimator
+from binfeat._graph.similarity import weighted_means
+from binfeat._graph.start import start_from_sample
 from binfeat._rows.sources import is_source
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
@@ -77,8 +79,8 @@ Features", KDD 2018.
 
 D. Zhou, J. Huang and B. Schoelkopf, "Learning with Hypergraphs", NIPS 2006.
 
-C. Musco and C. Musco, "Randomized Block Krylov Methods for Stronger and Faster Approximate Singular Value
-Decomposition", NIPS 2015 (the solver).""",
+K. Wu and H. Simon, "Thick-Restart Lanczos Method for Large Symmetric Eigenvalue Problems", SIAM Journal on Matrix
+Analysis and Applications 22, 2000 (the solver).""",
     "X": """\
 X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
     Or a source of blocks of its rows, see `binfeat.blocks`.""",
@@ -95,9 +97,12 @@ class _Spectral(GraphEstimator):
             "tol": check_real(self.tol, "tol", minimum=0.0),
             "max_iter": check_integer(self.max_iter, "max_iter", 1),
             "seed": seed_of(self.random_state),
-            "callback": lambda: not progress.step("iteration"),
         }
         n_components = self._check_size()
+
+        def stops():
+            return not progress.step("iteration")
+
         progress.begin()
         table = self._check(X, reset=True)
         if not is_source(table):
@@ -105,11 +110,15 @@ class _Spectral(GraphEstimator):
         gaps = []
         for gamma in self._candidates():
             made, Z, graph = self._graph(table, gamma)
-            found = self._eigenvectors(graph, n_components, options)
-            gaps.append(-np.diff(found.values[n_components - 1 :]).sum())
+            self._check_size(Z.shape[0])
+            start = start_from_sample(Z, graph, n_components + 1, **options)
+            found = leading_eigenvectors(
+                graph.normalised, graph.known, n_components, start=start, callback=stops, **options
+            )
+            gaps.append(-np.diff(np.append(1.0, found.values)[n_components:]).sum())
             if gaps[-1] == max(gaps):
                 kept = made, Z, graph, found
-        self._keep(*kept, n_components, options["tol"])
+        self._keep(*kept, options["tol"])
         self.__dict__.pop("eigengaps_", None)  # of an earlier fit
         if self.gammas is not None:
             self.eigengaps_ = np.array(gaps)
@@ -123,20 +132,13 @@ class _Spectral(GraphEstimator):
             raise ValueError(f"gammas must be a sequence of at least one gamma, or None, got {self.gammas!r}.")
         return self.gammas
 
-    def _eigenvectors(self, graph, n_components, options):
-        n_rows = graph.degrees.size
-        self._check_size(n_rows)
-        known = np.sqrt(graph.degrees / graph.degrees.sum())
-        return leading_eigenvectors(graph.normalised, known, min(n_components + 1, n_rows - 1), **options)
-
-    def _keep(self, made, Z, graph, found, n_components, tol):
+    def _keep(self, made, Z, graph, found, tol):
         """Set the attributes, among them what coordinates of new rows are made of."""
         self._keep_map(made)
         self.eigenvalues_, self.n_iter_ = found.values, found.n_products
-        vectors = graph.by_root_degree(found.vectors[:, :n_components])
-        self._columns = graph.of_columns(np.column_stack([np.ones(len(vectors)), vectors]))
+        self._columns = graph.columns_of_means(graph.by_root_degree(found.vectors))
         self._keep_rows(weighted_means(Z, self._columns))
-        residual = found.residuals[:n_components].max(initial=0.0)
+        residual = found.residuals.max(initial=0.0)
         if residual > tol:
             warnings.warn(
                 f"Eigenvectors have residuals up to {residual:.2g} after {self.n_iter_} products, above tol={tol:.2g}: "

@@ -22,7 +22,8 @@ from binfeat._common.validation import (
     require_y,
 )
 from binfeat._graph.docs import TEXTS
-from binfeat._graph.estimator import GraphEstimator, weighted_means
+from binfeat._graph.estimator import GraphEstimator
+from binfeat._graph.similarity import weighted_means
 from binfeat._graph.spreading import SpreadingSystem
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
@@ -185,7 +186,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         self.n_iter_ = result.n_iter
         self._prior = self.label_distributions_.mean(axis=0)
-        self._columns = graph.of_columns(np.column_stack([np.ones(len(shares)), self.label_distributions_]))
+        self._columns = graph.columns_of_means(self.label_distributions_)
         if result.advice:
             warnings.warn(
                 f"Labels were spread for {result.n_iter} iterations, to a relative residual of "

@@ -8,7 +8,7 @@ features : transformer, default=None
 gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
     Inverse length scale of each input, one for all or one each. "scale" makes grids as fine as the rows are dense: a
     row's bin has 3 rows, by the geometric mean over rows and grids (the square root of their number if there are fewer
-    than 9; of more than 50,000 rows, a sample of these). For features that are no bins it is their own "scale". None
+    than 9; of more than 10,000 rows, a sample of these). For features that are no bins it is their own "scale". None
     leaves that of `features`.""",
     "features_": """\
 features_ : transformer

@@ -1,4 +1,4 @@
-"""Leading eigenvectors of a symmetric matrix that is known by its products, from block Krylov spaces."""
+"""Leading eigenvectors of a symmetric matrix that is known by its products, by block Lanczos iteration."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,8 @@ from scipy import linalg
 
 from binfeat._engine.policy import one_blas_thread
 
-_DEPTH = 10  # blocks of a Krylov space before the next one starts from its best vectors
+_DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
+_KEPT = 3  # blocks that are left then
 _SPARE = 5  # columns of a block beyond the vectors wanted: the gap that counts is behind them
 _FEW_ROWS = 300  # up to which the matrix is made
 
@@ -16,18 +17,19 @@ _FEW_ROWS = 300  # up to which the matrix is made
 class Eigenvectors:
     """Eigenvalues in falling order with their vectors, and how exact they are."""
 
-    values: np.ndarray  # (n_wanted,)
+    values: np.ndarray  # (n_wanted + 1,), or n_wanted if there are no more
     vectors: np.ndarray  # (n, n_wanted), orthonormal
     residuals: np.ndarray  # (n_wanted,), norms of ``S u - value u``
     n_products: int  # with a block
 
 
-def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, callback=None):
+def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, start=None, callback=None):
     """Eigenvectors of the largest eigenvalues of a symmetric matrix S, but for a known one.
 
-    Randomised block Krylov iteration (Musco & Musco, NIPS 2015): from a random block B, the best vectors of the span of
-    ``B, S B, ..., S^9 B`` by Rayleigh and Ritz, which begin the next space until they are exact enough. How many
-    products it takes does not depend on gaps between the eigenvalues wanted, as it does for single vectors.
+    Block Lanczos iteration with thick restarts (Wu & Simon 2000): the best vectors, by Rayleigh and Ritz, of the span
+    of ``B, S B, S^2 B, ...`` for a block B. When the span is ten blocks wide, its best three are kept, and it grows on
+    from them. How many products it takes does not depend on gaps between the eigenvalues wanted, as it does for single
+    vectors (Musco & Musco 2015).
 
     Parameters
     ----------
@@ -38,10 +40,12 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, call
     n_wanted : int
         At most n - 1.
     tol : float
-        Largest residual norm.
+        Largest residual norm; its root for the eigenvalue beyond those wanted.
     max_iter : int
         Largest number of products with a block.
     seed : int
+    start : ndarray of shape (n, n_columns), default=None
+        What is near the eigenvectors; the block has random columns beside it.
     callback : callable, default=None
         Called after each product; True stops.
 
@@ -53,45 +57,49 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, call
     with one_blas_thread():  # the order of its sums depends on their number
         if n <= max(_FEW_ROWS, 2 * width * (_DEPTH + 1)):
             return _of_few_rows(multiply, known, n_wanted)
-        rng = np.random.default_rng(seed)
-        space = _KrylovSpace(multiply, known, width)
-        block = rng.standard_normal((width, n)).T
+        near = np.empty((n, 0)) if start is None else start[:, :width]
+        random = np.random.default_rng(seed).standard_normal((width - near.shape[1], n)).T
+        space = _KrylovSpace(multiply, known, np.column_stack([near, random]))
         n_products, stops = 0, False
         while True:
-            space.start(block)
-            for _ in range(_DEPTH):
-                space.grow()
-                n_products += 1
-                stops = callback is not None and callback()
-                if stops or n_products == max_iter:
-                    break
-            values, vectors, residuals = space.best()
-            if stops or n_products == max_iter or residuals[:n_wanted].max() <= tol:
+            space.grow()
+            n_products += 1
+            stops = callback is not None and callback()
+            values, shares, residuals = space.best()
+            if stops or n_products == max_iter or _are_exact(residuals[: n_wanted + 1], tol):
                 break
-            block = vectors
-        return Eigenvectors(values[:n_wanted], vectors[:, :n_wanted], residuals[:n_wanted], n_products)
+            if space.is_full:
+                space.cut(values, shares)
+        vectors = space.vectors(shares[:, :n_wanted])
+        return Eigenvectors(values[: n_wanted + 1], vectors, residuals[:n_wanted], n_products)
+
+
+def _are_exact(residuals, tol):
+    """Of the last one only the eigenvalue is wanted, whose error goes with the square of its residual."""
+    return residuals[:-1].max(initial=0.0) <= tol and residuals[-1] <= np.sqrt(tol)
 
 
 def _of_few_rows(multiply, known, n_wanted):
     """All of them by a dense solver, the known one moved to the end of the spectrum, below -1."""
     matrix = multiply(np.eye(known.size, order="F")) - 3.0 * np.outer(known, known)
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
-    chosen = slice(None, -n_wanted - 1, -1)
-    return Eigenvectors(values[chosen], vectors[:, chosen], np.zeros(n_wanted), 1)
+    values, vectors = values[:0:-1], vectors[:, :0:-1]
+    return Eigenvectors(values[: n_wanted + 1], vectors[:, :n_wanted], np.zeros(n_wanted), 1)
 
 
 class _KrylovSpace:
     """An orthonormal basis that grows by a block, and the matrix S in it."""
 
-    def __init__(self, multiply, known, width):
-        self._multiply, self._known, self._width = multiply, known[:, None], width
-        self._basis = np.empty((known.size, (_DEPTH + 1) * width), order="F")
-        self._projection = np.empty(2 * (self._basis.shape[1],))
-
-    def start(self, block):
-        """Begin with the span of a block (n, width)."""
+    def __init__(self, multiply, known, block):
+        self._multiply, self._known, self._width = multiply, known[:, None], block.shape[1]
+        self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), order="F")
+        self._projection = np.zeros(2 * (self._basis.shape[1],))  # its upper triangle
         self._size = 0
-        self._append(np.array(block, order="F"))
+        self._append(np.asfortranarray(block))
+
+    @property
+    def is_full(self):
+        return self._size == self._basis.shape[1]
 
     def grow(self):
         """Add the product with the newest block."""
@@ -111,10 +119,21 @@ class _KrylovSpace:
         self._size += self._width
 
     def best(self):
-        """The leading Ritz values, as many as a block has columns, their vectors and the norms of their residuals."""
+        """All Ritz values in falling order, their vectors' shares of the basis, and the norms of their residuals."""
         size = self._size - self._width  # the newest block has no product
-        upper = np.triu(self._projection[:size, :size])
-        values, shares = linalg.eigh(upper + np.triu(upper, 1).T)
-        values, shares = values[: -self._width - 1 : -1], shares[:, : -self._width - 1 : -1]
-        residuals = np.linalg.norm(self._coupling @ shares[-self._width :], axis=0)
-        return values, self._basis[:, :size] @ shares, residuals
+        values, shares = linalg.eigh(self._projection[:size, :size], lower=False)
+        values, shares = values[::-1], shares[:, ::-1]
+        return values, shares, np.linalg.norm(self._coupling @ shares[-self._width :], axis=0)
+
+    def vectors(self, shares):
+        """Vectors with these shares of the basis."""
+        return self._basis[:, : len(shares)] @ shares
+
+    def cut(self, values, shares):
+        """Keep the best Ritz vectors, and the newest block, which all their residuals are in."""
+        kept = _KEPT * self._width
+        newest = self._basis[:, -self._width :].copy()
+        self._basis[:, :kept] = self.vectors(shares[:, :kept])
+        self._basis[:, kept : kept + self._width] = newest
+        self._projection[:kept, :kept] = np.diag(values[:kept])
+        self._size = kept + self._width

@@ -2,7 +2,6 @@
 
 import warnings
 
-import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import get_tags
@@ -14,12 +13,12 @@ from binfeat._common.validation import callers_level, canonical, checked_rows, s
 from binfeat._engine.policy import thread_count
 from binfeat._graph.scale import gamma_by_occupancy
 from binfeat._graph.similarity import SimilarityGraph
+from binfeat._graph.start import SAMPLE_ROWS, sampled_rows
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
 from binfeat.binning import RandomBinning
 
 _N_GRIDS = 256
-_MOST_ROWS = 50_000  # that choose a length scale
 _MANY_ALONE = 0.1  # share of the rows
 
 
@@ -62,9 +61,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         seed = seed_of(self.random_state)
         if is_source(X):
             X = self._check(SampledSource(self, X, seed).sample, reset=True)
-        if X.shape[0] <= _MOST_ROWS:
-            return X
-        return X[np.sort(np.random.default_rng(seed).permutation(X.shape[0])[:_MOST_ROWS])]
+        return X if X.shape[0] <= SAMPLE_ROWS else X[sampled_rows(X.shape[0], seed)]
 
     def _graph(self, X, gamma):
         """The map with this gamma fitted to the rows, their features, and their graph."""
@@ -106,13 +103,3 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         known = hasattr(self.features, "__sklearn_tags__")
         tags.input_tags.allow_nan = self.features is None or (known and get_tags(self.features).input_tags.allow_nan)
         return tags
-
-
-def weighted_means(Z, columns):
-    """Mean of values over the neighbours of rows, weighted by similarity; 0 for rows without neighbours.
-
-    The first of the columns has the sum of the similarities, and the others those of values times similarities.
-    """
-    sums = np.asarray(Z @ columns)
-    total = sums[:, :1]
-    return np.divide(sums[:, 1:], total, out=np.zeros_like(sums[:, 1:]), where=total > 0)

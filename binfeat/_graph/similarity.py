@@ -35,6 +35,8 @@ class SimilarityGraph:
         w.
     degrees : ndarray of shape (n_rows,)
         D; 0 for a row without neighbours.
+    known : ndarray of shape (n_rows,)
+        The leading eigenvector of ``D^-1/2 W D^-1/2``, of eigenvalue 1.
 
     Raises
     ------
@@ -54,7 +56,7 @@ class SimilarityGraph:
             )
         if not degrees.any():
             raise ValueError("gamma is too large: no two rows of X share a bin. Lower gamma.")
-        self.degrees = degrees
+        self.degrees, self.known = degrees, np.sqrt(degrees / degrees.sum())
         self._inverse = np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
 
     def of_columns(self, V):
@@ -63,6 +65,10 @@ class SimilarityGraph:
         transposed_product(self._Z, np.asfortranarray(V), sums)
         sums *= self.weights[:, None]
         return sums
+
+    def columns_of_means(self, values):
+        """What `weighted_means` of values of shape (n_rows, k) takes."""
+        return self.of_columns(np.column_stack([np.ones(len(values)), values]))
 
     def by_root_degree(self, V):
         """``D^-1/2 V`` for unit vectors V of shape (n_rows, k), so that their weighted mean square is 1."""
@@ -79,3 +85,13 @@ class SimilarityGraph:
         product(self._Z, self.of_columns(V), image)
         image -= self._own[:, None] * V
         return image
+
+
+def weighted_means(Z, columns):
+    """Mean of values over the neighbours of rows, weighted by similarity; 0 for rows without neighbours.
+
+    The first of the columns has the sum of the similarities, and the others those of values times similarities.
+    """
+    sums = np.asarray(Z @ columns)
+    total = sums[:, :1]
+    return np.divide(sums[:, 1:], total, out=np.zeros_like(sums[:, 1:]), where=total > 0)
