@@ -317,3 +317,18 @@ def left_out_variances(K, alpha, weights=None):
         known = None if weights is None else weights[others]
         out[i] = posterior(K[np.ix_(others, others)], K[[i]][:, others], K[[i]][:, [i]], alpha, known)[0, 0]
     return out
+
+
+def ridge_posterior(Z, y, new, alpha, weights=None, fit_intercept=True):
+    """Noise, and for new rows the variance of the prediction by that of noise; the prior of an intercept is flat."""
+    n = len(Z)
+    v = np.ones(n) if weights is None else weights
+    if fit_intercept:
+        Z, new = (np.hstack([rows, np.ones((len(rows), 1))]) for rows in (Z, new))
+    penalty = np.full(Z.shape[1], float(alpha))
+    if fit_intercept:
+        penalty[-1] = 0.0
+    inverse = np.linalg.inv((Z.T * v) @ Z + np.diag(penalty))
+    residuals = y - Z @ inverse @ (Z.T @ (v * y))
+    freedom = np.count_nonzero(v) - np.trace(Z @ inverse @ (Z.T * v))
+    return np.sum(v * residuals**2) / freedom, np.einsum("ij,jk,ik->i", new, inverse, new)

@@ -493,3 +493,14 @@ def test_closed_client(rows, cluster, monkeypatch):
         monkeypatch.setattr(NormalEquations, "apply", close_in_mid_fit)
         with pytest.raises(RuntimeError, match=message):
             remote.CGRidge().fit(blocks, y)
+
+
+def test_error_bars_are_of_rows_in_memory(rows):
+    X, y, _ = rows
+    X, lazy = np.nan_to_num(X), chunked(np.nan_to_num(X), (600, 600))
+    machine = remote.CGRidge(n_posterior_samples=2)
+    with pytest.raises(ValueError, match="n_posterior_samples needs rows in memory"):
+        machine.fit(lazy, y)
+    with pytest.raises(ValueError, match="return_std=True needs X in memory"):
+        machine.fit(X, y).predict(lazy, return_std=True)
+    assert machine.predict(X, return_std=True)[1].shape == (N,)

@@ -27,7 +27,7 @@ ESTIMATORS = [
     RandomFourier(kernel="laplacian", gamma=0.1, n_components=11, phase="offset", sampler="qmc", n_jobs=1),
     RandomFourier(kernel=kernels.Matern(1.5), n_components=50, sampler="fastfood", n_jobs=2),
     CGRidge(),
-    CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10),
+    CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10, n_posterior_samples=2),
     CGRidgeClassifier(),
     CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-10, max_iter=5000),
     CGRidgeClassifier(alphas=[0.1, 1.0], cv=2, tol=1e-10, max_iter=5000),

@@ -33,7 +33,7 @@ def machines():
     yield binfeat.RandomBinning(n_grids=3, n_features=64, random_state=0).fit(X), X
     yield binfeat.RandomFourier(n_components=6, random_state=0).fit(X), X
     yield binfeat.RandomFourier(n_components=5, sampler="fastfood", phase="offset", random_state=0).fit(X), X
-    yield binfeat.CGRidge().fit(Z, Y), Z
+    yield binfeat.CGRidge(n_posterior_samples=2).fit(Z, Y), Z
     yield binfeat.CGRidgeClassifier().fit(Z, LABELS), Z
     fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
     yield binfeat.KernelMachineRegressor(features="binning", scaling="quantile", **fixed).fit(X, Y), X

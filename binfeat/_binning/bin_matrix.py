@@ -213,6 +213,10 @@ class BinMatrix(FeatureOperator):
         self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums)
         return sums[0]
 
+    def _unseen_shares(self):
+        """Of each row the share of the grids in which it has no bin."""
+        return np.mean(self.codes == no_bin(self.codes.dtype), axis=0)
+
     def _multiply(self, weights, out, first_row=0):
         """Write ``weights @ Z.T`` for weights (n_targets, n_columns), and the rows that out has room for."""
         workers, dtype = thread_count(self.n_jobs), weights.dtype

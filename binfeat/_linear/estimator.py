@@ -259,6 +259,8 @@ def holds_rows_out(estimator):
     for name, neutral in (("alphas", None), ("early_stopping", False)):
         if getattr(estimator, name) is not neutral:
             return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."
+    if getattr(estimator, "n_posterior_samples", None) is not None:
+        return "n_posterior_samples are drawn by fit, and not by partial_fit; set it to None."
     return None
 
 

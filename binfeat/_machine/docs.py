@@ -155,8 +155,8 @@ N. Duan, "Smearing Estimate: A Nonparametric Retransformation Method", Journal o
 78, 1983.
 
 C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006 (standard deviations), and J. Lei,
-M. G'Sell, A. Rinaldo, R. Tibshirani and L. Wasserman, "Distribution-Free Predictive Inference for Regression", JASA 113,
-2018 (intervals).""",
+M. G'Sell, A. Rinaldo, R. Tibshirani and L. Wasserman, "Distribution-Free Predictive Inference for Regression", JASA
+113, 2018 (intervals).""",
     "X": """\
 X : array, sparse matrix or data frame of shape (n_rows, n_inputs)""",
     "sample_weight": """\

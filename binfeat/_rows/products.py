@@ -46,6 +46,11 @@ def gram_diagonal(Z, weights):
     return np.einsum("ij,ij,ik->jk", Z, Z, weights, dtype=np.float64)
 
 
+def unseen_shares(Z):
+    """Of each row the share of its features that it lacks, as bins that no row of `fit` fell in have no column."""
+    return Z._unseen_shares() if hasattr(Z, "_unseen_shares") else np.zeros(Z.shape[0])
+
+
 def is_dense(Z):
     """Whether Z is an array, or features that are, or become, dense arrays."""
     return isinstance(Z, np.ndarray) or getattr(Z, "dense", False)

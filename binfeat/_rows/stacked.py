@@ -4,7 +4,15 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.memory import require_memory
-from binfeat._rows.products import RowMatrix, gram_diagonal, is_computed, is_dense, product, transposed_product
+from binfeat._rows.products import (
+    RowMatrix,
+    gram_diagonal,
+    is_computed,
+    is_dense,
+    product,
+    transposed_product,
+    unseen_shares,
+)
 
 _BLOCK_BYTES = 2**26  # of computed features that a visit holds at a time
 _MOST_ROWS = 2**17
@@ -77,6 +85,9 @@ class StackedFeatures(RowMatrix):
         weights = None if sample_weight is None else np.reshape(sample_weight, (-1, 1))
         parts = [gram_diagonal(block, weights).ravel() * scale**2 for block, scale, _ in self._parts()]
         return np.concatenate(parts)
+
+    def _unseen_shares(self):
+        return sum(scale**2 * unseen_shares(block) for block, scale, _ in self._parts())
 
     def _matmat_into(self, W, out):
         part = np.empty_like(out)

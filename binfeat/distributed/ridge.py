@@ -153,10 +153,12 @@ class CGRidge(_OnDask, ridge.CGRidge):
         """The function that makes the targets of a part, their number, and whether y has one dimension."""
         return _numbers, facts[0].n_targets, facts[0].target_ndim == 1
 
-    def predict(self, X):
+    def predict(self, X, return_std=False):
         if not is_chunked(X):
-            return super().predict(X)
+            return super().predict(X, return_std)
         check_is_fitted(self)
+        if check_flag(return_std, "return_std"):
+            raise ValueError("return_std=True needs X in memory; got a Dask collection.")
         return self._by_chunk("predict", X, self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
 
 

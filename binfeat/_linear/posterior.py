@@ -1,0 +1,110 @@
+"""The Gaussian posterior of a ridge machine's coefficients, as a root of their covariance.
+
+With noise of variance 1 / v_i, the prior ``w ~ N(0, I / alpha)`` and a flat prior of the intercept, the coefficients
+have the covariance ``(A + alpha)^-1`` about those of the least penalised squares, A the matrix of the normal equations.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import linalg
+
+from binfeat._common.persistence import ArrayRecord
+from binfeat._engine.policy import threads_to_factorise
+from binfeat._linear.gram import GramSystem
+from binfeat._linear.solve import ridge_system, solve_ridge
+from binfeat._rows.products import unseen_shares
+from binfeat._rows.rows import LocalRows
+
+_TOGETHER = 8  # samples that are solved for at a time, and rows of the root in a product
+_PRECISION, _MOST_TOL = 0.02, 0.05  # of samples: that beside the noise, and the tolerance of their solve
+_LEAST_FREEDOM = 1e-3  # of the rows, that residuals are divided by
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePosterior(ArrayRecord):
+    """Coefficients and intercepts whose squares add up to variances of predictions, for noise of variance 1."""
+
+    alpha: np.ndarray  # ()
+    coef: np.ndarray  # (n_roots, n_columns), float32
+    intercept: np.ndarray  # (n_roots,)
+
+    def parts(self, Z):
+        """Of some roots at a time their numbers, as a slice, and their products with the rows Z, (n_rows, n_some)."""
+        for start in range(0, len(self.intercept), _TOGETHER):
+            some = slice(start, start + _TOGETHER)
+            yield some, np.asarray(Z @ self.coef[some].T) + self.intercept[some]
+
+    def variances(self, Z):
+        """Of predictions for the rows of Z."""
+        total = np.zeros(Z.shape[0])
+        for _, part in self.parts(Z):
+            total += np.einsum("ij,ij->i", part, part, dtype=np.float64)
+        return total + unseen_shares(Z) / self.alpha
+
+
+def ridge_posterior(rows, alpha, n_samples, options, rng, system=None):
+    """The posterior of a ridge machine: exact where there is a Gram matrix, else by samples.
+
+    A sample is drawn from the prior, with noise for the targets that it then has, and what ridge regression of these
+    targets finds is taken from it (Wilson et al. 2021, "Pathwise Conditioning of Gaussian Processes").
+
+    Parameters
+    ----------
+    rows : LocalRows
+    alpha : float
+        Above 0.
+    n_samples : int
+    options : SolverOptions
+    rng : numpy.random.Generator
+    system : NormalEquations, GramSystem or None
+        Of the rows, if there is one.
+    """
+    system = ridge_system(rows, 1, options) if system is None else system
+    if isinstance(system, GramSystem):
+        return _closed(system, alpha, options.fit_intercept)
+    coef, intercept = np.empty((n_samples, rows.shape[1]), np.float32), np.empty(n_samples)
+    for start in range(0, n_samples, _TOGETHER):
+        some = slice(start, min(start + _TOGETHER, n_samples))
+        coef[some], intercept[some] = _sampled(rows, alpha, some.stop - start, options, rng)
+    coef /= np.float32(np.sqrt(n_samples))
+    return RidgePosterior(np.array(float(alpha)), coef, intercept / np.sqrt(n_samples))
+
+
+def _sampled(rows, alpha, n_samples, options, rng):
+    """What coefficients and intercepts of some samples are off by."""
+    prior = rng.standard_normal((n_samples, rows.shape[1])).astype(rows.dtype) / rows.dtype.type(np.sqrt(alpha))
+    noise = rng.standard_normal((n_samples, rows.shape[0])).T
+    if rows.weights is not None:
+        noise *= np.divide(1.0, np.sqrt(rows.weights), out=np.zeros_like(rows.weights), where=rows.weights > 0)
+    targets = np.asarray(rows.Z @ prior.T, dtype=np.float64) + noise
+    mean_weight = float(rows.totals()[0].mean()) / rows.shape[0]
+    options = replace(options, tol=min(_MOST_TOL, _PRECISION * np.sqrt(alpha / mean_weight)), callback=None)
+    result = next(solve_ridge(LocalRows(rows.Z, targets, rows.weights), [alpha], options))
+    return prior - result.solution.T, -result.intercept
+
+
+def _closed(system, alpha, fit_intercept):
+    """From the Cholesky factor of the system; the last root is that of the mean."""
+    shifted = system.matrix + alpha * np.eye(len(system.matrix))
+    with threads_to_factorise(len(shifted)):
+        factor = linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+        root = linalg.lapack.dtrtri(factor, lower=1)[0]
+    coef, intercept = root, -root @ system.means
+    if fit_intercept:
+        coef = np.vstack([coef, np.zeros(len(shifted))])
+        intercept = np.append(intercept, 1 / np.sqrt(system.total))
+    return RidgePosterior(np.array(float(alpha)), coef.astype(np.float32), intercept)
+
+
+def noise_variance(rows, posterior, coef, intercept):
+    """Of each target, by the residuals of the rows that the machine was fitted to, and by what it learned of them.
+
+    A residual has the variance ``s2 (1 / v_i - u_i)``, with u_i the variance of the prediction: their weighted squares
+    are divided by the rows less the sum of ``v_i u_i``, the trace of the hat matrix.
+    """
+    weights = np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
+    squares = (weights * (rows.Y - np.asarray(rows.design @ coef) - intercept) ** 2).sum(axis=0)
+    n_rows = np.count_nonzero(weights)
+    freedom = n_rows - float(weights[:, 0] @ posterior.variances(rows.design))
+    return squares / max(freedom, _LEAST_FREEDOM * n_rows)
