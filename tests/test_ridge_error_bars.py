@@ -71,7 +71,7 @@ def test_samples_of_features_of_two_kinds(rows):
     X, y, new = rows
     maps = [
         ("bins", RandomBinning(gamma=0.5, n_grids=40, output="codes", random_state=0)),
-        ("waves", RandomFourier(n_components=20)),
+        ("waves", RandomFourier(n_components=20, random_state=0)),
     ]
     union = RandomFeatureUnion(maps, weights=[0.5, 2.0], sparse_output=False).fit(X)
     machine = CGRidge(alpha=0.3, n_posterior_samples=N_SAMPLES, random_state=0).fit(union.transform(X), y)
@@ -140,6 +140,7 @@ def test_bad_parameters(rows):
         machine.predict(X, return_std=1)
 
 
+@pytest.mark.filterwarnings("ignore:fit keeps no rows")
 def test_a_fit_without_samples_forgets_those_of_the_last(rows):
     X, y, _ = rows
     machine = CGRidge(n_posterior_samples=2).fit(X, y)
