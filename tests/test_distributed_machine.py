@@ -11,14 +11,17 @@ import binfeat
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 from binfeat._rows import sampled
+from tests.callbacks import Callback, Recorder
 from tests.machines import FIXED, assert_same_state
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
-dask_distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 
 import binfeat.distributed as remote  # noqa: E402
+from binfeat.distributed import _table  # noqa: E402
+from binfeat.distributed._rows import DaskRows  # noqa: E402
 
 N, N_SAMPLED = 1500, 400
 CHUNKS = [(N,), (600, 0, 899, 1)]
@@ -243,35 +246,44 @@ def test_rows_in_memory_are_taken_too(rows, few_steps):
     assert_same_state(remote.KernelMachineRegressor(random_state=0).fit(X, y), expected)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with dask_distributed.LocalCluster(**options) as cluster:
-        yield cluster
+def test_callbacks_and_limits_of_time(rows, small_sample):
+    X, y, _ = rows
+    dX, options = chunked(X, CHUNKS[0]), {**OPTIONS, "gamma": "scale", "features": "binning"}
+    recorder, stopper = Recorder(), Callback("step", stop_at=1)
+    machine = remote.KernelMachineRegressor(**options).set_callbacks(recorder).fit(dX, y)
+    assert list(recorder.stages()) == ["features", "grids", "refit"]
+    stopped = remote.KernelMachineRegressor(**options).set_callbacks(stopper).fit(dX, y)
+    assert (stopped.status_, stopper.ended, len(stopped.learning_curve_)) == ("stopped", True, 1)
+    with pytest.warns(UserWarning, match="max_seconds=0 is less than"):
+        hurried = remote.KernelMachineRegressor(**options, max_seconds=0).fit(dX, y)
+    assert (hurried.status_, hurried.n_grids_ < machine.n_grids_) == ("budget", True)
 
 
-@pytest.fixture
-def client(cluster):
-    with dask_distributed.Client(cluster) as client:
-        yield client
-    dask.config.set(scheduler=None)
+@pytest.mark.parametrize("after", [1, 8])
+def test_ctrl_c_in_a_solve_keeps_the_machine_so_far(rows, small_sample, monkeypatch, after):
+    X, y, _ = rows
+    total, calls = DaskRows.sum, []
+
+    def interrupted(self, *arguments, **options):
+        calls.append(None)
+        if len(calls) > after:
+            raise KeyboardInterrupt
+        return total(self, *arguments, **options)
+
+    monkeypatch.setattr(DaskRows, "sum", interrupted)
+    machine = remote.KernelMachineRegressor(**{**FIXED, "gamma": "learn"})
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(chunked(X, CHUNKS[1]), y)
+    assert machine.status_ == "interrupted"
+    assert machine.score(X, y) > 0.3
 
 
-def test_processes(rows, client, small_sample):
-    X, y, weights = rows
-    expected = binfeat.KernelMachineRegressor(**FIXED).fit(binfeat.blocks(X, y, weights))
-    machine = remote.KernelMachineRegressor(**FIXED).fit(chunked(X, CHUNKS[1]), y, weights)
-    assert_same_decisions(machine, expected, X)
-    client.run_on_scheduler(_wait_until_empty)
-    np.testing.assert_allclose(machine.predict(chunked(X, CHUNKS[0])).compute(), expected.predict(X), atol=1e-3)
+def test_ctrl_c_in_the_first_look_leaves_nothing(rows, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
 
-
-async def _wait_until_empty(dask_scheduler):
-    """That nothing is left of a fit."""
-    import asyncio
-
-    for _ in range(100):
-        if not dask_scheduler.tasks:
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"left on the scheduler: {list(dask_scheduler.tasks)}")
+    machine = remote.KernelMachineRegressor()
+    monkeypatch.setattr(_table, "_checked", interrupt)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(KeyboardInterrupt):
+        machine.fit(chunked(rows[0], CHUNKS[0]), rows[1])
+    assert not [name for name in vars(machine) if name.endswith("_")]

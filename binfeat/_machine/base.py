@@ -70,13 +70,14 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             X = X.sample
         self._fit_table(X, y, sample_weight, groups, targets, all_rows)
 
-    def _fit_table(self, X, y, sample_weight, groups, targets, all_rows):
+    def _fit_table(self, X, y, sample_weight, groups, targets, all_rows, budget=None):
         """Fit to a table in memory, or to what it is a sample of: to ``all_rows(problem)``."""
         encoder, table = self._encode(X, y)
         weights = check_weights(sample_weight, len(table))
         train, held_out = self._split(table, y, weights, groups)
 
-        budget, progress = Budget(self.max_seconds), Progress(self, X, y)
+        budget = Budget(self.max_seconds) if budget is None else budget
+        progress = Progress(self, X, y)
         decisions = Decisions(budget, self.verbose)
         given: Any = encoder, seed_of(self.random_state), groups is not None
         steps: Any = progress, self._limits, budget, decisions

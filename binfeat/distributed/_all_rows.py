@@ -65,7 +65,7 @@ class DaskTrainingRows:
     def __init__(self, chunks, lengths, parts, n_targets, encoding, held_out):
         self._chunks, self._lengths, self._encoding = chunks, lengths, shared(encoding)
         self._whole = replace(chunks, blocks=parts, kind=None)
-        self._parts = replace(self._whole, blocks=persist(self._whole.each(_without, own=[held_out])))
+        self._parts = replace(self._whole, blocks=persist(self._whole.alive().each(_without, own=[held_out])))
         self.n_rows, self.n_targets = sum(lengths), n_targets
 
     def features(self, fourier):
@@ -77,7 +77,7 @@ class DaskTrainingRows:
         blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids)))
         numbered = replace(self._whole, blocks=blocks)
         bins = reduce_in_tree(numbered.each(itemgetter(0)), unite_bins)
-        self._keep(self._parts.each(_with_grids, shared(bins), own=[blocks]))
+        self._keep(self._parts.alive().each(_with_grids, shared(bins), own=[blocks]))
         return bins
 
     def for_solver(self, offsets, dense):
@@ -90,7 +90,7 @@ class DaskTrainingRows:
 
     def weigh_held_out(self):
         """Give the held-out rows their weights."""
-        self._keep(self._parts.each(_with_weights, own=[self._whole.blocks]))
+        self._keep(self._parts.alive().each(_with_weights, own=[self._whole.blocks]))
         return True
 
     def _keep(self, parts):

@@ -3,7 +3,9 @@
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from traceback import clear_frames
 from typing import Any
+from uuid import uuid4
 
 import dask
 import dask.array as da
@@ -11,6 +13,7 @@ import numpy as np
 from dask import delayed
 from distributed import client, futures_of
 from distributed.comm import CommClosedError
+from distributed.scheduler import KilledWorker, NoValidWorkerError
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
@@ -22,9 +25,14 @@ _FAN = 8  # results that one task of a tree takes in; neighbours seldom share a 
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
 _LOST = CancelledError, CommClosedError, getattr(client, "ClosedClientError", CancelledError)  # the last one is new
 _GONE = (
-    "{} lies on the workers of a distributed.Client that is closed or has lost it. Connect a client, make the "
+    "{} lies on the workers of a distributed.Client that is closed or has lost it{}. Connect a client, make the "
     "collection again from its source, and persist it there."
 )
+_KILLED = (
+    "Workers died while they ran {}, the last of them {}; in most cases memory was too little. Make chunks smaller, "
+    "lower max_grids or n_grids, or give workers more memory."
+)
+_NO_WORKER = "No worker was left to run {} for as long as the scheduler waits for one. Start workers, and fit again."
 
 
 @dataclass
@@ -39,15 +47,24 @@ class Chunks:
     name: str  # for errors
 
     def each(self, function, *arguments, own=()):
-        """Delayed results of ``function(chunk, *its own, *arguments)``; errors name the chunk.
+        """Delayed results of ``function(chunk, *its own, *arguments)``; errors and Dask's keys name the chunk.
 
         `own` has sequences of an argument for each chunk.
         """
-        call = delayed(_call)
+        call, what = delayed(_call), getattr(function, "__name__", "part").strip("_")
         return [
-            call(function, f"Chunk {i} of {self.name}", self.kind, block, *its_own, *arguments)
+            call(
+                *(function, f"Chunk {i} of {self.name}", self.kind, block, *its_own, *arguments),
+                dask_key_name=f"{what}-chunk{i}-{uuid4().hex}",
+            )
             for i, (block, *its_own) in enumerate(zip(self.blocks, *own, strict=True))
         ]
+
+    def alive(self):
+        """The same, once it is known that no block lies on a client that is closed."""
+        for block in self.blocks:
+            require_live(block, self.name)
+        return self
 
 
 @dataclass(frozen=True)
@@ -102,10 +119,7 @@ def chunks_of(X, name):
     TypeError if X is another kind of collection, RuntimeError if it lies on a client that is closed.
     """
     if hasattr(X, "_as_chunks"):
-        chunks = X._as_chunks(name)
-        for block in chunks.blocks:
-            require_live(block, name)
-        return chunks
+        return X._as_chunks(name).alive()
     require_live(X, name)
     if isinstance(X, da.Array) and X.ndim in (1, 2):
         X = X.rechunk({1: -1}) if X.ndim == 2 else X
@@ -137,7 +151,7 @@ def _float_type(dtypes):
 def require_live(collection, name):
     """Refuse a collection that lies on a client which is closed."""
     if any(future.client.status != "running" or future.cancelled() for future in futures_of(collection)):
-        raise RuntimeError(_GONE.format(name))
+        raise RuntimeError(_GONE.format(name, ""))
 
 
 def beside(chunks, values, name):
@@ -267,12 +281,30 @@ def shared(value):
 
 @contextmanager
 def _in_words():
-    """Dask's options, and its errors about a lost client in words."""
+    """Dask's options, and its errors about what is lost in words."""
     try:
         with dask.config.set(_OPTIONS):
             yield
     except _LOST as error:
-        raise RuntimeError(_GONE.format("X")) from error
+        reason = getattr(error, "reason", "")
+        raise RuntimeError(_GONE.format("X", f" (Dask's reason: {reason})" if reason else "")) from error
+    except KilledWorker as error:
+        raise RuntimeError(_KILLED.format(error.task, error.last_worker.address)) from error
+    except NoValidWorkerError as error:
+        raise RuntimeError(_NO_WORKER.format(error.task)) from error
+
+
+@contextmanager
+def letting_go():
+    """Let go of what lies on workers when an error leaves: whoever keeps the error keeps its frames' variables."""
+    try:
+        yield
+    except BaseException as error:
+        link: BaseException | None = error
+        while link is not None:
+            clear_frames(link.__traceback__)
+            link = link.__cause__ or link.__context__
+        raise
 
 
 def compute(values):

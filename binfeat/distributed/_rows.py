@@ -32,7 +32,7 @@ class DaskRows(Rows):
 
     def _each(self, function, *arguments, own=()):
         """Delayed results on each part."""
-        return Chunks(self._parts, None, 0, self.dtype, None, "X").each(function, *arguments, own=own)
+        return Chunks(self._parts, None, 0, self.dtype, None, "X").alive().each(function, *arguments, own=own)
 
     @property
     def design(self):

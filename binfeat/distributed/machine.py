@@ -14,11 +14,12 @@ from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y, seed_of
 from binfeat._machine.all_rows import MemoryRows
 from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.budget import Budget
 from binfeat._machine.doubts import doubt_classes
 from binfeat._machine.target_transforms import first_transform
 from binfeat._machine.targets import Targets, as_columns
 from binfeat.distributed._all_rows import DaskMachineRows
-from binfeat.distributed._chunks import inputs_of, is_chunked, results_of, shared
+from binfeat.distributed._chunks import inputs_of, is_chunked, letting_go, results_of, shared
 from binfeat.distributed._docs import MACHINE_TEXTS
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import DaskTable
@@ -49,20 +50,26 @@ class _OnDask(DaskScorer, KernelMachineBase):
         TypeError, ValueError
             As of the class in `binfeat`; the error names the chunk that is not valid.
         RuntimeError
-            If X is on a client that is closed, or workers or the scheduler are lost for good.
+            If X is on a client that is closed, the scheduler is lost, or a task ends several workers, which had too
+            little memory in most cases.
         """
         if not is_chunked(X):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
         self._check_parameters()
         require_y(type(self).__name__, y)
+        with letting_go():
+            self._fit_chunks(X, y, sample_weight, groups)
+        return self
+
+    def _fit_chunks(self, X, y, sample_weight, groups):
+        budget = Budget(self.max_seconds)
         table = DaskTable(self, X, y, sample_weight, groups, seed_of(self.random_state))
         self._look_at(table)
         X, y, sample_weight, groups = table.sample()
         whole = table.is_whole
         targets = self._targets(y) if whole else self._targets_of(table, y)
         all_rows = MemoryRows if whole else partial(DaskMachineRows, table=table)
-        self._fit_table(X, y, sample_weight, groups, targets, all_rows)
-        return self
+        self._fit_table(X, y, sample_weight, groups, targets, all_rows, budget)
 
     def to_local(self):
         """The fitted machine as one of `binfeat`, which needs no Dask, neither to predict nor to be loaded.
