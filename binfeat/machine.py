@@ -84,6 +84,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
         validation_fraction=0.1,
         scoring=None,
         refit=True,
+        warm_start=False,
         verbose=0,
         n_jobs=None,
         random_state=None,
@@ -104,6 +105,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
         self.validation_fraction = validation_fraction
         self.scoring = scoring
         self.refit = refit
+        self.warm_start = warm_start
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -124,7 +126,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
         X, y, sample_weight = self._read(X, y, sample_weight)
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         check_moderate(y, "y")
-        self.__dict__.pop("target_transformer_", None)
         self._fit(X, y, sample_weight, groups)
         return self
 
@@ -155,7 +156,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
     def _prepared(self, problem, in_memory):
         if self.loss == "huber" and not in_memory:
             raise ValueError("loss='huber' needs all rows in memory; use loss='squared' for rows beyond it.")
-        if isinstance(self.target_transform, str):
+        if isinstance(self.target_transform, str) and problem.earlier is None:
             known = about_medians(problem) if problem.is_robust else problem
             problem = replace(problem, targets=choose_targets(known))
         return robust(problem) if problem.is_robust else problem
@@ -228,6 +229,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         validation_fraction=0.1,
         scoring=None,
         refit=True,
+        warm_start=False,
         verbose=0,
         n_jobs=None,
         random_state=None,
@@ -247,6 +249,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         self.validation_fraction = validation_fraction
         self.scoring = scoring
         self.refit = refit
+        self.warm_start = warm_start
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -1,5 +1,6 @@
 """What the kernel machines share: parameters, the fit from a raw table, predictions, the summary."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -35,6 +36,7 @@ from binfeat._machine.limits import Limits
 from binfeat._machine.predictor import BinFunction, ExactFunction, FourierFunction, Predictor
 from binfeat._machine.problem import Problem
 from binfeat._machine.table_encoder import TableEncoder
+from binfeat._machine.warm_start import Earlier, fitted_with
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source
@@ -72,17 +74,19 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     def _fit_table(self, X, y, sample_weight, groups, targets, all_rows, budget=None):
         """Fit to a table in memory, or to what it is a sample of: to ``all_rows(problem)``."""
-        encoder, table = self._encode(X, y)
-        weights = check_weights(sample_weight, len(table))
-        train, held_out = self._split(table, y, weights, groups)
-
         budget = Budget(self.max_seconds) if budget is None else budget
         progress = Progress(self, X, y)
         decisions = Decisions(budget, self.verbose)
+        earlier = Earlier.of(self, decisions)
+        encoder, table = self._encode(X, y, earlier)
+        targets = targets if earlier is None else earlier.targets(targets)
+        weights = check_weights(sample_weight, len(table))
+        train, held_out = self._split(table, y, weights, groups)
         given: Any = encoder, seed_of(self.random_state), groups is not None
         steps: Any = progress, self._limits, budget, decisions
         rows: Any = weights, train, held_out
         problem, fit = Problem(self, table, y, targets, *rows, *given, *steps), None
+        problem = replace(problem, earlier=earlier)
         doubt_rows(table, problem.Y, apart=groups is not None or self.cv is not None)
         try:
             with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
@@ -107,9 +111,12 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """The problem with what is decided before anything else."""
         return problem
 
-    def _encode(self, X, y):
+    def _encode(self, X, y, earlier):
         """The table as numbers, of enough rows and few enough grids."""
-        encoder, table = TableEncoder.fit(self, X, self.categorical_features)
+        if earlier is None:
+            encoder, table = TableEncoder.fit(self, X, self.categorical_features)
+        else:
+            encoder, table = earlier.encoder, earlier.encoder.transform(self, X)
         check_consistent_length(table, y)
         if len(table) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
@@ -126,6 +133,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         check_choice(self.features, "features", ("auto", "binning", "fourier", "hybrid", "exact"))
         check_choice(self.scaling, "scaling", ("auto", "standard", "arcsinh", "quantile", None))
         check_flag(self.refit, "refit")
+        check_flag(self.warm_start, "warm_start")
         check_integer(self.verbose, "verbose", 0)
         if not (isinstance(self.kernel, str) and self.kernel == "auto"):
             binning_kernel(self.kernel, instead=_RADIAL)
@@ -150,6 +158,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def _keep(self, problem, fit, status):
         """Set the attributes, which are arrays, numbers and strings."""
         rows, predictions = fit.judged()
+        self.__dict__.pop("target_transformer_", None)
         self.__dict__ |= problem.targets.attributes(problem, rows, predictions)
         self.held_out_error_ = _error(problem, rows, predictions)
         kernels, encoder = fit.kernels, problem.encoder
@@ -162,7 +171,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         self.feature_relevances_ = np.bincount(encoder.source, relevances, minlength=self.n_features_in_)
         self.width_errors_, self.width_gammas_ = kernels.history(fit.scales)
         self.kernel_, self.scaling_ = fit.kernel_name, kernels.scaling
-        self.decisions_ = problem.decisions.table()
+        self.decisions_, self._fitted_with = problem.decisions.table(), fitted_with(self)
         self._derived = Derived()
         self.status_ = status
 

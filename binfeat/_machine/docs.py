@@ -79,6 +79,13 @@ scoring : str or callable, default=None
     Length scales and scaling always minimise the squared error.
 refit : bool, default=True
     Whether the final coefficients are fitted to all rows, including those held out.
+warm_start : bool, default=False
+    Whether a second `fit` goes on from the first: how columns are read, scaling, length scales, kernel and kind of
+    features stay as they are, and it starts with as many grids. Only the penalty is chosen again, grids are added up to
+    `max_grids`, and the coefficients are solved for. The rows of the first fit are not kept: give all rows. Other
+    columns, classes or numbers of targets are refused. If `features`, `kernel`, `gamma`, `scaling`,
+    `categorical_features` or `target_transform` changed, or rows became too many or too few for the same kind of
+    machine, all is searched anew; the first line of `summary` says so.
 verbose : int, default=0
     1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
 $n_jobs

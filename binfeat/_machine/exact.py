@@ -99,6 +99,14 @@ class ExactChoice:
             self._best = self._beside_linear(self._best_sum(*sorted(tuned, key=_loss)))
         self.predictions, self.error = self._best.predictions, self._best.loss
 
+    def take(self, parts, alpha):
+        """Take kernels as they are. The penalty is tuned where there are more rows to judge it than it came from."""
+        with one_blas_thread():
+            self._best = self._try(parts, alpha)
+            if self._tunes_alpha and len(self.rows) > parts[0].scales.n_rows:
+                self._best = self._descend(self._best, self._with_alpha, _DECREASE)
+        self.predictions, self.error = self._best.predictions, self._best.loss
+
     def _weighty(self, rows):
         weights = self._problem.weights_of(rows)
         return rows if weights is None else rows[weights[:, 0] > 0]

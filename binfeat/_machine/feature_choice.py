@@ -20,7 +20,7 @@ _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _TOL, _MAX_ITER = 1e-2, 60
 _MIX = 1.2  # times the error of the grids, up to which Fourier features are tried beside them
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
-_KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
+KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class FeatureChoice:
 
     def _other_kernels(self, sample, best):
         first = sample
-        for kernel in _KERNELS:
+        for kernel in KERNELS:
             if self._kernels.may_search():
                 other = first.of_kernel(kernel)
                 rival = other.fit(best.gamma, [best.alpha])

@@ -1,5 +1,6 @@
 """How a kernel machine sets itself up: each choice in turn."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from binfeat._machine.exact import ExactChoice, exact_seconds
 from binfeat._machine.feature_choice import FeatureChoice, fourier_map
 from binfeat._machine.kernel_choice import KernelChoice
 from binfeat._machine.size_and_alpha_choice import Sizing, most_batches
+from binfeat._machine.warm_start import KnownKernels
 from binfeat.kernels import Laplacian, binning_kernel
 
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
@@ -44,10 +46,26 @@ class MachineFit:
     def __init__(self, problem, rows):
         self._problem, self._rows = problem, rows
         self.takes_exact = self._takes_exact()
-        self.kernels, self._held_out_predictions = KernelChoice(problem, *self._kinds()), None
+        if self._goes_on():
+            self.kernels: KernelChoice = KnownKernels(problem)
+        else:
+            self._problem = replace(problem, earlier=None)
+            self.kernels = KernelChoice(self._problem, *self._kinds())
+        self._held_out_predictions: Any = None
         self.sizing: Any = None
         self.exact: Any = None
         self.fourier: Any = None
+
+    def _goes_on(self):
+        """Whether there is an earlier fit to go on from, and its features suit these rows."""
+        problem, rows = self._problem, self._rows
+        if problem.earlier is None:
+            return False
+        limits = problem.limits.fourier_bytes, len(problem.table)
+        reason = problem.earlier.hinders(self.takes_exact, rows.may_mix, *limits)
+        if reason is not None:
+            problem.decisions.note("warm start", f"none: {reason}", np.nan)
+        return reason is None
 
     @property
     def n_stages(self):
@@ -69,11 +87,11 @@ class MachineFit:
         if self.takes_exact:
             self._run_exact()
             return
-        problem, choice = self._problem, FeatureChoice(self._problem, self.kernels, self._rows.may_mix)
+        problem = self._problem
         with problem.stage("features"):
-            self.features = choice.run()
+            self.features, kernel, gamma = self._choose_features()
         if self._has_bins:
-            self._kernel, self.gamma, self.fourier = choice.kernel, choice.gamma, self.features.fourier
+            self._kernel, self.gamma, self.fourier = kernel, gamma, self.features.fourier
             if self._tries_factors:
                 self.gamma = self.gamma * self._overall_factor()
             self._size()
@@ -82,6 +100,14 @@ class MachineFit:
         if problem.machine.refit and self.status != "stopped":
             with problem.stage("refit"):
                 self.sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))
+
+    def _choose_features(self):
+        """The features to take, and the kernel and the gamma of grids, if there are any."""
+        if self._problem.earlier is not None:
+            return self._problem.earlier.trial(self._problem)
+        choice = FeatureChoice(self._problem, self.kernels, self._rows.may_mix)
+        features = choice.run()
+        return (features, choice.kernel, choice.gamma) if features.features != "fourier" else (features, None, None)
 
     def _finish_in_a_hurry(self):
         """A machine of few rows, unless there is one, with the length scales as they stand, if there are any."""
@@ -178,7 +204,10 @@ class MachineFit:
     def _run_exact(self):
         problem, exact = self._problem, ExactChoice(self._problem, self.kernels)
         with problem.stage("kernel and penalty"):
-            exact.choose()
+            if problem.earlier is None:
+                exact.choose()
+            else:
+                exact.take(*problem.earlier.parts(problem))
         with problem.stage("solution"):
             exact.solve()
             self._exact_status = "converged" if problem.goes_on() else "stopped"
@@ -217,6 +246,7 @@ class MachineFit:
         problem, first, most = self._problem, self._problem.machine.n_grids, None
         if isinstance(first, str):
             first, most = self._rows.first_and_most_grids(self.kernels, self._kernel, self.gamma)
+            first = first if problem.earlier is None else min(problem.earlier.n_grids, most)
         with problem.stage("grids", most_batches(first, most)):
             self.sizing = Sizing(self._new_growth(self.gamma, self.features.fourier), problem, self.features.alpha)
             self.sizing.run(first, most)

@@ -36,6 +36,7 @@ class Problem:
     limits: Limits
     budget: Budget
     decisions: Decisions
+    earlier: Any = None  # the `Earlier` fit to go on from
 
     @cached_property
     def Y(self):

@@ -1,0 +1,167 @@
+"""Kernel machines that go on from an earlier fit: what is kept, what is searched anew, what is refused."""
+
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from machines import assert_same_state
+from sklearn.base import clone
+from sklearn.preprocessing import FunctionTransformer
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
+from binfeat._machine.warm_start import Earlier
+
+WARM = {"warm_start": True, "random_state": 0}
+FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "scaling": None}
+
+
+def first_line(machine):
+    return re.split(r"\s{2,}", machine.summary().splitlines()[1])
+
+
+@pytest.mark.parametrize("features", ["exact", "binning", "fourier", "hybrid"])
+def test_more_rows(few_steps, table, features):
+    X, y, labels = table
+    for machine, own in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
+        warm = machine(features=features, max_grids=40, **WARM).fit(X[:150], own[:150])
+        before, score = clone(warm), warm.score(X[300:], own[300:])
+        vars(before).update(vars(warm))
+        warm.fit(X[:300], own[:300])
+        np.testing.assert_allclose(warm.gamma_, before.gamma_, rtol=1e-12)
+        np.testing.assert_array_equal(warm.width_gammas_, before.width_gammas_)
+        for name in ("kernel_", "scaling_", "features_"):
+            assert getattr(warm, name) == getattr(before, name)
+        assert warm.n_grids_ >= before.n_grids_
+        assert warm.score(X[300:], own[300:]) > score - 0.03
+        assert first_line(warm)[:2] == ["warm start", "scaling, length scales and kernel"]
+        assert "length scales" not in warm.decisions_["what"]
+
+
+def test_the_same_as_a_fit_of_all_rows_with_the_same_settings(table):
+    X, _, labels = table
+    warm = KernelMachineClassifier(**FIXED, **WARM).fit(X[:200], labels[:200]).fit(X, labels)
+    cold = KernelMachineClassifier(**FIXED, random_state=0).fit(X, labels)
+    np.testing.assert_array_equal(warm.decision_function(X), cold.decision_function(X))
+
+
+def test_more_grids(few_grids, table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(features="binning", gamma="scale", max_grids=20, **WARM).fit(X, y)
+    before = machine.held_out_error_[0]
+    machine.set_params(max_grids=80).fit(X, y)
+    assert machine.learning_curve_[0, 0] == 20
+    assert machine.n_grids_ > 20
+    assert machine.held_out_error_[0] < 1.02 * before
+
+
+def test_a_sum_of_kernels_and_its_penalty_go_on(few_steps, rng):
+    X = rng.normal(size=(400, 10))
+    y = X.sum(axis=1) + 3 * rng.normal(size=400)
+    machine = KernelMachineRegressor(**WARM).fit(X, y)
+    kernel, alpha, expected = machine.kernel_, machine.alpha_, machine.predict(X)
+    assert "Linear" in kernel
+    machine.fit(X, y)
+    assert (machine.kernel_, machine.alpha_) == (kernel, pytest.approx(alpha))
+    np.testing.assert_allclose(machine.predict(X), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("scaling", "quantile"), ("gamma", np.arange(1, 5) / 10), ("kernel", "hat")]
+)
+def test_other_parameters_are_searched_anew(table, name, value):
+    (X, y, _), change = table, {name: value}
+    machine = KernelMachineRegressor(**FIXED, **WARM).fit(X, y).set_params(**change).fit(X, y)
+    assert first_line(machine)[:2] == ["warm start", f"none: {name} changed"]
+    cold = KernelMachineRegressor(**{**FIXED, **change}, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(machine.predict(X), cold.predict(X))
+
+
+def test_rows_that_take_another_kind_of_machine(table, monkeypatch):
+    X, y, _ = table
+    limits = {"n_steps": 12, "sample_grids": (5, 20), "n_fourier": 64}
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(**limits, exact_rows=250))
+    machine = KernelMachineRegressor(max_grids=20, **WARM).fit(X[:200], y[:200])
+    assert machine.fit(X, y).features_ != "exact"
+    assert first_line(machine)[:2] == ["warm start", "none: rows are too many for an exact machine"]
+    machine.fit(X[:200], y[:200])
+    assert first_line(machine)[1] == "none: rows are so few that the machine is exact"
+    machine.set_params(features="fourier").fit(X, y)
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(**limits, fourier_bytes=1000))
+    assert first_line(machine.fit(X, y))[1] == "none: rows are too many for Fourier features"
+    mixed = Earlier(machine.set_params(features="hybrid", gamma="scale").fit(X, y))
+    assert mixed.hinders(takes_exact=False, may_mix=False, fourier_bytes=0, n_rows=400) == "rows are beyond memory"
+
+
+def test_columns_classes_and_targets_are_refused(table):
+    X, y, labels = table
+    machine = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)
+    expected = machine.predict(X)
+    with pytest.raises(ValueError, match="X has 3 features, but KernelMachineRegressor is expecting 4"):
+        machine.fit(X[:, :3], y)
+    with pytest.raises(ValueError, match="warm_start=True needs the columns of the earlier fit, columns 4"):
+        machine.fit(blocks(X[:, :3], y))
+    with pytest.raises(ValueError, match="warm_start=True needs the number of targets of the earlier fit, 1; got 2"):
+        machine.fit(X, np.stack([y, y], axis=1))
+    np.testing.assert_array_equal(machine.predict(X), expected)
+    machine = KernelMachineClassifier(**FIXED, **WARM).fit(X, labels)
+    for other in (np.digitize(y, [0, 1]), np.stack([y > 0, y > 1], axis=1)):
+        with pytest.raises(ValueError, match=r"needs the classes of the earlier fit, \['no', 'yes'\]; got"):
+            machine.fit(X, other)
+    with pytest.raises(TypeError, match="warm_start must be True or False"):
+        KernelMachineRegressor(warm_start=1).fit(X, y)
+
+
+def test_frames_files_and_transforms(few_steps, table):
+    X, y, _ = table
+    frame = pd.DataFrame(X.copy(), columns=list("abcd"))
+    frame["e"] = np.where(X[:, 1] > 0, "u", "v")
+    frame.loc[::7, "c"] = np.nan
+    skewed = np.exp(2 * y)
+    machine = KernelMachineRegressor(**WARM).fit(frame[:200], skewed[:200])
+    assert machine.target_transform_ == "log"
+    gamma, machine = machine.gamma_, pickle.loads(pickle.dumps(machine))
+    machine.fit(frame.replace({"e": {"v": "w"}}), skewed)  # a category that the first fit has not seen
+    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-12)  # to units of the rows and back
+    assert machine.target_transform_ == "log"
+    assert machine.predict(frame).min() > 0
+    own = KernelMachineRegressor(target_transform=FunctionTransformer(np.log, np.exp), **WARM, **FIXED)
+    own.fit(X[:200], skewed[:200]).fit(X, skewed)
+    assert own.target_transform_ == "FunctionTransformer"
+    assert not hasattr(own.set_params(target_transform=None).fit(X, y), "target_transformer_")
+
+
+def test_blocks(few_steps, table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(features="binning", max_grids=20, **WARM).fit(X[:200], y[:200])
+    gamma = machine.gamma_
+    machine.fit(blocks(X, y, block_rows=150))
+    np.testing.assert_array_equal(machine.gamma_, gamma)
+    assert first_line(machine)[0] == "warm start"
+
+
+def test_ctrl_c_leaves_the_earlier_machine(table, monkeypatch):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)
+    before = clone(machine)
+    vars(before).update(vars(machine))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("binfeat._machine.growth.Growth.grow", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(X, y)
+    assert_same_state(machine, before)
+
+
+def test_dask_is_refused(table):
+    da = pytest.importorskip("dask.array")
+    from binfeat.distributed import KernelMachineRegressor as Remote
+
+    X, y, _ = table
+    with pytest.raises(ValueError, match="warm_start=True takes rows in memory or blocks"):
+        Remote(warm_start=True).fit(da.from_array(X, chunks=(200, 4)), y)
