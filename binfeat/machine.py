@@ -9,7 +9,7 @@ from sklearn.callback import with_callbacks
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels_or_sets, labels_in, labels_of_machine, require_two, weights_by_class
-from binfeat._common.validation import check_choice, check_flag, check_moderate, checked_array
+from binfeat._common.validation import check_choice, check_flag, check_integer, check_moderate, checked_array
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.docs import TEXTS
 from binfeat._machine.doubts import doubt_classes
@@ -38,6 +38,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
     $choices
     $targets
     $effort
+    n_posterior_samples : int, default=None
+        Number of samples of the coefficients' posterior that `fit` draws for a machine of random features, 32 say; None
+        draws none. `predict` with ``return_std=True`` and `sample_y` need them, and `predict_interval` follows them.
+        They are drawn once, given the rows that are not held out, and are solved for like more targets, 8 at a time,
+        which may take longer than all else in `fit`. They take as many times 4 bytes as there are features; Fourier
+        features without grids have exact standard deviations instead, which take 4 bytes for each pair of features. An
+        exact machine needs none.
 
     Attributes
     ----------
@@ -88,6 +95,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
         verbose=0,
         n_jobs=None,
         random_state=None,
+        n_posterior_samples=None,
     ):
         self.features = features
         self.kernel = kernel
@@ -109,6 +117,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
         self.verbose = verbose
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.n_posterior_samples = n_posterior_samples
 
     @with_callbacks
     @all_or_nothing
@@ -143,7 +152,14 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         std : ndarray like y
             Only with ``return_std=True``: of the Gaussian process whose mean is the prediction, without noise, as
-            scikit-learn's `GaussianProcessRegressor` gives it.
+            scikit-learn's `GaussianProcessRegressor` gives it. An exact machine has it in closed form, by a factor of
+            its kernel matrix that the first call makes and the machine holds in memory (4 bytes for each pair of rows);
+            one of random features by samples that `fit` draws with `n_posterior_samples`.
+
+        Raises
+        ------
+        ValueError
+            If standard deviations are asked for of a machine of random features, and `fit` drew no samples.
         """
         if check_flag(return_std, "return_std"):
             return self._with_std(X)
@@ -165,6 +181,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Err
         super()._check_parameters()
         check_choice(self.loss, "loss", ("squared", "huber"))
         check_transform(self.target_transform)
+        if self.n_posterior_samples is not None:
+            check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
+            if self.alpha == 0:
+                raise ValueError("n_posterior_samples needs an alpha above 0; got alpha=0.")
 
 
 @filled(TEXTS)

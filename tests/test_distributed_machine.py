@@ -222,6 +222,8 @@ def test_other_bad_input(rows, small_sample):
         machine.fit(dX, y, -weights)
     with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         machine.fit(dX, y, 0.0)
+    with pytest.raises(ValueError, match="n_posterior_samples needs rows in memory or a source"):
+        remote.KernelMachineRegressor(**FIXED, n_posterior_samples=2).fit(dX, y)
     own, (one, *_) = np.zeros(N), sampled.sampled_rows(N, 3, 0)
     own[one] = 1.0
     with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all rows held out"):

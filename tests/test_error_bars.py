@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from machines import assert_same_state
+from machines import FIXED, assert_same_state
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
+from binfeat._rows import sampled
 from tests import naive
 
 # Nothing to choose: one kernel, its gamma, the penalty.
@@ -176,3 +177,137 @@ def test_bad_arguments(fitted, table):
         few.predict_interval(X, 0.9)
     assert few.predict_interval(X, 0.88).shape == (400, 2)
     assert not hasattr(KernelMachineClassifier, "predict_interval")
+
+
+# Machines of random features.
+
+N_SAMPLES = 32
+SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know
+HALVES = [(np.arange(250), np.arange(250, 400))]
+BINS = {**FIXED, "scaling": None, "target_transform": None, "alpha": 0.3, "n_posterior_samples": N_SAMPLES}
+
+
+def far_and_near(X):
+    return np.vstack([X[:40] + 0.1, [[50.0, 0.0, 0.0, 0.0]]])
+
+
+def test_samples_of_bins_are_of_the_dense_posterior(table):
+    X, y, _ = table
+    rows, z = far_and_near(X), (y - y.mean()) / y.std()
+    machine = KernelMachineRegressor(**BINS, cv=HALVES, refit=False).fit(X, y)
+    binning = RandomBinning(gamma=0.5, n_grids=20, random_state=0).fit(X[:250])
+    Z, Z_out, Z_new = (binning.transform(each).toarray() for each in (X[:250], X[250:], rows))
+    own = [
+        naive.ridge_posterior(Z, z[:250], each, 0.3)[1] + (1 - (each**2).sum(axis=1)) / 0.3 for each in (Z_out, Z_new)
+    ]
+    coef, intercept = naive.ridge(Z, z[:250], 0.3)
+    residuals = z[250:] - Z_out @ coef[0] - intercept[0]
+    noise = np.mean(residuals**2 / (1 + own[0]))
+    std = machine.predict(rows, return_std=True)[1]
+    ratios = std / (y.std() * np.sqrt(noise * own[1]))
+    assert abs(ratios.mean() - 1) < 0.06
+    assert ratios.std() < 1.5 * SPREAD
+    assert std[-1] > 1.5 * std[:-1].mean()
+    low, high = machine.predict_interval(rows, 0.8).T
+    reach = np.sort(np.abs(residuals) / np.sqrt(1 + own[0]))[int(np.ceil(0.8 * 151)) - 1]
+    wide = 2 * y.std() * reach * np.sqrt(1 + own[1])
+    assert np.mean((high - low) / wide) == pytest.approx(1, abs=0.06)
+
+
+def test_weights_and_penalty_in_other_units(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**BINS).fit(X, y)
+    weighted = KernelMachineRegressor(**{**BINS, "alpha": 2.1}).fit(X, y, sample_weight=np.full(400, 7.0))
+    rows = far_and_near(X)
+    np.testing.assert_allclose(
+        weighted.predict(rows, return_std=True)[1], machine.predict(rows, return_std=True)[1], rtol=1e-4
+    )
+    np.testing.assert_allclose(weighted.predict_interval(rows), machine.predict_interval(rows), rtol=1e-3)
+
+
+def test_fourier_features_have_exact_standard_deviations(table, few_grids):
+    X, y, _ = table
+    z = (y - y.mean()) / y.std()
+    options = {
+        "features": "fourier",
+        "gamma": "scale",
+        "n_posterior_samples": 1,
+        "random_state": 0,
+        "target_transform": None,
+    }
+    machine = KernelMachineRegressor(**options, cv=HALVES, refit=False).fit(X, y)
+    predictor = machine._predictor_of_fit()
+    Z, Z_new = (predictor.fourier.features(predictor.rows(machine, each)) for each in (X[:250], X[:40] + 0.1))
+    _, variances = naive.ridge_posterior(Z, z[:250], Z_new, machine.alpha_)
+    std = y.std() * np.sqrt(machine._held_out["noise"] * variances)
+    np.testing.assert_allclose(machine.predict(X[:40] + 0.1, return_std=True)[1], std, rtol=1e-3)
+
+
+@pytest.mark.parametrize("features", ["binning", "hybrid"])
+def test_held_out_rows_that_are_taken_in_bring_bins(table, few_grids, features):
+    """Their bins have the prior's weights in samples; all else is as before."""
+    X, y, _ = table
+    options = {**BINS, "features": features}
+    before, after = (KernelMachineRegressor(**options, refit=refit).fit(X, y) for refit in (False, True))
+    assert after._posterior["coef"].shape == (N_SAMPLES, after.feature_coef_.shape[1])
+    assert after.feature_coef_.shape[1] > before.feature_coef_.shape[1]
+    rows = far_and_near(X)
+    ratios = after.predict(rows, return_std=True)[1] / before.predict(rows, return_std=True)[1]
+    assert abs(ratios.mean() - 1) < 0.05
+    np.testing.assert_array_equal(after._held_out["scores"], before._held_out["scores"])
+
+
+def test_sampled_functions_of_bins(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**BINS).fit(X, y)
+    rows, n = np.vstack([far_and_near(X), [[50.0, 0.0, 0.0, 0.0], [-50.0, 0.0, 0.0, 0.0]]]), 2000
+    samples = machine.sample_y(rows, n)
+    mean, std = machine.predict(rows, return_std=True)
+    assert (np.abs(samples.mean(axis=1) - mean) < 5 * std / np.sqrt(n)).all()
+    np.testing.assert_allclose(samples.std(axis=1), std, rtol=5 / np.sqrt(2 * n))
+    np.testing.assert_array_equal(samples[-2], samples[-3])  # the same row in the same unseen bins
+    assert np.corrcoef(samples[-1], samples[-2])[0, 1] < 0.6
+
+
+def test_without_samples_all_intervals_have_one_width(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**{**BINS, "n_posterior_samples": None}).fit(X[:300], y[:300])
+    np.testing.assert_allclose(np.ptp(np.ptp(machine.predict_interval(X), axis=1)), 0, atol=1e-12)
+    for ask in (lambda: machine.predict(X, return_std=True), lambda: machine.sample_y(X)):
+        with pytest.raises(
+            ValueError, match="features='binning' need samples that `fit` draws: set n_posterior_samples"
+        ):
+            ask()
+    with pytest.raises(ValueError, match=r"coverage must be at most 0\.968 where 30 rows"):
+        machine.predict_interval(X, 0.99)
+
+
+def test_samples_change_nothing_else(table, threads):
+    X, y, _ = table
+    plain = KernelMachineRegressor(**{**BINS, "n_posterior_samples": None}).fit(X, y)
+    machine = KernelMachineRegressor(**BINS).fit(X, y)
+    np.testing.assert_array_equal(machine.predict(X), plain.predict(X))
+    threads(1)
+    other = KernelMachineRegressor(**BINS).fit(X, y)
+    assert_same_state(machine, other)
+    np.testing.assert_array_equal(machine.predict_interval(X), other.predict_interval(X))
+
+
+def test_samples_from_blocks(table, monkeypatch):
+    """Rows that are held out stand among the others."""
+    X, y, _ = table
+    monkeypatch.setattr(sampled, "_MOST_ROWS", 300)
+    machines = (KernelMachineRegressor(**BINS).fit(*each) for each in ((blocks(X, y, block_rows=150),), (X, y)))
+    of_blocks, peer = (
+        each.predict(far_and_near(X), return_std=True)[1] / np.sqrt(each._held_out["noise"]) for each in machines
+    )
+    assert np.mean(of_blocks / peer) == pytest.approx(1, abs=0.08)
+
+
+def test_bad_samples(table):
+    X, y, _ = table
+    for changed, message in (({"n_posterior_samples": 0}, "at least 1"), ({"alpha": 0}, "needs an alpha above 0")):
+        with pytest.raises(ValueError, match=f"n_posterior_samples .*{message}"):
+            KernelMachineRegressor(**{**BINS, **changed}).fit(X, y)
+    with pytest.raises(TypeError, match="n_posterior_samples must be"):
+        KernelMachineRegressor(n_posterior_samples="many").fit(X, y)

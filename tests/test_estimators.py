@@ -34,6 +34,7 @@ ESTIMATORS = [
     CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
     KernelMachineRegressor(max_grids=20, random_state=0),
     KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=50, refit=False, random_state=0),
+    KernelMachineRegressor(features="hybrid", gamma="scale", n_grids=9, n_posterior_samples=2, random_state=0),
     KernelMachineClassifier(max_grids=20, random_state=0),
     KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
     SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),

@@ -36,7 +36,8 @@ def machines():
     yield binfeat.CGRidge(n_posterior_samples=2).fit(Z, Y), Z
     yield binfeat.CGRidgeClassifier().fit(Z, LABELS), Z
     fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
-    yield binfeat.KernelMachineRegressor(features="binning", scaling="quantile", **fixed).fit(X, Y), X
+    sampled = {"n_posterior_samples": 2, **fixed}
+    yield binfeat.KernelMachineRegressor(features="binning", scaling="quantile", **sampled).fit(X, Y), X
     yield binfeat.KernelMachineClassifier(features="hybrid", **fixed).fit(X, LABELS), X
     exact = binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0)
     yield exact.fit(X, Y), X

@@ -124,6 +124,12 @@ _TARGETS = {
     "_target_std": (np.float64, "targets"),
     "_target_shifts": (np.float64, "shifts", "targets"),
 }
+_POSTERIOR = {
+    "alpha": (np.float64,),
+    "coef": (np.float32, "roots", "features"),
+    "intercept": (np.float64, "roots"),
+}
+_HELD_OUT = {"noise": (np.float64, "targets"), "scores": (np.float64, "judged", "targets")}
 _TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets")}
 
 
@@ -213,6 +219,9 @@ def check_machine(state):
     else:
         sizes["features"] = _check_features(state, sizes)
     _check_arrays(state, {"feature_coef_": (np.float64, "targets", "features")}, sizes)
+    for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
+        if state.get(name):
+            _check_arrays(state[name], layout, sizes)
     if "_target_shifts" in state:
         _check_arrays(state, _TARGETS, sizes)
         if not sizes["shifts"]:

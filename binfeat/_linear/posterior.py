@@ -35,6 +35,18 @@ class RidgePosterior(ArrayRecord):
             some = slice(start, start + _TOGETHER)
             yield some, np.asarray(Z @ self.coef[some].T) + self.intercept[some]
 
+    def times(self, factor):
+        """The posterior for noise of this variance."""
+        root = np.sqrt(factor)
+        return RidgePosterior(np.array(self.alpha / factor), self.coef * np.float32(root), self.intercept * root)
+
+    def among(self, places, n_columns, rng):
+        """Samples of more columns: those known are at these places, the others have the prior."""
+        coef = rng.standard_normal((len(self.coef), n_columns), np.float32)
+        coef /= np.float32(np.sqrt(self.alpha * len(self.coef)))
+        coef[:, places] = self.coef
+        return RidgePosterior(self.alpha, coef, self.intercept)
+
     def variances(self, Z):
         """Of predictions for the rows of Z."""
         total = np.zeros(Z.shape[0])

@@ -212,7 +212,12 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         else:
             bins, fourier = self._functions_of_features()
         scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
-        return Predictor(TableEncoder.from_arrays(self._columns), scaler, bins, fourier, exact, self.intercept_)
+        parts = bins, fourier, exact, self.intercept_, *self._error_parts()
+        return Predictor(TableEncoder.from_arrays(self._columns), scaler, *parts)
+
+    def _error_parts(self):
+        """Samples of the coefficients, and errors of rows held out, of a machine that has error bars."""
+        return None, None
 
     def _functions_of_features(self):
         bins = fourier = None

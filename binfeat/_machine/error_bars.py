@@ -8,7 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_share, seed_of
 from binfeat._engine.policy import blas_threads
+from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.docs import TEXTS
+from binfeat._machine.posterior import HeldOutErrors
 from binfeat._machine.targets import Targets
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import is_source
@@ -18,14 +20,43 @@ from binfeat._rows.sources import is_source
 class ErrorBars:
     """Mixin of a kernel machine for numbers."""
 
+    features_: Any
+    _exact: Any
+    _posterior: Any
+    _held_out: Any
     _scores: Any
     _predictor_of_fit: Any
     n_jobs: Any
 
+    def _keep(self, problem, fit, status):
+        super()._keep(problem, fit, status)  # type: ignore[misc]
+        self._posterior, self._held_out = {}, {}
+        if fit.exact is None:
+            (rows, predictions), growth = fit.judged(), fit.sizing.growth
+            weights, residuals = problem.weights_of(rows), problem.Y[rows] - predictions
+            count = slice(None) if weights is None else weights[:, 0] > 0
+            errors = HeldOutErrors.of(residuals[count], np.broadcast_to(growth.variances_out, len(rows))[count])
+            self._posterior = {} if growth.posterior is None else growth.posterior.arrays()
+            self._held_out = errors.arrays()
+
+    def _error_parts(self):
+        samples = RidgePosterior.from_arrays(self._posterior) if self._posterior else None
+        return samples, HeldOutErrors.from_arrays(self._held_out) if self._held_out else None
+
+    def _require_samples(self):
+        """Refuse what only an exact machine knows, or one that has samples."""
+        if not (self._exact or self._posterior):
+            raise ValueError(
+                f"Standard deviations and samples of a machine of features='{self.features_}' need samples that `fit` "
+                "draws: set n_posterior_samples, 32 say, and fit again."
+            )
+
     def sample_y(self, X, n_samples=1, random_state=0):
         """Draw functions from the Gaussian process whose mean `predict` is, and give their values for some rows.
 
-        They have no noise, as the samples of scikit-learn's `GaussianProcessRegressor`.
+        They have no noise, as the samples of scikit-learn's `GaussianProcessRegressor`. Those of a machine of random
+        features are sums with normal weights of the `n_posterior_samples` that `fit` drew, and of what unseen bins may
+        add.
 
         Parameters
         ----------
@@ -40,7 +71,7 @@ class ErrorBars:
         Raises
         ------
         ValueError
-            If X is a source of blocks, or `n_samples` is below 1.
+            If X is a source of blocks, `n_samples` is below 1, or a machine of random features has no samples.
         MemoryError
             If an exact machine is given so many rows that their covariances do not fit in memory.
         """
@@ -48,6 +79,7 @@ class ErrorBars:
         if is_source(X):
             raise ValueError("X must be rows in memory, whose samples belong together; got a source of blocks.")
         scores = self._scores(X)
+        self._require_samples()
         predictor, targets = self._predictor_of_fit(), Targets.of_machine(self)
         with blas_threads(self.n_jobs):
             posterior = predictor.posterior(self.n_jobs)
@@ -63,8 +95,10 @@ class ErrorBars:
 
         An interval reaches as many standard deviations to both sides of the prediction, of what is learned, as are
         enough for that share of the rows that the machine had not seen: rows held out, or of an exact machine all rows
-        by leave-one-out predictions. The standard deviation is that of the prediction and of noise. The share holds on
-        average over rows like those of `fit`, whatever the noise; it may differ from one region to another.
+        by leave-one-out predictions. The standard deviation is that of the prediction and of noise; of a machine of
+        random features without `n_posterior_samples` that of noise alone, so that all intervals have one width, before
+        a transform of the target. The share holds on average over rows like those of `fit`, whatever the noise; it may
+        differ from one region to another.
 
         Parameters
         ----------
@@ -91,8 +125,8 @@ class ErrorBars:
 
     def _with_std(self, X):
         """Predictions of y, and their standard deviations."""
-        check_is_fitted(self, "feature_coef_")
         scores, variances = self._scores_and_variances(X)
+        self._require_samples()
         noise, targets = self._predictor_of_fit().posterior(self.n_jobs).errors.noise, Targets.of_machine(self)
         return targets.decode(scores), targets.spreads(scores, np.sqrt(noise * variances))
 

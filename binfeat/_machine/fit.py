@@ -70,7 +70,8 @@ class MachineFit:
     @property
     def n_stages(self):
         """Stages of the fit that callbacks see, at most."""
-        n_choices = 2 if self.takes_exact else 2 + self._tries_factors + self._problem.machine.refit
+        n_last = self._problem.machine.refit + (self._problem.n_posterior_samples is not None)
+        n_choices = 2 if self.takes_exact else 2 + self._tries_factors + n_last
         return self.kernels.learns + n_choices
 
     def run(self):
@@ -97,6 +98,9 @@ class MachineFit:
             self._size()
         else:
             self._size_fourier()
+        if problem.n_posterior_samples is not None and self.status != "stopped":
+            with problem.stage("error bars"):
+                self.sizing.learn_posterior(problem.n_posterior_samples, problem.mean_weight, problem.seed)
         if problem.machine.refit and self.status != "stopped":
             with problem.stage("refit"):
                 self.sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))

@@ -1,5 +1,7 @@
 """A ridge machine on binning features whose grids grow in number."""
 
+from typing import Any
+
 import numpy as np
 
 from binfeat._binning.bin_matrix import BinMatrix
@@ -7,6 +9,7 @@ from binfeat._binning.bins import Bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._linear.gram import GramSystem, gram_system
+from binfeat._linear.posterior import ridge_posterior
 from binfeat._linear.result import SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
 from binfeat._machine.predictor import BinFunction
@@ -105,6 +108,13 @@ class Growth:
         ``draw(n_grids)`` gives that many grids; the first ones are always the same.
     fourier : FourierMap, default=None
         A map whose features stand beside those of the grids.
+
+    Attributes
+    ----------
+    posterior : RidgePosterior or None
+        Of the coefficients, for noise of variance 1 of a row of mean weight, once it is drawn.
+    variances_out : ndarray of shape (n_out,) or float
+        Variances that it gives predictions for the held-out rows.
     """
 
     def __init__(self, rows, X_out, draw, fourier=None, n_jobs=None):
@@ -117,6 +127,8 @@ class Growth:
         self.grids, self._bins, n_targets = draw(1)[:0], Bins.none(0), rows.n_targets
         self._coef, self._intercept = np.zeros((n_fourier, n_targets)), np.zeros(n_targets)
         self._system = None  # of the last solve, until rows or columns change
+        self.posterior: Any = None
+        self.variances_out: Any = 0.0
 
     @property
     def n_grids(self):
@@ -165,7 +177,11 @@ class Growth:
         coef = np.zeros((bins.keys.size, old.shape[1]))
         moved = np.repeat(bins.starts[:-1] - self._bins.starts[:-1], self._bins.sizes)
         coef[np.arange(moved.size) + moved] = old
-        self._bins, self._coef = bins, np.concatenate([coef, fourier])
+        posterior = self.posterior
+        if posterior is not None:
+            places = np.append(np.arange(moved.size) + moved, bins.keys.size + np.arange(len(fourier)))
+            posterior = posterior.among(places, bins.keys.size + len(fourier), self._rng)
+        self._bins, self._coef, self.posterior = bins, np.concatenate([coef, fourier]), posterior
         return codes
 
     def solve(self, alpha, tol, max_iter):
@@ -181,6 +197,14 @@ class Growth:
         self.coefficients = result.solution, result.intercept
         return result
 
+    def learn_posterior(self, alpha, n_samples, max_iter, mean_weight, rng):
+        """Find how far predictions may be off, by the rows that are not held out."""
+        options = SolverOptions(max_iter=max_iter, solver="cg" if self.n_grids else "gram")
+        rows = self._rows.for_solver(self._bins.starts, self._dense)
+        found = ridge_posterior(rows, alpha, n_samples, options, rng, self._system).times(mean_weight)
+        self.variances_out = found.variances(self._features_out)
+        self.posterior, self._rng = found, rng
+
     @property
     def coefficients(self):
         """What the last solve found, to be set back to."""
@@ -192,8 +216,12 @@ class Growth:
 
     def held_out(self):
         """Predictions for the held-out rows, of shape (n_out, n_targets)."""
+        return self._features_out @ self._coef + self._intercept
+
+    @property
+    def _features_out(self):
         Z = BinMatrix._trusted(self._codes_out, self._bins.starts, np.dtype(np.float64), self._n_jobs)
-        return _side_by_side(Z, self._dense_out) @ self._coef + self._intercept
+        return _side_by_side(Z, self._dense_out)
 
     def learned(self):
         """What the machine has learned so far: the function of bins, Fourier coefficients, and intercepts."""

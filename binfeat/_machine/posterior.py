@@ -5,34 +5,34 @@ features have the prior variance ``s2 / alpha``, so that all variances here are 
 of rows that a machine had not seen tell: ``E[r^2] = s2 (u + 1)``, with u the variance of the prediction.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from binfeat._binning.bin_matrix import BinMatrix, no_bin
+from binfeat._binning.tables import count_bins
 from binfeat._common.memory import require_memory
+from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._machine.leave_one_out import inverse_root
+from binfeat._rows.stacked import StackedFeatures
+
+_BLOCK_BYTES = 2**26  # of codes or features at a time
 
 
-class HeldOutErrors:
-    """Residuals of rows that a machine had not seen, by their expected size.
+@dataclass(frozen=True, eq=False)
+class HeldOutErrors(ArrayRecord):
+    """Residuals of rows that a machine had not seen, by their expected size."""
 
-    Parameters
-    ----------
-    residuals : ndarray of shape (n_rows, n_targets)
-    variances : ndarray of shape (n_rows,)
-        Of the predictions, as multiples of the noise.
+    noise: np.ndarray  # (n_targets,): s2
+    scores: np.ndarray  # (n_rows, n_targets): absolute residuals in standard deviations, sorted
 
-    Attributes
-    ----------
-    noise : ndarray of shape (n_targets,)
-        s2.
-    scores : ndarray of shape (n_rows, n_targets)
-        Absolute residuals in standard deviations, sorted.
-    """
-
-    def __init__(self, residuals, variances):
-        scaled = np.abs(residuals) / np.sqrt(1 + variances)[:, np.newaxis]
-        self.noise = np.maximum((scaled**2).mean(axis=0), np.finfo(float).tiny)
-        self.scores = np.sort(scaled / np.sqrt(self.noise), axis=0)
+    @classmethod
+    def of(cls, residuals, variances):
+        """Of residuals (n_rows, n_targets), and variances (n_rows,) of the predictions as multiples of the noise."""
+        scaled = np.abs(residuals) / np.sqrt(1 + np.reshape(variances, (-1, 1)))
+        noise = np.maximum((scaled**2).mean(axis=0), np.finfo(float).tiny)
+        return cls(noise, np.sort(scaled / np.sqrt(noise), axis=0))
 
 
 class ExactPosterior:
@@ -58,7 +58,7 @@ class ExactPosterior:
             self._root, self._alpha = inverse_root(K, float(function.alpha), function.weights)
         g = np.einsum("ij,ij->i", self._root, self._root, dtype=np.float64)
         variances = 1 / (self._alpha * g) - 1 / function.weights
-        self.errors = HeldOutErrors((function.coef / g).T, np.maximum(variances, 0.0))
+        self.errors = HeldOutErrors.of((function.coef / g).T, np.maximum(variances, 0.0))
 
     def variances(self, X):
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
@@ -82,3 +82,60 @@ class ExactPosterior:
     def _known(self, rows):
         """What the machine's rows say of others, (n_machine_rows, n_rows): squares that the prior variance loses."""
         return self._root.T @ (self._function.kernel(self._function.support, rows, self._n_jobs) + np.float32(1.0))
+
+
+class FeaturePosterior:
+    """Of a machine of random features, by samples of its coefficients; without them only the noise is known.
+
+    Parameters
+    ----------
+    bins : BinFunction or None
+    fourier : FourierFunction or None
+    samples : RidgePosterior or None
+    errors : HeldOutErrors
+    n_jobs : int or None
+    """
+
+    def __init__(self, bins, fourier, samples, errors, n_jobs):
+        self._bins, self._fourier, self._samples, self._n_jobs = bins, fourier, samples, n_jobs
+        self.errors = errors
+
+    def variances(self, X):
+        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise; 0 where that is all we know."""
+        out = np.zeros(len(X))
+        for place in self._blocks(X) if self._samples is not None else ():
+            out[place] = self._samples.variances(self._features(X[place]))
+        return out
+
+    def deviations(self, X, n_samples, rng):
+        """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples).
+
+        They are sums of the kept samples with normal weights, so that there are as many as are asked for.
+        """
+        shares, out = rng.standard_normal((len(self._samples.intercept), n_samples)), np.zeros((len(X), n_samples))
+        for place in self._blocks(X):
+            for some, part in self._samples.parts(self._features(X[place])):
+                out[place] += part @ shares[some]
+        return out if self._bins is None else out + self._in_unseen_bins(X, n_samples, rng)
+
+    def _blocks(self, X):
+        n_grids = 0 if self._bins is None else len(self._bins.grids)
+        n_waves = 0 if self._fourier is None else self._fourier.features.n_components
+        step = max(1, _BLOCK_BYTES // (8 * (n_grids + n_waves)))
+        for start in range(0, len(X), step):
+            yield slice(start, min(start + step, len(X)))
+
+    def _features(self, X):
+        parts = [] if self._bins is None else [self._bins.features(X, np.float32, self._n_jobs)]
+        if self._fourier is not None:
+            parts.append(self._fourier.features(X))
+        return parts[0] if len(parts) == 1 else StackedFeatures(parts, [1.0, 1.0])
+
+    def _in_unseen_bins(self, X, n_samples, rng):
+        """What bins add that no row of the machine fell in: they have weights of the prior, the same for all rows."""
+        grids, codes = self._bins.grids, np.empty((len(self._bins.grids), len(X)), np.uint32)
+        bins = count_bins(grids, [X], len(X), codes=codes, n_jobs=self._n_jobs)
+        known = self._bins.features(X, np.float64, self._n_jobs).codes
+        codes[known != no_bin(known.dtype)] = no_bin(codes.dtype)
+        weights = rng.standard_normal((bins.keys.size, n_samples)) / np.sqrt(self._samples.alpha)
+        return BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self._n_jobs) @ weights

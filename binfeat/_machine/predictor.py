@@ -12,9 +12,10 @@ from binfeat._binning.tables import BinTables, find_codes
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.evaluate import evaluate
 from binfeat._fourier.features import FourierMap
+from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix, linear_squares
 from binfeat._machine.input_scalers import InputScaler
-from binfeat._machine.posterior import ExactPosterior
+from binfeat._machine.posterior import ExactPosterior, FeaturePosterior, HeldOutErrors
 from binfeat._machine.table_encoder import TableEncoder
 from binfeat.kernels import RBF, Laplacian, Matern
 
@@ -34,31 +35,38 @@ class BinFunction:
 
     def __call__(self, X, n_jobs=None):
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64 in C order."""
-        if self._tables is None:
-            self._tables = BinTables(self.keys, self.starts, n_jobs)
+        tables = self._known_tables(n_jobs)
         out = np.empty((X.shape[0], self.coef.shape[0]))
         if X.shape[0] <= _FEW_ROWS:
-            evaluate(X, *self.grids.arrays, *self._tables.arrays, self.coef, out)
+            evaluate(X, *self.grids.arrays, *tables.arrays, self.coef, out)
             out *= 1 / np.sqrt(len(self.grids))
             return out
         step = max(_FEW_ROWS, _BLOCK_BYTES // (8 * len(self.grids)))
         for start in range(0, X.shape[0], step):
-            codes = find_codes(self._tables, self.grids, X[start : start + step], n_jobs)
-            Z = BinMatrix._trusted(codes, self.starts, np.dtype(np.float64), n_jobs)
-            out[start : start + step] = Z @ self.coef.T
+            out[start : start + step] = self.features(X[start : start + step], np.float64, n_jobs) @ self.coef.T
         return out
+
+    def _known_tables(self, n_jobs):
+        if self._tables is None:
+            self._tables = BinTables(self.keys, self.starts, n_jobs)
+        return self._tables
+
+    def features(self, X, dtype, n_jobs=None):
+        """Binning features of rows, a BinMatrix."""
+        codes = find_codes(self._known_tables(n_jobs), self.grids, X, n_jobs)
+        return BinMatrix._trusted(codes, self.starts, np.dtype(dtype), n_jobs)
 
 
 class FourierFunction:
     """A linear function, of coefficients (2 * n_frequencies, n_targets), of Fourier features of known frequencies."""
 
     def __init__(self, frequencies, coef):
-        self._map, self._coef = FourierMap(frequencies), np.ascontiguousarray(coef)
+        self.features, self._coef = FourierMap(frequencies), np.ascontiguousarray(coef)
 
     def __call__(self, X):
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
         step = max(1, _BLOCK_BYTES // (8 * self._coef.shape[0]))
-        return np.concatenate([self._map(X[i : i + step]) @ self._coef for i in range(0, len(X), step)])
+        return np.concatenate([self.features(X[i : i + step]) @ self._coef for i in range(0, len(X), step)])
 
 
 # What stands for kernels in files; Matern has its nu.
@@ -151,6 +159,8 @@ class Predictor:
     fourier: FourierFunction | None
     exact: ExactFunction | None
     intercept: np.ndarray  # (n_targets,)
+    samples: RidgePosterior | None = None
+    errors: HeldOutErrors | None = None
     _posterior: Any = field(default=None, repr=False)
 
     def __call__(self, estimator, X):
@@ -159,12 +169,11 @@ class Predictor:
 
     def posterior(self, n_jobs):
         """How far predictions may be off; that of an exact machine takes a factor of its kernel matrix."""
-        if self.exact is None:
-            raise ValueError(
-                "Standard deviations, samples and intervals are those of exact machines; this one has features."
-            )
         if self._posterior is None:
-            self._posterior = ExactPosterior(self.exact, n_jobs)
+            if self.exact is None:
+                self._posterior = FeaturePosterior(self.bins, self.fourier, self.samples, self.errors, n_jobs)
+            else:
+                self._posterior = ExactPosterior(self.exact, n_jobs)
         return self._posterior
 
     def rows(self, estimator, X):

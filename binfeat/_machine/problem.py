@@ -67,6 +67,11 @@ class Problem:
         return getattr(self.machine, "loss", "squared") == "huber"
 
     @property
+    def n_posterior_samples(self):
+        """Samples that say how far predictions may be off, or None."""
+        return getattr(self.machine, "n_posterior_samples", None)
+
+    @property
     def loss(self):
         """Of all held-out rows."""
         return self.loss_of(self.held_out)

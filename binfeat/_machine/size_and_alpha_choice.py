@@ -71,6 +71,11 @@ class Sizing:
         self._solve_seconds = (self._budget.used - start) / max(1, self.growth.n_grids)
         return self._loss(self.growth.held_out()).mean()
 
+    def learn_posterior(self, n_samples, mean_weight, seed):
+        """Find how far predictions for rows that are not seen may be off."""
+        rng = np.random.default_rng([seed, n_samples])
+        self.growth.learn_posterior(self.alpha, n_samples, _MAX_ITER, mean_weight, rng)
+
     def refit(self, Y, weights):
         """Take the held-out rows in."""
         self.growth.add_held_out_rows(Y, weights)

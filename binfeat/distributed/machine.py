@@ -133,6 +133,10 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
 
     _in_memory = machine.KernelMachineRegressor
 
+    def _look_at(self, table):
+        if self.n_posterior_samples is not None and not table.is_whole:
+            raise ValueError("n_posterior_samples needs rows in memory or a source of blocks; set it to None on Dask.")
+
     def _targets_of(self, table, y):
         transform = first_transform(self.target_transform, as_columns(y))
         mean, std = table.moments(transform)
