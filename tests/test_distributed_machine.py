@@ -203,7 +203,13 @@ def bad_fits():
             ValueError,
             "class_weight must be a dict, 'balanced'",
         ),
-        (classifier(), good, np.arange(2 * N).reshape(N, 2) % 2, ValueError, "y should be a 1d array"),
+        (
+            classifier(),
+            good,
+            np.arange(2 * N).reshape(N, 2) % 2,
+            ValueError,
+            "an indicator matrix of labels needs rows in memory",
+        ),
     ]
 
 

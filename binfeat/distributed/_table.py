@@ -165,6 +165,8 @@ def _checked(X, y, weights, classify):
         return Given(np.empty(0), weights, [])
     types = checked_types(X)
     if classify:
+        if np.ndim(y) == 2 and y.shape[1] > 1:
+            raise ValueError("y must have a label for each row; an indicator matrix of labels needs rows in memory.")
         return Given(check_labels(y), weights, types)
     y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     check_moderate(y, "y")

@@ -22,8 +22,10 @@ x = np.linspace(-3, 3, 200)[:, np.newaxis]
 print(f"largest error: {np.abs(machine.predict(x) - np.sin(x[:, 0])).max():.3f}")
 
 # %%
-# Here Dask has the threads of this process; with ``dask.distributed.Client("tcp://...")`` before it, the same lines
-# run on a cluster. Nothing else changes.
+# Here Dask has the threads of this process. On a cluster, one machine runs ``dask scheduler``, and each of the others
+# ``dask worker tcp://10.0.0.1:8786 --nworkers 8 --nthreads 1`` with the address that the scheduler printed, in the same
+# Python environment. With ``distributed.Client("tcp://10.0.0.1:8786")`` before them, the lines above run there. A table
+# comes from ``dask.dataframe.read_parquet``, which reads folders and object stores: ``"s3://bucket/folder"``.
 
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
@@ -44,6 +46,11 @@ print(regressor.predict(X))
 print(regressor.summary())
 
 # %%
+# The collection is read again whenever grids are added, and for each overall length scale that is tried: persist it
+# where the workers have room. Of each row a worker holds 40 bytes, and 2 or 4 bytes for each grid, twice that while
+# grids are added. A lost worker costs the time to make again what it held; a lost scheduler, or a task that ends several workers,
+# ends the fit with an error that names it.
+#
 # The fitted machine holds plain arrays. One that neither predicts by Dask nor needs it to be loaded:
 local = regressor.to_local()
 print(type(local), np.abs(local.predict(x) - np.sin(x[:, 0])).max().round(3))
