@@ -56,8 +56,6 @@ class _OnDask(DaskScorer, KernelMachineBase):
         if not is_chunked(X):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
         self._check_parameters()
-        if self.warm_start:
-            raise ValueError("warm_start=True takes rows in memory or blocks, no Dask collection; set it to False.")
         require_y(type(self).__name__, y)
         with letting_go():
             self._fit_chunks(X, y, sample_weight, groups)

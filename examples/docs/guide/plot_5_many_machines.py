@@ -48,8 +48,8 @@ print(regressor.summary())
 # %%
 # The collection is read again whenever grids are added, and for each overall length scale that is tried: persist it
 # where the workers have room. Of each row a worker holds 40 bytes, and 2 or 4 bytes for each grid, twice that while
-# grids are added. A lost worker costs the time to make again what it held; a lost scheduler, or a task that ends several workers,
-# ends the fit with an error that names it.
+# grids are added. A lost worker costs the time to make again what it held; a lost scheduler, or a task that ends
+# several workers, ends the fit with an error that names it.
 #
 # The fitted machine holds plain arrays. One that neither predicts by Dask nor needs it to be loaded:
 local = regressor.to_local()
