@@ -156,12 +156,3 @@ def test_ctrl_c_leaves_the_earlier_machine(table, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         machine.fit(X, y)
     assert_same_state(machine, before)
-
-
-def test_dask_is_refused(table):
-    da = pytest.importorskip("dask.array")
-    from binfeat.distributed import KernelMachineRegressor as Remote
-
-    X, y, _ = table
-    with pytest.raises(ValueError, match="warm_start=True takes rows in memory or blocks"):
-        Remote(warm_start=True).fit(da.from_array(X, chunks=(200, 4)), y)
