@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.clusters import SpectralClustering as SpectralClustering
     from binfeat.clusters import SpectralEmbedding as SpectralEmbedding
+    from binfeat.display import IntervalDisplay as IntervalDisplay
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
     from binfeat.display import RelevanceDisplay as RelevanceDisplay
@@ -30,6 +31,7 @@ _HOMES = {
     "BinMatrix": "_binning.bin_matrix",
     "CGRidge": "ridge",
     "CGRidgeClassifier": "ridge",
+    "IntervalDisplay": "display",
     "KernelErrorDisplay": "display",
     "KernelMachineClassifier": "machine",
     "KernelMachineRegressor": "machine",

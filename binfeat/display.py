@@ -6,21 +6,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
-from binfeat._display.canvas import canvas, scale_errors, scale_x
+from binfeat._display.canvas import AX, canvas, scale_errors, scale_x
 from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, places_behind
+from binfeat._display.intervals import IntervalDisplay
 from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_out
 from binfeat._machine.base import KernelMachineBase
 from binfeat._rows.sampled import take_rows
 from binfeat.binning import RandomBinning
 
-__all__ = ["KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
+__all__ = ["IntervalDisplay", "KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
 
 _ROWS = 600  # they make 180,000 pairs
 
-_TEXTS = {"ax": "ax : matplotlib Axes, default=None\n    None makes a new figure."}
 
-
-@filled(_TEXTS)
+@filled(AX)
 class RelevanceDisplay:
     """Bars of the relevance of each input: its share in the mean exponent of the kernel with learned length scales.
 
@@ -125,7 +124,7 @@ class RelevanceDisplay:
         return self
 
 
-@filled(_TEXTS)
+@filled(AX)
 class LearningCurveDisplay:
     """Held-out error against grids, rows or iterations, behind the steps of the search that came before.
 
@@ -241,7 +240,7 @@ class LearningCurveDisplay:
         return x, error, steps
 
 
-@filled(_TEXTS)
+@filled(AX)
 class KernelErrorDisplay:
     """Errors of the inner products of random features, against the exact kernel values.
 

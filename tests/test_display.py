@@ -11,6 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from binfeat import (
+    CGRidge,
+    IntervalDisplay,
     KernelErrorDisplay,
     KernelMachineRegressor,
     LearningCurveDisplay,
@@ -103,6 +105,55 @@ def test_bars_take_options_and_a_figure_of_their_own():
 def test_bad_input(display, options, error, message):
     with pytest.raises(error, match=message):
         display.plot(**options)
+
+
+def test_intervals_of_a_machine(machine, ax):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(300, 3)), columns=["a", "b", "c"])
+    y = X["a"] + np.sin(3 * X["b"])
+    display = IntervalDisplay.from_estimator(machine, X, y, coverage=0.8, max_rows=50, ax=ax)
+    low, high = machine.predict_interval(X, 0.8).T
+    assert display.inside_ == np.mean((low <= y) & (y <= high))
+    assert ax.get_title(loc="left") == f"{display.inside_:.3f} of 300 rows inside, meant to be 0.8"
+    assert len(display.points_.get_offsets()) == len(display.bars_.get_segments()) == 50
+    assert (np.diff(display.points_.get_offsets()[:, 0]) >= 0).all()
+    x, ends = display.bars_.get_segments()[0].T
+    assert x[0] == machine.predict(X).min()
+    np.testing.assert_allclose(ends, machine.predict_interval(X, 0.8)[machine.predict(X).argmin()])
+
+
+def test_dots_inside_and_outside_of_intervals(ax):
+    display = IntervalDisplay([1, 2, 3], [0.5, 5, 1], [[0, 1], [0, 1], [0, 1]], x_name="Age").plot(ax, s=5)
+    assert display.inside_ == pytest.approx(2 / 3)
+    first, second, third = map(tuple, display.points_.get_facecolor())
+    assert first == third != second
+    assert (ax.get_xlabel(), ax.get_title(loc="left")) == ("Age", "0.667 of 3 rows inside")
+
+
+@pytest.mark.parametrize(
+    ("display", "error", "message"),
+    [
+        (IntervalDisplay([1], [1, 2], [[0, 1]]), ValueError, r"must be of shapes .*; got \(1,\), \(2,\) and \(1, 2\)"),
+        (IntervalDisplay([], [], np.empty((0, 2))), ValueError, "must be of shapes"),
+        (IntervalDisplay([1], [np.nan], [[0, 1]]), ValueError, "x, y and intervals must be finite"),
+        (IntervalDisplay([1], ["a"], [[0, 1]]), TypeError, "y must be numbers"),
+        (IntervalDisplay([1], [1], [[0, 1]], coverage=2), ValueError, "coverage must be between 0 and 1"),
+    ],
+)
+def test_bad_intervals(display, error, message):
+    with pytest.raises(error, match=message):
+        display.plot()
+
+
+def test_machines_without_intervals(machine):
+    X = np.zeros((3, 3))
+    with pytest.raises(TypeError, match="machine must be a KernelMachineRegressor, got CGRidge"):
+        IntervalDisplay.from_estimator(CGRidge(), X, [0, 0, 0])
+    with pytest.raises(NotFittedError):
+        IntervalDisplay.from_estimator(KernelMachineRegressor(), X, [0, 0, 0])
+    two = KernelMachineRegressor(gamma=0.5, n_grids=5, random_state=0).fit(np.eye(40), np.eye(40)[:, :2])
+    with pytest.raises(ValueError, match="machine must have one target to draw, and has 2"):
+        IntervalDisplay.from_estimator(two, np.eye(40), np.eye(40)[:, :2], coverage=0.5)
 
 
 @pytest.mark.parametrize("display", [RelevanceDisplay, LearningCurveDisplay])

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+AX = {"ax": "ax : matplotlib Axes, default=None\n    None makes a new figure."}  # for docstrings
 _DECADE = 8.0  # ratio of the largest to the smallest value from which an axis is logarithmic
 _FEW = 8  # points that are ticks themselves
 

@@ -27,6 +27,7 @@ class ErrorBars:
     _scores: Any
     _predictor_of_fit: Any
     n_jobs: Any
+    predict: Any
 
     def _keep(self, problem, fit, status):
         super()._keep(problem, fit, status)  # type: ignore[misc]
