@@ -1,0 +1,93 @@
+"""MAPIE, crepes and scikit-learn's calibration work on kernel machines and ridge machines."""
+
+import numpy as np
+import pytest
+from machines import FIXED
+from sklearn.calibration import CalibratedClassifierCV, CalibrationDisplay, calibration_curve
+from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+
+from binfeat import CGRidge, CGRidgeClassifier, KernelMachineClassifier, KernelMachineRegressor, RandomBinning
+
+N_TRAIN, N_CALIBRATION = 500, 400
+BINNING = RandomBinning(gamma=0.5, n_grids=40, output="codes", random_state=0)
+REGRESSORS = [
+    KernelMachineRegressor(features="exact", kernel="laplacian", gamma=0.5, alpha=0.3, random_state=0),
+    KernelMachineRegressor(**FIXED, n_posterior_samples=16),
+    make_pipeline(BINNING, CGRidge(alpha=0.3, n_posterior_samples=16, random_state=0)),
+]
+NAMES = ["exact", "features", "ridge"]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """Rows to fit, to calibrate and to test with: noise grows along the second input."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(2900, 2))
+    y = np.sin(2 * X[:, 0]) + (0.1 + 0.3 * np.abs(X[:, 1])) * rng.normal(size=len(X))
+    ends = [N_TRAIN, N_TRAIN + N_CALIBRATION]
+    return list(zip(np.split(X, ends), np.split(y, ends)))
+
+
+def assert_holds(intervals, y, coverage=0.9):
+    low, high = intervals.T
+    spread = np.sqrt(coverage * (1 - coverage) * (1 / len(y) + 1 / N_CALIBRATION))
+    assert abs(np.mean((low <= y) & (y <= high)) - coverage) < 3 * spread
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS, ids=NAMES)
+def test_mapie(parts, regressor):
+    mapie = pytest.importorskip("mapie.regression")
+    train, calibration, (X, y) = parts
+    machine = regressor.fit(*train)
+    conformal = mapie.SplitConformalRegressor(machine, confidence_level=0.9, prefit=True).conformalize(*calibration)
+    predicted, intervals = conformal.predict_interval(X)
+    np.testing.assert_allclose(predicted, machine.predict(X))
+    assert_holds(intervals[:, :, 0], y)
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS, ids=NAMES)
+def test_crepes_takes_standard_deviations_as_difficulty(parts, regressor):
+    crepes = pytest.importorskip("crepes")
+    train, (X_cal, y_cal), (X, y) = parts
+    machine = regressor.fit(*train)
+    predicted, std = machine.predict(X_cal, return_std=True)
+    conformal = crepes.ConformalRegressor().fit(y_cal - predicted, sigmas=std)
+    predicted, std = machine.predict(X, return_std=True)
+    intervals = conformal.predict_int(predicted, sigmas=std, confidence=0.9)
+    assert_holds(intervals, y)
+    assert np.corrcoef(np.ptp(intervals, axis=1), std)[0, 1] > 0.99
+
+
+def test_crepes_wraps_a_machine(parts):
+    crepes = pytest.importorskip("crepes")
+    train, calibration, (X, y) = parts
+    wrapped = crepes.WrapRegressor(REGRESSORS[0])
+    wrapped.fit(*train)
+    wrapped.calibrate(*calibration)
+    assert_holds(wrapped.predict_int(X, confidence=0.9), y)
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        KernelMachineClassifier(features="exact", kernel="laplacian", gamma=0.5, random_state=0),
+        make_pipeline(BINNING, CGRidgeClassifier()),
+    ],
+    ids=["machine", "ridge"],
+)
+def test_calibration_of_scikit_learn(parts, classifier):
+    (X_train, y_train), (X_cal, y_cal), (X, y) = parts
+    machine = classifier.fit(X_train, y_train > 0.5)
+    prefit = CalibratedClassifierCV(FrozenEstimator(machine)).fit(X_cal, y_cal > 0.5)
+    folds = CalibratedClassifierCV(machine, cv=2, ensemble=False).fit(X_train, y_train > 0.5)
+    base = log_loss(y > 0.5, np.full(len(y), np.mean(y > 0.5)))
+    for each in (prefit, folds):
+        p = each.predict_proba(X)[:, 1]
+        assert log_loss(y > 0.5, p) < 0.8 * base
+        found, said = calibration_curve(y > 0.5, p, n_bins=5, strategy="quantile")
+        assert np.abs(found - said).max() < 0.15
+    if hasattr(machine, "predict_proba"):
+        pytest.importorskip("matplotlib").use("Agg")
+        assert CalibrationDisplay.from_estimator(machine, X, y > 0.5).prob_pred.size
