@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -35,6 +36,36 @@ def test_thread_count(threads):
     for wrong in ("a", 1.5):
         with pytest.raises(TypeError, match=rf"n_jobs must be None or an integer, got {wrong!r}"):
             policy.thread_count(wrong)
+
+
+THREADS_UNDER_LIMIT = """
+import threadpoolctl
+from binfeat._engine import policy
+
+def blas():
+    return max(blas.num_threads for blas in policy._blas().lib_controllers)
+
+with threadpoolctl.threadpool_limits(4, "blas"):
+    set_to = blas()
+    with policy.blas_threads(None):
+        threads = policy.thread_count(None)
+        print(threads, policy.thread_count(-1), policy.thread_count(-2), blas() == min(set_to, threads))
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"LOKY_MAX_CPU_COUNT": "1"}, "1 1 1 True"),  # as a cgroup of half a core, which it is counted with
+        ({"LOKY_MAX_CPU_COUNT": "1", "NUMBA_NUM_THREADS": "3"}, "3 3 2 True"),
+    ],
+)
+def test_number_of_threads_follows_the_limit_of_the_process(variables, expected):
+    """Not the number of cores of the machine, unless NUMBA_NUM_THREADS says so; BLAS has no more of them either."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_NUM_THREADS"} | variables
+    command = [sys.executable, "-c", THREADS_UNDER_LIMIT]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert result.stdout.strip() == expected
 
 
 def test_little_work_is_done_by_one_thread(monkeypatch):

@@ -109,8 +109,18 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.after_fork)
 
 
+@functools.cache
+def _cores():
+    """Cores that the process may use by its affinity and its cgroup, of which Numba knows the former only."""
+    from joblib import cpu_count  # late: it takes a tenth of a second
+
+    config = vars(numba.config)
+    threads, by_default = config["NUMBA_NUM_THREADS"], config["NUMBA_DEFAULT_NUM_THREADS"]
+    return cpu_count() if threads == by_default else threads  # the user has set NUMBA_NUM_THREADS
+
+
 def thread_count(n_jobs):
-    """Number of threads for `n_jobs`: None is Numba's current setting, -1 all threads.
+    """Number of threads for `n_jobs`: None is Numba's current setting, -1 all threads; both at most one a core.
 
     Raises
     ------
@@ -118,13 +128,13 @@ def thread_count(n_jobs):
         If `n_jobs` is not an integer, or 0.
     """
     if n_jobs is None:
-        return numba.get_num_threads()
+        return min(numba.get_num_threads(), _cores())
     if not isinstance(n_jobs, numbers.Integral):
         raise TypeError(f"n_jobs must be None or an integer, got {n_jobs!r}.")
     if n_jobs == 0:
         raise ValueError("n_jobs must be None, a positive integer, or negative to count back from all threads; got 0.")
     wanted, available = int(n_jobs), vars(numba.config)["NUMBA_NUM_THREADS"]
-    return max(1, min(wanted, available) if wanted > 0 else available + 1 + wanted)
+    return max(1, min(wanted, available) if wanted > 0 else min(available, _cores()) + 1 + wanted)
 
 
 def _with_threads(n, function, arguments):
@@ -184,17 +194,19 @@ def one_blas_thread():
 
 def threads_to_factorise(n):
     """Context in which BLAS factorises a matrix (n, n): by one thread if it is small; see `one_blas_thread`."""
-    return one_blas_thread() if n < _MANY_COLUMNS else nullcontext()
+    return one_blas_thread() if n < _MANY_COLUMNS else blas_threads(None)
 
 
 def blas_threads(n_jobs):
-    """Context in which BLAS too uses one thread for ``n_jobs=1``, and else as many as it is set to.
+    """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to.
 
     That setting is the whole process's, and callers side by side would restore each other's: only the main thread
     changes it.
     """
+    threads = thread_count(n_jobs)
+    has_more = any(blas.num_threads > threads for blas in _blas().lib_controllers)
     is_main = threading.current_thread() is threading.main_thread()
-    return one_blas_thread() if n_jobs is not None and thread_count(n_jobs) == 1 and is_main else nullcontext()
+    return _blas().limit(limits=threads) if has_more and is_main else nullcontext()
 
 
 def _taken_from(queue):
