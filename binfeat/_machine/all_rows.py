@@ -5,16 +5,45 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._binning.code_store import code_budget
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import count_bins
 from binfeat._machine.growth import Growth, TrainingRows
+from binfeat._machine.memory import fit_bytes, least_dtype, most_bins, row_bytes, share_of_codes
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
 
 
-class MemoryRows:
+class _AllRows:
+    """What rows in memory and beyond have in common: how many grids fit in memory.
+
+    Parameters
+    ----------
+    problem : Problem
+    n_rows : int
+        To train on.
+    bytes_for_bins : float
+    """
+
+    def __init__(self, problem, n_rows, bytes_for_bins):
+        self._problem, self._n_rows, self._bytes_for_bins = problem, n_rows, bytes_for_bins
+        self._n_targets = problem.Y.shape[1]
+
+    def _most_by_bins(self, X, kernel, gamma, fourier=None):
+        """Grids whose bins are expected to fit in memory: their number grows with a power of the rows, from X on."""
+        most = most_bins(self._bytes_for_bins, self._n_targets, least_dtype(self._n_rows, fourier))
+        if most >= self._n_rows * self._problem.machine.max_grids:
+            return np.inf
+        grids = _draw(self._problem, kernel, gamma)(_PROBE_GRIDS)
+        few, many = (self._mean_bins(grids, X[:n]) for n in (-(-len(X) // 4), len(X)))
+        power = np.clip(np.log(many / few) / np.log(4), 0.0, 1.0)
+        return most / (many * (self._n_rows / len(X)) ** power)
+
+    def _mean_bins(self, grids, X):
+        return count_bins(grids, [X], len(X), n_jobs=self._problem.n_jobs).keys.size / len(grids)
+
+
+class MemoryRows(_AllRows):
     """The training rows of a problem, which are in memory.
 
     Parameters
@@ -25,26 +54,27 @@ class MemoryRows:
     may_mix = True  # bins and Fourier features
 
     def __init__(self, problem):
-        self._problem = problem
+        n_rows = len(problem.train)
+        super().__init__(problem, n_rows, share_of_codes(problem.machine.max_bytes, n_rows, problem.Y.shape[1]))
 
     def new_growth(self, kernels, kernel, gamma, fourier):
         """A machine without grids yet, on the training rows."""
-        problem, X = self._problem, kernels.X
+        problem, X, share = self._problem, kernels.X, self._bytes_for_bins
         train = problem.train
-        rows = TrainingRows.in_memory(X[train], problem.Y[train], problem.weights_of(train), problem.n_jobs)
-        return Growth(rows, X[problem.held_out], _draw(problem, kernel, gamma), fourier, problem.n_jobs)
+        rows = TrainingRows.in_memory(X[train], problem.Y[train], problem.weights_of(train), problem.n_jobs, share)
+        return Growth(rows, X[problem.held_out], _draw(problem, kernel, gamma), fourier, problem.n_jobs, share)
 
     def factors(self, kernels, kernel, gamma):
         """Overall factors of gamma to try."""
         return _FACTORS
 
-    def first_and_most_grids(self, kernels, kernel, gamma):
+    def first_and_most_grids(self, kernels, kernel, gamma, fourier):
         """Grids to begin with, and to grow to at most."""
-        machine, limits, n_rows = self._problem.machine, self._problem.limits, len(self._problem.train)
-        most = min(machine.max_grids, max(limits.sample_grids[1], limits.most_entries // n_rows))
-        if machine.max_bytes is not None:  # codes of 4 bytes, as much again while they grow
-            most = int(np.clip(machine.max_bytes // (8 * len(self._problem.table)), 1, most))
-        return min(self._problem.first_grids(n_rows), most), most
+        problem, limits = self._problem, self._problem.limits
+        most = min(problem.machine.max_grids, max(limits.sample_grids[1], limits.most_entries // self._n_rows))
+        sample = kernels.X[problem.train[: limits.sample_rows]]
+        most = int(np.clip(self._most_by_bins(sample, kernel, gamma, fourier), 1, most))
+        return min(problem.first_grids(self._n_rows), most), most
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +92,15 @@ class Encoding:
         return table if self.scaler is None else self.scaler.transform(table, self.n_jobs)
 
 
-class RowsBeyondMemory:
+class RowsBeyondMemory(_AllRows):
     """All rows of a table of which a problem has a sample.
 
     Parameters
     ----------
     problem : Problem
         Of the sample.
-    n_rows, n_targets : int
-        Of the table, and of what is learned.
+    n_rows : int
+        Of the table.
     bytes_for_bins : float
 
     Raises
@@ -81,12 +111,11 @@ class RowsBeyondMemory:
 
     may_mix = False
 
-    def __init__(self, problem, n_rows, n_targets, bytes_for_bins):
+    def __init__(self, problem, n_rows, bytes_for_bins):
         wanted = problem.machine.features
         if wanted in ("hybrid", "exact"):
             raise ValueError(f"features={wanted!r} needs all rows in memory; use 'auto', 'binning' or 'fourier'.")
-        self._problem, self._n_rows, self._n_targets = problem, n_rows, n_targets
-        self._bytes_for_bins = bytes_for_bins
+        super().__init__(problem, n_rows, bytes_for_bins)
 
     def _training_rows(self, encoding, width):
         """All rows but those held out of the sample, `width` inputs in each; what `Growth` takes."""
@@ -97,33 +126,24 @@ class RowsBeyondMemory:
         problem, X = self._problem, kernels.X
         encoding = Encoding(problem.machine, problem.encoder, kernels.scaler, problem.n_jobs)
         rows = self._training_rows(encoding, X.shape[1])
-        return Growth(rows, X[problem.held_out], _draw(problem, kernel, gamma), fourier, problem.n_jobs)
+        draw, share = _draw(problem, kernel, gamma), self._bytes_for_bins
+        return Growth(rows, X[problem.held_out], draw, fourier, problem.n_jobs, share)
 
     def factors(self, kernels, kernel, gamma):
         """Overall factors of gamma to try: those whose bins fit in memory."""
         first, *finer = _FACTORS
         few = self._problem.limits.few_grids
-        return [first, *(k for k in finer if self._most_by_bins(kernels, kernel, gamma * k) >= few)]
+        X = kernels.X[self._problem.train]
+        return [first, *(k for k in finer if self._most_by_bins(X, kernel, gamma * k) >= few)]
 
-    def first_and_most_grids(self, kernels, kernel, gamma):
+    def first_and_most_grids(self, kernels, kernel, gamma, fourier):
         """Grids to begin with, and to grow to at most."""
         machine, limits = self._problem.machine, self._problem.limits
         first, largest = limits.sample_grids
         most = min(machine.max_grids, max(largest, limits.most_entries // self._n_rows))
-        most = int(np.clip(self._most_by_bins(kernels, kernel, gamma), 1, most))
+        by_bins = self._most_by_bins(kernels.X[self._problem.train], kernel, gamma, fourier)
+        most = int(np.clip(by_bins, 1, most))
         return min(first, most), most
-
-    def _most_by_bins(self, kernels, kernel, gamma):
-        """Grids whose bins are expected to fit in memory: their number grows with a power of the rows."""
-        X = kernels.X[self._problem.train]
-        grids = _draw(self._problem, kernel, gamma)(_PROBE_GRIDS)
-        few, many = (self._mean_bins(grids, X[:n]) for n in (-(-len(X) // 4), len(X)))
-        power = np.clip(np.log(many / few) / np.log(4), 0.0, 1.0)
-        n_bins = many * (self._n_rows / len(X)) ** power
-        return self._bytes_for_bins / (n_bins * (48 + 56 * self._n_targets))
-
-    def _mean_bins(self, grids, X):
-        return count_bins(grids, [X], len(X), n_jobs=self._problem.n_jobs).keys.size / len(grids)
 
 
 class SourceRows(RowsBeyondMemory):
@@ -145,20 +165,18 @@ class SourceRows(RowsBeyondMemory):
     def __init__(self, problem, source, y, weights):
         self._source, self._Y, self._weights = source, problem.targets.encode(y), weights
         n_rows, n_targets = self._Y.shape
-        budget = code_budget(problem.machine.max_bytes)
-        vectors = 8 * n_rows * (2 + 5 * n_targets)  # targets, weights, and what a solve makes of them
-        self._share = (budget - vectors) // 2  # for codes, as for bins
-        super().__init__(problem, n_rows, n_targets, self._share)
-        if vectors >= budget:
+        max_bytes = problem.machine.max_bytes
+        super().__init__(problem, n_rows, share_of_codes(max_bytes, n_rows, n_targets))
+        if not self._bytes_for_bins:
             raise ValueError(
-                f"max_bytes must be more than {vectors:,}, which vectors of {n_rows:,} rows and {n_targets} targets "
-                f"take; got {budget:,}."
+                f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, which vectors of {n_rows:,} rows and "
+                f"{n_targets} targets take; got {fit_bytes(max_bytes):,}."
             )
 
     def _training_rows(self, encoding, width):
         blocks = self._source.survey.rows(encoding, width)
         held_out, n_jobs = self._source.rows[self._problem.held_out], self._problem.n_jobs
-        return TrainingRows.of_source(blocks, self._Y, self._weights, held_out, n_jobs, self._share)
+        return TrainingRows.of_source(blocks, self._Y, self._weights, held_out, n_jobs, self._bytes_for_bins)
 
 
 def _draw(problem, kernel, gamma):

@@ -187,7 +187,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         function, fourier, self.intercept_ = sizing.growth.learned()
         self._scale, self._shift, self._keys, self._nan_keys = function.grids.arrays
         self._bin_keys, self._bin_starts = function.keys, function.starts
-        self.feature_coef_ = np.hstack([function.coef, fourier])
+        self.feature_coef_ = np.hstack([function.coef, fourier]) if fourier.size else function.coef
         self._frequencies = np.empty((0, 0)) if fit.fourier is None else fit.fourier.frequencies
         self.features_, self.alpha_, self.n_grids_ = fit.features.features, sizing.alpha, len(function.grids)
         self.learning_curve_ = np.array(sizing.curve)

@@ -63,9 +63,11 @@ max_seconds : float, default=None
     Soft time limit of `fit` in seconds; at most a third is spent on length scales. Adding grids and refitting are
     started only if they are expected to end in time; an exact machine is solved in any case. None is no limit.
 max_bytes : int, default=None
-    Memory limit for the codes of the rows, which an exact machine does not have. For a source of blocks it is the
-    limit for codes, bins and vectors of rows together, and codes that need more than half of what the vectors leave
-    are kept in a scratch file; None is then half of the machine's memory.
+    Memory limit of `fit` in bytes for codes, bins, coefficients and vectors of the solver; None is a quarter of the
+    machine's memory. Up to three copies of the table, and up to 300 MB for samples and hashes, come on top. Codes that
+    need more than half of what the vectors of rows leave are kept in a scratch file. Where bins need more than the
+    other half, fewer targets are solved for at a time, which `summary` says, and then there are fewer grids. An exact
+    machine is not chosen if its matrices need more.
 cv : int, splitter or iterable, default=None
     How rows are held out for the choices, as in `sklearn.model_selection.check_cv`; only the first split is used.
     None holds out one random part. Length scales are learned on the other rows. An exact machine is tuned by

@@ -5,17 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._common.memory import memory_limit, require_memory
+from binfeat._common.memory import require_memory
 from binfeat._machine.all_rows import MemoryRows
 from binfeat._machine.exact import ExactChoice, exact_seconds
 from binfeat._machine.feature_choice import FeatureChoice, fourier_map
 from binfeat._machine.kernel_choice import KernelChoice
+from binfeat._machine.memory import fit_bytes
 from binfeat._machine.size_and_alpha_choice import Sizing, most_batches
 from binfeat._machine.warm_start import KnownKernels
 from binfeat.kernels import Laplacian, binning_kernel
 
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
-_EXACT_SHARE, _MEMORY_SHARE = 0.5, 0.5  # of the time and the memory, that an exact machine may take
+_EXACT_SHARE = 0.5  # of the time, that an exact machine may take
 _FACTOR_SHARE = 0.6  # of the time that may be gone after the search for an overall factor
 _ENOUGH = 0.99  # share of the error that twice as many Fourier features have to be below
 
@@ -171,11 +172,11 @@ class MachineFit:
     def _is_small(self):
         """Whether an exact machine takes little memory, and little of the time."""
         limits, (n_rows, n_inputs) = self._problem.limits, self._problem.table.shape
-        pairs, most_bytes = n_rows**2, self._problem.machine.max_bytes or np.inf
+        pairs = n_rows**2
         return (
             n_rows <= limits.exact_rows
             and pairs * n_inputs <= limits.exact_work
-            and self._exact_bytes() <= min(most_bytes, _MEMORY_SHARE * (memory_limit() or np.inf))
+            and self._exact_bytes() <= fit_bytes(self._problem.machine.max_bytes)
             and self._problem.budget.allows(exact_seconds(n_rows, n_inputs), _EXACT_SHARE)
         )
 
@@ -249,12 +250,17 @@ class MachineFit:
     def _size(self):
         problem, first, most = self._problem, self._problem.machine.n_grids, None
         if isinstance(first, str):
-            first, most = self._rows.first_and_most_grids(self.kernels, self._kernel, self.gamma)
+            first, most = self._rows.first_and_most_grids(self.kernels, self._kernel, self.gamma, self.fourier)
             first = first if problem.earlier is None else min(problem.earlier.n_grids, most)
         with problem.stage("grids", most_batches(first, most)):
             self.sizing = Sizing(self._new_growth(self.gamma, self.features.fourier), problem, self.features.alpha)
             self.sizing.run(first, most)
-        problem.decisions.note("grids", self.sizing.growth.n_grids, self.sizing.error)
+        growth, error = self.sizing.growth, self.sizing.error
+        problem.decisions.note("grids", growth.n_grids, error)
+        if growth.n_together < growth.n_targets:
+            problem.decisions.note(
+                "targets at a time", f"{growth.n_together} of {growth.n_targets}, by max_bytes", error
+            )
         self._note_penalty()
 
     def _size_fourier(self):

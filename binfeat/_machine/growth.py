@@ -12,6 +12,7 @@ from binfeat._linear.gram import GramSystem, gram_system
 from binfeat._linear.posterior import ridge_posterior
 from binfeat._linear.result import SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
+from binfeat._machine.memory import dtype_and_targets_at_a_time, least_dtype
 from binfeat._machine.predictor import BinFunction
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.stacked import StackedFeatures
@@ -44,8 +45,8 @@ class TrainingRows:
         return self.Y.shape[1]
 
     @classmethod
-    def in_memory(cls, X, Y, weights, n_jobs):
-        return cls([X], Y, weights, n_jobs)
+    def in_memory(cls, X, Y, weights, n_jobs, max_bytes=np.inf):
+        return cls([X], Y, weights, n_jobs, max_bytes)
 
     @classmethod
     def of_source(cls, blocks, Y, weights, held_out, n_jobs, max_bytes):
@@ -69,10 +70,10 @@ class TrainingRows:
             grids, self.blocks, len(self.Y), codes=self._store, n_jobs=self._n_jobs, first_grid=first_grid
         )
 
-    def for_solver(self, offsets, dense):
+    def for_solver(self, offsets, dense, dtype, targets):
         """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
-        Z = BinMatrix._of_store(self._store, offsets, np.dtype(np.float64), self._n_jobs)
-        return LocalRows(_side_by_side(Z, dense), self.Y, self.weights)
+        Z = BinMatrix._of_store(self._store, offsets, dtype, self._n_jobs)
+        return LocalRows(_side_by_side(Z, dense), self.Y[:, targets], self.weights)
 
     def weigh_held_out(self):
         """Give the held-out rows that stand among the others their weights; whether there are such."""
@@ -88,7 +89,7 @@ class TrainingRows:
         if weights is not None:
             self.weights = np.concatenate([self.weights, weights])
         wide = n_grids and (self._store.array.dtype == np.uint32 or codes.max() >= np.iinfo(np.uint16).max)
-        store = CodeStore(len(self.Y), n_grids, dtype=np.uint32 if wide else np.uint16)
+        store = CodeStore(len(self.Y), n_grids, self._store.max_bytes, np.uint32 if wide else np.uint16)
         store.array[:, :n_rows], store.array[:, n_rows:] = self._store.array, codes
         self._store = store
 
@@ -108,17 +109,24 @@ class Growth:
         ``draw(n_grids)`` gives that many grids; the first ones are always the same.
     fourier : FourierMap, default=None
         A map whose features stand beside those of the grids.
+    max_bytes : int or inf, default=inf
+        For bins, coefficients and the solver's vectors of them: where these need more, they are float32, and then
+        fewer targets are solved for at a time.
 
     Attributes
     ----------
+    n_together : int
+        Targets that are solved for at a time.
     posterior : RidgePosterior or None
         Of the coefficients, for noise of variance 1 of a row of mean weight, once it is drawn.
     variances_out : ndarray of shape (n_out,) or float
         Variances that it gives predictions for the held-out rows.
     """
 
-    def __init__(self, rows, X_out, draw, fourier=None, n_jobs=None):
+    def __init__(self, rows, X_out, draw, fourier=None, n_jobs=None, max_bytes=np.inf):
         self._rows, self._X_out, self._draw, self._n_jobs = rows, X_out, draw, n_jobs
+        self._max_bytes, self._least_dtype = max_bytes, least_dtype(rows.n_rows, fourier)
+        self._dtype, self.n_together = np.dtype(np.float64), rows.n_targets
         self._codes_out = np.empty((0, len(X_out)), np.uint32)
         self._dense, self._dense_out, n_fourier = None, None, 0
         if fourier is not None:
@@ -145,12 +153,14 @@ class Growth:
         bins = self._rows.count(fresh, before)
         found = find_codes(BinTables(bins.keys, bins.starts, self._n_jobs), fresh, self._X_out, self._n_jobs)
         old, fourier = self._split_coef()
-        new = np.zeros((bins.keys.size, old.shape[1]))
-        coef = np.concatenate([old * np.sqrt(before / n_grids), new, fourier])
+        n_bins, n_targets = len(old) + bins.keys.size, old.shape[1]
+        dtype, n_together = dtype_and_targets_at_a_time(self._max_bytes, n_bins, n_targets, self._least_dtype)
+        coef = np.zeros((n_bins + len(fourier), n_targets), dtype, order="F")
+        coef[: len(old)], coef[n_bins:] = old * dtype.type(np.sqrt(before / n_grids)), fourier
         codes_out = np.concatenate([self._codes_out, found])
         bins = Bins.join([self._bins, bins])
         # All at once, so that Ctrl-C in what is slow leaves the last function whole.
-        self._system = None
+        self._system, self._dtype, self.n_together = None, dtype, n_together
         self.grids, self._bins, self._coef, self._codes_out = grids, bins, coef, codes_out
 
     def add_held_out_rows(self, Y, weights):
@@ -174,7 +184,7 @@ class Growth:
         codes = np.empty((self.n_grids, len(self._X_out)), np.uint32)
         bins = count_bins(self.grids, [self._X_out], len(self._X_out), self._bins, codes, self._n_jobs)
         old, fourier = self._split_coef()
-        coef = np.zeros((bins.keys.size, old.shape[1]))
+        coef = np.zeros((bins.keys.size, old.shape[1]), self._dtype)
         moved = np.repeat(bins.starts[:-1] - self._bins.starts[:-1], self._bins.sizes)
         coef[np.arange(moved.size) + moved] = old
         posterior = self.posterior
@@ -185,22 +195,37 @@ class Growth:
         return codes
 
     def solve(self, alpha, tol, max_iter):
-        """Solve the ridge system for one penalty; the `Result`."""
+        """Solve the ridge system for one penalty, for as many targets at a time as memory allows."""
         options = SolverOptions(tol=tol, max_iter=max_iter, solver="cg" if self.n_grids else "gram")
-        if self._system is None:
-            self._system = ridge_system(self._rows.for_solver(self._bins.starts, self._dense), 1, options)
+        found = np.array(self._coef, order="F"), self._intercept.copy()
         try:
-            result = next(self._system.solve([alpha], options))
+            for first in range(0, self.n_targets, self.n_together):
+                self._solve_for(slice(first, first + self.n_together), alpha, options, *found)
+        finally:
+            self.coefficients = found
+
+    def _solve_for(self, targets, alpha, options, coef, intercept):
+        system = self._system
+        if system is None:
+            rows = self._rows.for_solver(self._bins.starts, self._dense, self._dtype, targets)
+            system = ridge_system(rows, 1, options)
+        if self.n_together == self.n_targets:
+            self._system = system
+        try:
+            result = next(system.solve([alpha], options))
         except SolveInterrupted as error:
-            self.coefficients = error.result.solution, error.result.intercept
+            coef[:, targets], intercept[targets] = error.result.solution, error.result.intercept
             raise
-        self.coefficients = result.solution, result.intercept
-        return result
+        coef[:, targets], intercept[targets] = result.solution, result.intercept
+
+    @property
+    def n_targets(self):
+        return self._rows.n_targets
 
     def learn_posterior(self, alpha, n_samples, max_iter, mean_weight, rng):
         """Find how far predictions may be off, by the rows that are not held out."""
         options = SolverOptions(max_iter=max_iter, solver="cg" if self.n_grids else "gram")
-        rows = self._rows.for_solver(self._bins.starts, self._dense)
+        rows = self._rows.for_solver(self._bins.starts, self._dense, self._dtype, slice(None))
         found = ridge_posterior(rows, alpha, n_samples, options, rng, self._system).times(mean_weight)
         self.variances_out = found.variances(self._features_out)
         self.posterior, self._rng = found, rng
@@ -220,12 +245,13 @@ class Growth:
 
     @property
     def _features_out(self):
-        Z = BinMatrix._trusted(self._codes_out, self._bins.starts, np.dtype(np.float64), self._n_jobs)
+        Z = BinMatrix._trusted(self._codes_out, self._bins.starts, self._dtype, self._n_jobs)
         return _side_by_side(Z, self._dense_out)
 
     def learned(self):
         """What the machine has learned so far: the function of bins, Fourier coefficients, and intercepts."""
-        bins, fourier = (np.ascontiguousarray(part.T) for part in self._split_coef())
+        self._system = None  # it has vectors as large as the coefficients
+        bins, fourier = (np.ascontiguousarray(part.T, dtype=np.float64) for part in self._split_coef())
         return BinFunction(self.grids, self._bins.keys, self._bins.starts, bins), fourier, self._intercept
 
     def _split_coef(self):

@@ -31,7 +31,7 @@ class DaskMachineRows(RowsBeyondMemory):
     def __init__(self, problem, table):
         self._table = table
         budget = code_budget(problem.machine.max_bytes)
-        super().__init__(problem, table.n_rows, problem.Y.shape[1], budget // 2)
+        super().__init__(problem, table.n_rows, budget // 2)
         self._parts = persist(table.given.each(_part, shared(problem.targets)))
 
     def _training_rows(self, encoding, width):
@@ -80,13 +80,16 @@ class DaskTrainingRows:
         self._keep(self._parts.alive().each(_with_grids, shared(bins), own=[blocks]))
         return bins
 
-    def for_solver(self, offsets, dense):
+    def for_solver(self, offsets, dense, dtype, targets):
         """The rows with features of the grids so far, whose columns begin at `offsets`; or with dense ones."""
         n_columns, parts = int(offsets[-1]), self._parts.blocks
+        n_targets = len(range(self.n_targets)[targets])
+        if dtype == np.float32 or n_targets < self.n_targets:
+            parts = persist(self._parts.each(_for_less_memory, dtype, targets))
         if dense is not None:
             n_columns = dense.n_components
             parts = self._chunks.each(_with_fourier, self._encoding, shared(dense), own=[parts])
-        return DaskRows(parts, self._lengths, n_columns, self.n_targets, np.dtype(np.float64), dense is not None)
+        return DaskRows(parts, self._lengths, n_columns, n_targets, dtype, dense is not None)
 
     def weigh_held_out(self):
         """Give the held-out rows their weights."""
@@ -105,6 +108,10 @@ def _without(part, rows):
     weights = part.weights.copy()
     weights[rows] = 0.0
     return replace(part, weights=weights)
+
+
+def _for_less_memory(part, dtype, targets):
+    return replace(part, Z=BinMatrix._trusted(part.Z.codes, part.Z.offsets, dtype, 1), Y=part.Y[:, targets])
 
 
 def _with_weights(part, whole):

@@ -1,0 +1,53 @@
+"""What a machine of grids takes in memory beside its table, and how many grids and targets at a time fit into it."""
+
+import numpy as np
+
+from binfeat._common.memory import memory_limit
+
+_OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are made
+_VECTORS = 5  # of the solver: solution, right-hand side, residual, direction and image
+_PAIR = 2  # targets that products take together
+_FLOAT32_ROWS = 2**22  # up to which float32 loses less in the sums of bins than solutions are precise
+
+
+def fit_bytes(max_bytes):
+    """Bytes that a fit may take: `max_bytes`, or a quarter of what the machine has."""
+    if max_bytes is not None:
+        return max_bytes
+    limit = memory_limit()
+    return np.inf if limit is None else limit // 4
+
+
+def least_dtype(n_rows, fourier):
+    """Type that coefficients and vectors of bins need: float64 beside Fourier features, and where rows are many."""
+    return np.dtype(np.float32 if fourier is None and n_rows <= _FLOAT32_ROWS else np.float64)
+
+
+def row_bytes(n_targets):
+    """Bytes of a row's targets and weights, and of what a solve makes of them."""
+    return 8 * (2 + 5 * n_targets)
+
+
+def share_of_codes(max_bytes, n_rows, n_targets):
+    """Bytes for codes, and as many for bins, that vectors of the rows leave of what a fit may take."""
+    return max(0, fit_bytes(max_bytes) - n_rows * row_bytes(n_targets)) // 2
+
+
+def _bytes_of_bin(n_targets, together, dtype):
+    """Bytes of a bin: before and after a solve it has a coefficient for each target."""
+    return _OF_BIN + dtype.itemsize * (2 * n_targets + _VECTORS * together)
+
+
+def most_bins(max_bytes, n_targets, dtype):
+    """Bins that fit into so many bytes, if as few targets as possible are solved for at a time."""
+    return max_bytes / _bytes_of_bin(n_targets, min(_PAIR, n_targets), dtype)
+
+
+def dtype_and_targets_at_a_time(max_bytes, n_bins, n_targets, least):
+    """Type of the vectors, and how many targets to solve for together: as precise, and as many pairs, as fit."""
+    for dtype in (np.dtype(np.float64), least):
+        if n_bins * _bytes_of_bin(n_targets, n_targets, dtype) <= max_bytes:
+            return dtype, n_targets
+    left = max_bytes / n_bins - _bytes_of_bin(n_targets, 0, least)
+    pairs = max(1, left // (_PAIR * _VECTORS * least.itemsize))
+    return least, int(min(_PAIR * pairs, n_targets))

@@ -1,0 +1,94 @@
+"""What machines take in memory: the number of grids and of targets at a time that `max_bytes` allows."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat._machine import memory
+from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.limits import Limits
+from binfeat._machine.memory import dtype_and_targets_at_a_time, fit_bytes, least_dtype, most_bins, row_bytes
+from tests.machines import BINS, FIXED
+
+FLOAT32 = np.dtype(np.float32)
+
+
+@pytest.fixture
+def labelled(rng):
+    """Rows of six classes."""
+    X = rng.normal(size=(1500, 3))
+    values = np.sin(2 * X[:, 0]) + X[:, 1]
+    return X, np.digitize(values, np.quantile(values, np.arange(1, 6) / 6))
+
+
+def test_a_quarter_of_the_memory_by_default(monkeypatch):
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1000)
+    assert fit_bytes(None) == 250
+    assert fit_bytes(10) == 10
+    monkeypatch.setattr(memory, "memory_limit", lambda: None)
+    assert fit_bytes(None) == np.inf
+
+
+def test_type_of_solutions():
+    assert least_dtype(1000, None) == np.float32
+    assert least_dtype(1000, "a map") == least_dtype(10**7, None) == np.float64
+
+
+@pytest.mark.parametrize("n_targets", [1, 2, 3, 7, 8])
+def test_targets_at_a_time_are_all_or_pairs(n_targets):
+    """The more bytes, the more of them, in float64 in the end; a pair where bins are as many as `most_bins` says."""
+    bytes_of_all = 1000 * (64 + 8 * 7 * n_targets)
+    sizes = np.linspace(1, bytes_of_all, 50).astype(int)
+    dtypes, found = zip(*(dtype_and_targets_at_a_time(n, 1000, n_targets, FLOAT32) for n in sizes), strict=True)
+    assert list(found) == sorted(found)
+    assert (found[-1], dtypes[-1], dtypes[-2]) == (n_targets, np.float64, np.float32)
+    assert all(n == n_targets or n % 2 == 0 for n in found)
+    most = int(most_bins(10**6, n_targets, FLOAT32))
+    assert dtype_and_targets_at_a_time(10**6, most, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
+
+
+def test_targets_solved_one_after_the_other(labelled):
+    """Say it in the decisions, and give the same machine."""
+    X, y = labelled
+    options = {**FIXED, "n_grids": 40, "gamma": 2.0}
+    together = KernelMachineClassifier(**options).fit(X, y)
+    n_bins, n_rows = together.feature_coef_.shape[1], len(X)
+    for pairs, words in ((1, "2 of 6, by max_bytes"), (2, "4 of 6, by max_bytes")):
+        share = n_bins * (64 + 4 * (2 * 6 + 5 * 2 * pairs)) + 1
+        apart = KernelMachineClassifier(**options, max_bytes=int(2 * share + row_bytes(6) * n_rows)).fit(X, y)
+        assert words in apart.decisions_["choice"]
+        np.testing.assert_allclose(apart.feature_coef_, together.feature_coef_, rtol=0, atol=1e-4)  # float32
+    assert "targets at a time" not in together.decisions_["what"]
+
+
+def test_bytes_bound_the_number_of_grids(labelled):
+    X, y = labelled
+    free = KernelMachineRegressor(**BINS, max_grids=200).fit(X, y)
+    sizes = []
+    for max_bytes in (1, 3 * 10**5, 10**6, 4 * 10**6):
+        bound = KernelMachineRegressor(**BINS, max_bytes=max_bytes, max_grids=200).fit(X, y)
+        sizes.append(bound.n_grids_)
+        assert bound.n_grids_ == 1 or bound.feature_coef_.shape[1] * (64 + 4 * 7) <= 1.3 * max_bytes / 2
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 1 < sizes[1] <= sizes[2] <= sizes[-1] <= free.n_grids_
+    assert sizes[1] < free.n_grids_
+
+
+def test_peak_is_within_the_limit(rng, monkeypatch):
+    """Beside the table's copies and blocks of hashes, of at most 64 MB, and what choices on samples take."""
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=500, sample_out=100, row_grids=25_000))
+    X = rng.normal(size=(20_000, 4))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
+    options = {**FIXED, "n_grids": "auto", "gamma": [3.0, 2.0, 2.0, 0.0], "alpha": 0.01, "max_grids": 60}
+    limit = 10**7
+    tracemalloc.start()
+    try:
+        machine = KernelMachineRegressor(**options, max_bytes=limit).fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    hashes = 8 * len(X) * machine.n_grids_
+    assert 1 < machine.n_grids_ < 60
+    assert peak <= 1.2 * limit + 3 * X.nbytes + hashes
