@@ -222,7 +222,7 @@ class BinMatrix(FeatureOperator):
         workers, dtype = thread_count(self.n_jobs), weights.dtype
         n_pairs = (weights.shape[0] + 1) // 2
         n_blocks = 1 if n_pairs % workers == 0 else workers
-        pairs = np.empty((workers, np.diff(self.offsets).max(), 2), dtype)
+        pairs = np.empty((workers, np.diff(self.offsets).max() + 1, 2), dtype)
         value = dtype.type(self._value)
         multiply(*self._parts, first_row, weights, value, n_blocks, pairs, out, n_jobs=self.n_jobs)
 
@@ -230,7 +230,7 @@ class BinMatrix(FeatureOperator):
         """Write ``values @ Z`` with `value` for all entries, for values (n_targets, n_rows) of some rows."""
         workers, dtype = thread_count(self.n_jobs), values.dtype
         copies = np.empty((workers, COPIES, FEW_BINS), dtype)
-        pairs = np.empty((workers, np.diff(self.offsets).max(), 2), dtype)
+        pairs = np.empty((workers, np.diff(self.offsets).max() + 1, 2), dtype)
         value = dtype.type(value)
         multiply_transposed(*self._parts, first_row, values, value, copies, pairs, out, n_jobs=self.n_jobs)
 

@@ -1,8 +1,9 @@
 """Products with a binning matrix from its codes alone; every entry of the matrix has one value.
 
 Each target is a row in memory. Two targets are multiplied at a time; their numbers that are looked up at random are
-interleaved in pairs, which stay in the cache. Each number of a result is a sum in a fixed order, that of grids or of
-rows, for any number of threads.
+interleaved in pairs, which stay in the cache. Behind the pairs of a grid is one for "no bin", since branches for single
+codes would often be predicted wrongly. Each number of a result is a sum in a fixed order, that of grids or of rows, for
+any number of threads.
 """
 
 import numpy as np
@@ -23,12 +24,12 @@ def _gather(codes, none, weights, out):
 
 
 @jit
-def _gather_pair(codes, none, weights, out_0, out_1):
+def _gather_pair(codes, weights, out_0, out_1):
+    no_bin = np.uint64(weights.shape[0] - 1)
     for i in range(np.uint64(codes.shape[0])):
-        code = codes[i]
-        if code != none:
-            out_0[i] += weights[code, 0]
-            out_1[i] += weights[code, 1]
+        code = min(np.uint64(codes[i]), no_bin)
+        out_0[i] += weights[code, 0]
+        out_1[i] += weights[code, 1]
 
 
 @jit
@@ -46,13 +47,15 @@ def _multiply_one(codes, none, starts, weights, rows, out):
 
 
 @jit
-def _multiply_pair(codes, none, starts, weights, rows, pairs, out_0, out_1):
+def _multiply_pair(codes, starts, weights, rows, pairs, out_0, out_1):
     out_0[:] = 0
     out_1[:] = 0
     for p in range(codes.shape[0]):
         bins = slice(starts[p], starts[p + 1])
-        _interleave(weights[0, bins], weights[1, bins], pairs)
-        _gather_pair(codes[p, rows], none, pairs, out_0, out_1)
+        of_grid = pairs[: starts[p + 1] - starts[p] + 1]
+        _interleave(weights[0, bins], weights[1, bins], of_grid)
+        of_grid[-1] = 0
+        _gather_pair(codes[p, rows], of_grid, out_0, out_1)
 
 
 @driver(work="codes")
@@ -68,7 +71,7 @@ def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, ou
     weights : (n_targets, n_columns) float32 or float64
     value : of the type of `weights`; value of every entry of Z
     n_blocks : int; number of blocks of rows, for each of which a grid's weights are read once
-    pairs : (n_workers, largest grid, 2) of the type of `weights`, scratch
+    pairs : (n_workers, largest grid + 1, 2) of the type of `weights`, scratch
     out : (n_targets, n_rows) of the type of `weights`, written
     """
     n_targets, n_rows = out.shape
@@ -83,7 +86,7 @@ def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, ou
                 _multiply_one(codes, none, starts, weights[first], place, out[first, rows])
             else:
                 two = weights[first:last]
-                _multiply_pair(codes, none, starts, two, place, pairs[worker], out[first, rows], out[first + 1, rows])
+                _multiply_pair(codes, starts, two, place, pairs[worker], out[first, rows], out[first + 1, rows])
             for k in range(first, last):
                 out[k, rows] *= value
 
@@ -118,18 +121,18 @@ def _scatter_one(codes, none, values, value, copies, out):
 
 
 @jit
-def _scatter_pair(codes, none, values_0, values_1, pairs):
+def _scatter_pair(codes, values_0, values_1, pairs):
+    no_bin = np.uint64(pairs.shape[0] - 1)
     for i in range(np.uint64(codes.shape[0])):
-        code = codes[i]
-        if code != none:
-            pairs[code, 0] += values_0[i]
-            pairs[code, 1] += values_1[i]
+        code = min(np.uint64(codes[i]), no_bin)
+        pairs[code, 0] += values_0[i]
+        pairs[code, 1] += values_1[i]
 
 
 @jit
-def _multiply_transposed_pair(codes, none, values, value, pairs, out_0, out_1):
-    pairs[: out_0.shape[0]] = 0
-    _scatter_pair(codes, none, values[0], values[1], pairs)
+def _multiply_transposed_pair(codes, values, value, pairs, out_0, out_1):
+    pairs[:] = 0
+    _scatter_pair(codes, values[0], values[1], pairs)
     for code in range(out_0.shape[0]):
         out_0[code] = value * pairs[code, 0]
         out_1[code] = value * pairs[code, 1]
@@ -154,7 +157,8 @@ def multiply_transposed(codes, none, starts, first_row, values, value, copies, p
             bins, of_grid = slice(starts[p], starts[p + 1]), codes[p, first_row : first_row + values.shape[1]]
             for k in range(0, out.shape[0] - 1, 2):
                 two = values[k : k + 2]
-                _multiply_transposed_pair(of_grid, none, two, value, pairs[worker], out[k, bins], out[k + 1, bins])
+                sums = pairs[worker, : starts[p + 1] - starts[p] + 1]
+                _multiply_transposed_pair(of_grid, two, value, sums, out[k, bins], out[k + 1, bins])
             if out.shape[0] % 2:
                 _scatter_one(of_grid, none, values[-1], value, copies[worker], out[-1, bins])
 
