@@ -41,7 +41,8 @@ ax.set_xlabel("variance left unexplained")
 # %%
 # What else there is
 # ------------------
-# - :class:`binfeat.CGRidgeClassifier` for labels; with ``loss="squared_hinge"`` it is a support vector machine.
+# - :class:`binfeat.CGRidgeClassifier` for labels; with ``loss="squared_hinge"`` it is a support vector machine. Both
+#   classifiers take any number of labels a row, as an indicator matrix.
 # - :class:`binfeat.RandomFeatureUnion` puts two maps side by side: their kernels add up.
 # - :func:`binfeat.learn_gamma` learns the length scales alone.
 # - :func:`binfeat.transform` makes hashed binning features of a stream of rows, without ``fit``.

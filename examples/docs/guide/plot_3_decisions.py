@@ -17,10 +17,11 @@ import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
-from binfeat import KernelMachineRegressor, RelevanceDisplay
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, RelevanceDisplay
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
@@ -54,5 +55,40 @@ with tempfile.TemporaryDirectory() as folder:
 
 # %%
 # Any choice can be taken out of the machine's hands by a parameter: ``features``, ``kernel``, ``gamma``, ``alpha``,
-# ``n_grids``, ``scaling``. ``max_seconds`` limits the time, ``scoring`` names what choices are made by, and ``groups``
-# in ``fit`` keeps rows together that belong together.
+# ``n_grids``, ``scaling``. ``max_seconds`` limits the time, ``scoring`` names what choices are made by.
+#
+# Rows that count more, and rows that belong together
+# ---------------------------------------------------
+# ``sample_weight`` says how much each row counts, ``class_weight`` how much each class does: "balanced" lets the few ill
+# ones below count as much as all others together. ``groups`` in ``fit`` names rows that belong together, such as
+# several visits of one patient. They are held out together, so that no choice is made by rows whose neighbours were
+# learned. With groups the machine is one of features, as leave-one-out predictions would look at the rest of a group.
+
+rng = np.random.default_rng(0)
+patients = np.repeat(np.arange(300), 4)
+habits = rng.normal(size=(300, 3))
+visits = habits[patients] + 0.05 * rng.normal(size=(1200, 3))
+ill = (habits[:, 0] + 0.7 * rng.normal(size=300) > 1.2)[patients]
+known = patients < 200
+
+options = {"features": "binning", "max_grids": 100, "random_state": 0}
+for class_weight in (None, "balanced"):
+    doctor = KernelMachineClassifier(class_weight=class_weight, **options)
+    doctor.fit(visits[known], ill[known], groups=patients[known])
+    found = doctor.predict(visits[~known])[ill[~known]].mean()
+    print(f"class_weight={class_weight}: finds {found:.0%} of the visits of new patients who are ill")
+
+apart = KernelMachineClassifier(**options).fit(visits[known], ill[known])
+together = KernelMachineClassifier(**options).fit(visits[known], ill[known], groups=patients[known])
+print(f"held-out error: {together.held_out_error_[0]:.2f} with groups, {apart.held_out_error_[0]:.2f} without, and of")
+print(f"new patients it is {np.mean((2 * ill[~known] - 1 - apart.decision_function(visits[~known])) ** 2):.2f}.")
+
+# %%
+# A fit that goes on
+# ------------------
+# With ``warm_start=True`` a second ``fit``, of more rows or with a larger ``max_grids``, keeps scaling, length scales
+# and kernel: only the penalty is chosen again, grids are added, and the coefficients are solved for. The first line of
+# ``summary()`` says so, or why all was searched anew.
+
+machine.set_params(warm_start=True).fit(X, y)
+print(machine.summary())

@@ -44,6 +44,25 @@ figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
 RelevanceDisplay.from_estimator(learned, ax=ax)
 
 # %%
+# Rows that come later
+# --------------------
+# ``partial_fit`` of the ridge machines takes rows as they come. After each call the machine is the one that ``fit``
+# would make of all rows so far, up to the solver's tolerance. Bins must not move between the calls: fit the map once,
+# or give it hashed columns by ``n_features``. The solver starts from the last coefficients, which saves half of its
+# iterations or more; codes of the rows are kept, 2 or 4 bytes for each row and grid. Of arrays with at most 8,192
+# columns, such as Fourier features, only the Gram matrix is kept, which does not grow with the rows.
+
+hashed = RandomBinning(gamma=0.2, n_grids=100, n_features=2**16, output="codes", random_state=0)
+online = CGRidge(alpha=0.1)
+for month in range(3):
+    rows = pd.read_parquet(Path(folder.name) / f"{month}.parquet")
+    Z = hashed.partial_fit(rows[["a", "b", "c"]]).transform(rows[["a", "b", "c"]])
+    online.partial_fit(Z, rows["y"])
+    print(
+        f"{(month + 1) * len(rows)} rows: {online.n_iter_} iterations, R^2 of the last {online.score(Z, rows['y']):.3f}"
+    )
+
+# %%
 # The command reads a folder in the same way: ``binfeat fit folder --target y``.
 
 folder.cleanup()
