@@ -13,7 +13,7 @@ import pytest
 
 from binfeat._command import fit as fitting
 from binfeat._command import main as command
-from binfeat._command import messages, models
+from binfeat._command import messages, models, tables
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 
@@ -289,12 +289,25 @@ def test_a_terminal_shows_a_bar_and_the_file_keeps_nothing_of_it(capsys, monkeyp
 def test_reports(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     shutil.copy("late.skops", tmp_path / "late.skops")
-    for tables in ([], ["flights.csv"], ["parts"]):
-        assert run("report", tmp_path / "late.skops", *tables) == 0
+    for rows in ([], ["flights.csv"], ["parts"]):
+        assert run("report", tmp_path / "late.skops", *rows) == 0
         assert f"the report is in {tmp_path / 'late.html'}." in capsys.readouterr().err
         text = (tmp_path / "late.html").read_text(encoding="utf-8")
         assert "<h1>KernelMachineClassifier of late</h1>" in text
-        assert ("Wrong labels" in text) == bool(tables)
+        assert ("Wrong labels" in text) == bool(rows)
+
+
+def test_a_report_of_many_rows_draws_some(capsys, flights, monkeypatch, tmp_path):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(tables, "_REPORT_ROWS", 60)
+    monkeypatch.setattr(tables, "_BLOCK_ROWS", 70)
+    shutil.copy("delay.skops", tmp_path / "delay.skops")
+    assert run("report", tmp_path / "delay.skops", "parts") == 0
+    assert "the report is of 60 of the 300 rows, drawn at random." in capsys.readouterr().err
+    X, y, n_rows = tables.sample_with_target(tables.open_table([Path("parts")]), "delay")
+    assert (len(X), n_rows) == (60, 300)
+    assert X.column("passengers").to_pylist() == flights.set_index("delay")["passengers"][y].tolist()
+    assert (np.diff(flights.reset_index().set_index("delay")["index"][y]) > 0).all()
 
 
 def test_a_report_needs_the_target(capsys, flights, tmp_path):

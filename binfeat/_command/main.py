@@ -82,7 +82,11 @@ def _add_report(commands):
     report = commands.add_parser("report", help="write a page about a machine", description=text)
     report.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
     report.add_argument(
-        "table", nargs="*", type=Path, metavar="TABLE", help="rows that the machine has not seen, with the target"
+        "table",
+        nargs="*",
+        type=Path,
+        metavar="TABLE",
+        help="rows that the machine has not seen, with the target; of more than 100,000, so many are drawn",
     )
     report.set_defaults(run=_report)
 

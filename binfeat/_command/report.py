@@ -10,9 +10,11 @@ def report(model, paths):
     machine = models.load(model)
     page = model.with_suffix(".html")
     require_writable(page)
-    rows = ()
+    rows: list = []
     if paths:
         target = models.target_of(machine, model)
-        rows = tables.rows_with_target(tables.for_machine(tables.open_table(paths), machine, target), target)
+        *rows, n_rows = tables.sample_with_target(tables.for_machine(tables.open_table(paths), machine, target), target)
+        if n_rows > len(rows[1]):
+            say(f"the report is of {len(rows[1]):,} of the {n_rows:,} rows, drawn at random.")
     machine.report(page, *rows)
     say(f"the report is in {page}.")

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from binfeat._rows.datasets import DatasetBlocks, common_schema, opened
 
 _MOST_CLASSES = 20  # different whole numbers in a target, above which they are no classes
 _BLOCK_ROWS = 2**17
+_REPORT_ROWS = 100_000  # more would make errors of a report no surer than anybody reads them
 
 
 def open_table(paths):
@@ -53,7 +56,25 @@ def training_rows(table, target):
 
 def rows_with_target(table, target):
     """X, in Arrow's form, and y."""
-    rows = read(table)
+    return _apart(read(table), target)
+
+
+def sample_with_target(table, target):
+    """The same of so many rows at most as a report needs, drawn by a seed; and how many rows there are."""
+    import pyarrow as pa
+
+    n_rows, start, parts = table.dataset.count_rows(), 0, []
+    if n_rows <= _REPORT_ROWS:
+        return *rows_with_target(table, target), n_rows
+    chosen = np.sort(np.random.default_rng(0).choice(n_rows, _REPORT_ROWS, replace=False))
+    for batch, _ in table.batches():
+        here = chosen[slice(*np.searchsorted(chosen, (start, start + batch.num_rows)))]
+        parts.append(batch.take(pa.array(here - start)))
+        start += batch.num_rows
+    return *_apart(pa.Table.from_batches(parts, _schema(table)), target), n_rows
+
+
+def _apart(rows, target):
     return rows.drop_columns(target), rows.column(target).to_numpy()
 
 
@@ -81,8 +102,13 @@ def read(table):
     """All rows, an Arrow table."""
     import pyarrow as pa
 
-    schema = pa.schema([table.schema.field(name) for name in table.inputs])
-    return pa.Table.from_batches((batch for batch, _ in table.batches()), schema)
+    return pa.Table.from_batches((batch for batch, _ in table.batches()), _schema(table))
+
+
+def _schema(table):
+    import pyarrow as pa
+
+    return pa.schema([table.schema.field(name) for name in table.inputs])
 
 
 def read_in_blocks(table):

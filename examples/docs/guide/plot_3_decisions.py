@@ -59,8 +59,8 @@ with tempfile.TemporaryDirectory() as folder:
 #
 # Rows that count more, and rows that belong together
 # ---------------------------------------------------
-# ``sample_weight`` says how much each row counts, ``class_weight`` how much each class does: "balanced" lets the few ill
-# ones below count as much as all others together. ``groups`` in ``fit`` names rows that belong together, such as
+# ``sample_weight`` says how much each row counts, ``class_weight`` how much each class does: "balanced" lets the few
+# who are ill count as much as all others together. ``groups`` in ``fit`` names rows that belong together, such as
 # several visits of one patient. They are held out together, so that no choice is made by rows whose neighbours were
 # learned. With groups the machine is one of features, as leave-one-out predictions would look at the rest of a group.
 
