@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from perf import __main__ as command
-from perf import curves, data, gate, judge, measure, peers, record, report, sides, suite
+from perf import curves, data, floors, gate, judge, measure, peers, record, report, sides, suite
 from perf.measure import Times
 from perf.record import Row
 
@@ -178,6 +178,31 @@ def test_every_case_has_a_first_line_and_a_run():
         module = suite.load(name)
         assert module.__doc__.splitlines()[0]
         assert callable(module.run)
+
+
+def test_floors_are_summed_and_the_largest_is_named(monkeypatch):
+    known = {"gather, 256 entries": 1e-9, "gather, 4,096 entries": 3e-9, "scatter, 256 entries": 2e-9}
+    monkeypatch.setattr(floors, "rates", lambda quick: known)
+    assert [floors.look_up("gather", n, False) for n in (2, 256, 257, 10**6)] == [1e-9, 1e-9, 3e-9, 3e-9]
+    row = floors.over_floor("it", measure.Times((3.0, 2.0)), {"product": 0.5, "new memory": 1.1})
+    assert (row.what, row.measured, row.ok) == ("it / floor, mostly new memory", 2.0 / 1.6, True)
+    row = floors.over_floor("it", measure.Times((2.0,)), {"product": 0.8, "new memory": 0.5})
+    assert (row.what, row.ok) == ("it / floor, mostly product", False)
+
+
+def test_work_of_the_floors_is_done():
+    """The sums are those of so many rounds."""
+    calls = floors._table_calls((256,)) | floors._arithmetic_calls(20)
+    call, n_looks = calls["gather, 256 entries"]
+    call()
+    *_, rounds, values = call.args
+    assert n_looks == rounds * values.size
+    np.testing.assert_array_equal(values, 1 + rounds)
+    call, n_terms = calls["hash, a term"]
+    call()
+    *_, key, rounds, hashes = call.args
+    assert n_terms == rounds * hashes.size
+    np.testing.assert_array_equal(hashes, np.uint64(rounds) * key)
 
 
 # peers and loaders

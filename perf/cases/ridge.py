@@ -13,6 +13,7 @@ from binfeat._linear.result import SolverOptions
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.vectors import column_dots
 from perf.data import forest_cover_hand_widths, forest_cover_labels
+from perf.floors import look_up, over_floor, rates
 from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
 from perf.suite import guarded
@@ -56,6 +57,17 @@ def _products(Z, quick):
         }
         times = interleave(calls, 3 if quick else 7)
         yield Row(f"both products, {k} columns, float64 / SciPy", times["ours"], times["SciPy"], (">=", reach))
+        yield over_floor(f"both products, {k} columns, float64", times["ours"], _floor(Z, k, quick))
+
+
+def _floor(Z, n_columns, quick):
+    """Codes are read for each pair of columns, whose numbers lie side by side."""
+    pairs, bins_of_grid = (n_columns + 1) // 2, Z.shape[1] / len(Z.codes)
+    return {
+        "memory read": 2 * pairs * Z.codes.nbytes * rates(quick)["memory: read"],
+        "gathers": pairs * Z.codes.size * look_up("gather", bins_of_grid, quick),
+        "scatters": pairs * Z.codes.size * look_up("scatter", bins_of_grid, quick),
+    }
 
 
 def _stopping(Z, y, Z_test, y_test):
