@@ -46,7 +46,8 @@ eigenvalues_ : ndarray of shape (n_found,)
 eigengaps_ : ndarray of shape (n_gammas,)
     Eigengap with each of `gammas`. Only if `gammas` are given.
 n_iter_ : int
-    Number of products with a block of vectors.
+    Number of products with a block of vectors. With bins of 20,000 rows or more, the first block comes from the
+    eigenvectors of 10,000 of the rows, whose products are not counted.
 $gamma_
 $features_
 $inputs""",

@@ -222,7 +222,9 @@ def test_same_from_blocks_sparse_and_missing(rng):
     assert SpectralClustering(2, random_state=0).fit(X).labels_.shape == (400,)
 
 
-def test_same_for_any_number_of_threads(rng, threads):
+@pytest.mark.parametrize("sample_rows", [start.SAMPLE_ROWS, 320])
+def test_same_for_any_number_of_threads(rng, threads, monkeypatch, sample_rows):
+    monkeypatch.setattr(start, "SAMPLE_ROWS", sample_rows)
     X = rng.normal(size=(700, 3))
     found = []
     for n in (1, 2):
