@@ -100,9 +100,6 @@ def test_same_machine_by_processes_which_keep_nothing(rows, client):
     machine = remote.KernelMachineRegressor(**FIXED).fit(chunked(X), y, weights)
     assert_like(machine, expected, X)
     client.run_on_scheduler(_wait_until_empty)
-    labels = np.where(y > 0, "yes", "no")
-    classifier = remote.KernelMachineClassifier(**FIXED).fit(chunked(X), labels)
-    np.testing.assert_array_equal(classifier.predict(chunked(X)).compute(), classifier.predict(X))
 
 
 def test_workers_killed_in_each_stage(rows, client, monkeypatch):
@@ -158,7 +155,7 @@ def commands(tmp_path):
 
     yield start, place
     for process in reversed(started):
-        process.terminate()
+        process.kill()  # a worker without its scheduler does not end at once
         process.wait()
 
 
