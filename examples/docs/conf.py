@@ -47,6 +47,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "default_thumb_file": str(HERE.parent / "quickstart.png"),
     "download_all_examples": False,
+    "capture_repr": (),  # what is worth reading is printed
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
