@@ -104,6 +104,9 @@ def test_lazy_predictions_keep_chunks(rows, small_sample):
     local = machine.to_local()
     assert type(local) is binfeat.KernelMachineRegressor
     np.testing.assert_array_equal(local.predict(X), expected)
+    skops = pytest.importorskip("skops.io")
+    loaded = skops.loads(skops.dumps(local), trusted=["binfeat.machine.KernelMachineRegressor"])
+    np.testing.assert_array_equal(loaded.predict(X), expected)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {"b": 3.0}])
