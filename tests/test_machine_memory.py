@@ -9,7 +9,14 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._machine import memory
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
-from binfeat._machine.memory import dtype_and_targets_at_a_time, fit_bytes, least_dtype, most_bins, row_bytes
+from binfeat._machine.memory import (
+    bytes_for_bins,
+    dtype_and_targets_at_a_time,
+    fit_bytes,
+    least_dtype,
+    most_grids,
+    row_bytes,
+)
 from tests.machines import BINS, FIXED
 
 FLOAT32 = np.dtype(np.float32)
@@ -38,15 +45,17 @@ def test_type_of_solutions():
 
 @pytest.mark.parametrize("n_targets", [1, 2, 3, 7, 8])
 def test_targets_at_a_time_are_all_or_pairs(n_targets):
-    """The more bytes, the more of them, in float64 in the end; a pair where bins are as many as `most_bins` says."""
+    """The more bytes, the more of them, in float64 in the end; a pair where grids are as many as `most_grids` says."""
     bytes_of_all = 1000 * (64 + 8 * 7 * n_targets)
     sizes = np.linspace(1, bytes_of_all, 50).astype(int)
     dtypes, found = zip(*(dtype_and_targets_at_a_time(n, 1000, n_targets, FLOAT32) for n in sizes), strict=True)
     assert list(found) == sorted(found)
     assert (found[-1], dtypes[-1], dtypes[-2]) == (n_targets, np.float64, np.float32)
     assert all(n == n_targets or n % 2 == 0 for n in found)
-    most = int(most_bins(10**6, n_targets, FLOAT32))
-    assert dtype_and_targets_at_a_time(10**6, most, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
+    for n_rows in (100, 10**6):  # codes in memory, and in a file
+        most = int(most_grids(10**6, n_rows, 100, n_targets, FLOAT32))
+        left = bytes_for_bins(10**6, n_rows, most)
+        assert dtype_and_targets_at_a_time(left, 100 * most, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
 
 
 def test_targets_solved_one_after_the_other(labelled):
@@ -56,8 +65,8 @@ def test_targets_solved_one_after_the_other(labelled):
     together = KernelMachineClassifier(**options).fit(X, y)
     n_bins, n_rows = together.feature_coef_.shape[1], len(X)
     for pairs, words in ((1, "2 of 6, by max_bytes"), (2, "4 of 6, by max_bytes")):
-        share = n_bins * (64 + 4 * (2 * 6 + 5 * 2 * pairs)) + 1
-        apart = KernelMachineClassifier(**options, max_bytes=int(2 * share + row_bytes(6) * n_rows)).fit(X, y)
+        needed = n_bins * (64 + 4 * (2 * 6 + 5 * 2 * pairs)) + 4 * 40 * n_rows + 1
+        apart = KernelMachineClassifier(**options, max_bytes=needed + row_bytes(6) * n_rows).fit(X, y)
         assert words in apart.decisions_["choice"]
         np.testing.assert_allclose(apart.feature_coef_, together.feature_coef_, rtol=0, atol=1e-4)  # float32
     assert "targets at a time" not in together.decisions_["what"]
@@ -70,7 +79,7 @@ def test_bytes_bound_the_number_of_grids(labelled):
     for max_bytes in (1, 3 * 10**5, 10**6, 4 * 10**6):
         bound = KernelMachineRegressor(**BINS, max_bytes=max_bytes, max_grids=200).fit(X, y)
         sizes.append(bound.n_grids_)
-        assert bound.n_grids_ == 1 or bound.feature_coef_.shape[1] * (64 + 4 * 7) <= 1.3 * max_bytes / 2
+        assert bound.n_grids_ == 1 or bound.feature_coef_.shape[1] * (64 + 4 * 7) <= 1.3 * max_bytes
     assert sizes == sorted(sizes)
     assert sizes[0] == 1 < sizes[1] <= sizes[2] <= sizes[-1] <= free.n_grids_
     assert sizes[1] < free.n_grids_

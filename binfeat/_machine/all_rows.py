@@ -1,6 +1,7 @@
 """All rows that a machine is fitted to once it is decided how: in memory, of a source, or elsewhere."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import count_bins
 from binfeat._machine.growth import Growth, TrainingRows
-from binfeat._machine.memory import fit_bytes, least_dtype, most_bins, row_bytes, share_of_codes
+from binfeat._machine.memory import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
@@ -22,22 +23,24 @@ class _AllRows:
     problem : Problem
     n_rows : int
         To train on.
-    bytes_for_bins : float
+    max_bytes : float
+        For codes and bins.
     """
 
-    def __init__(self, problem, n_rows, bytes_for_bins):
-        self._problem, self._n_rows, self._bytes_for_bins = problem, n_rows, bytes_for_bins
+    def __init__(self, problem, n_rows, max_bytes):
+        self._problem, self._n_rows, self._max_bytes = problem, n_rows, max_bytes
         self._n_targets = problem.Y.shape[1]
 
     def _most_by_bins(self, X, kernel, gamma, fourier=None):
-        """Grids whose bins are expected to fit in memory: their number grows with a power of the rows, from X on."""
-        most = most_bins(self._bytes_for_bins, self._n_targets, least_dtype(self._n_rows, fourier))
-        if most >= self._n_rows * self._problem.machine.max_grids:
+        """Grids that are expected to fit in memory: the bins of one grow with a power of the rows, from X on."""
+        most = partial(most_grids, self._max_bytes, self._n_rows)
+        of_targets = self._n_targets, least_dtype(self._n_rows, fourier)
+        if most(self._n_rows, *of_targets) >= self._problem.machine.max_grids:
             return np.inf
         grids = _draw(self._problem, kernel, gamma)(_PROBE_GRIDS)
         few, many = (self._mean_bins(grids, X[:n]) for n in (-(-len(X) // 4), len(X)))
         power = np.clip(np.log(many / few) / np.log(4), 0.0, 1.0)
-        return most / (many * (self._n_rows / len(X)) ** power)
+        return most(many * (self._n_rows / len(X)) ** power, *of_targets)
 
     def _mean_bins(self, grids, X):
         return count_bins(grids, [X], len(X), n_jobs=self._problem.n_jobs).keys.size / len(grids)
@@ -55,14 +58,14 @@ class MemoryRows(_AllRows):
 
     def __init__(self, problem):
         n_rows = len(problem.train)
-        super().__init__(problem, n_rows, share_of_codes(problem.machine.max_bytes, n_rows, problem.Y.shape[1]))
+        super().__init__(problem, n_rows, bytes_for_features(problem.machine.max_bytes, n_rows, problem.Y.shape[1]))
 
     def new_growth(self, kernels, kernel, gamma, fourier):
         """A machine without grids yet, on the training rows."""
-        problem, X, share = self._problem, kernels.X, self._bytes_for_bins
-        train = problem.train
-        rows = TrainingRows.in_memory(X[train], problem.Y[train], problem.weights_of(train), problem.n_jobs, share)
-        return Growth(rows, X[problem.held_out], _draw(problem, kernel, gamma), fourier, problem.n_jobs, share)
+        problem, X, n_jobs = self._problem, kernels.X, self._problem.n_jobs
+        train, codes = problem.train, self._max_bytes // 2
+        rows = TrainingRows.in_memory(X[train], problem.Y[train], problem.weights_of(train), n_jobs, codes)
+        return Growth(rows, X[problem.held_out], _draw(problem, kernel, gamma), fourier, n_jobs, self._max_bytes)
 
     def factors(self, kernels, kernel, gamma):
         """Overall factors of gamma to try."""
@@ -72,8 +75,7 @@ class MemoryRows(_AllRows):
         """Grids to begin with, and to grow to at most."""
         problem, limits = self._problem, self._problem.limits
         most = min(problem.machine.max_grids, max(limits.sample_grids[1], limits.most_entries // self._n_rows))
-        sample = kernels.X[problem.train[: limits.sample_rows]]
-        most = int(np.clip(self._most_by_bins(sample, kernel, gamma, fourier), 1, most))
+        most = int(np.clip(self._most_by_bins(kernels.X, kernel, gamma, fourier), 1, most))
         return min(problem.first_grids(self._n_rows), most), most
 
 
@@ -101,7 +103,8 @@ class RowsBeyondMemory(_AllRows):
         Of the sample.
     n_rows : int
         Of the table.
-    bytes_for_bins : float
+    max_bytes : float
+        For codes and bins.
 
     Raises
     ------
@@ -111,11 +114,11 @@ class RowsBeyondMemory(_AllRows):
 
     may_mix = False
 
-    def __init__(self, problem, n_rows, bytes_for_bins):
+    def __init__(self, problem, n_rows, max_bytes):
         wanted = problem.machine.features
         if wanted in ("hybrid", "exact"):
             raise ValueError(f"features={wanted!r} needs all rows in memory; use 'auto', 'binning' or 'fourier'.")
-        super().__init__(problem, n_rows, bytes_for_bins)
+        super().__init__(problem, n_rows, max_bytes)
 
     def _training_rows(self, encoding, width):
         """All rows but those held out of the sample, `width` inputs in each; what `Growth` takes."""
@@ -126,8 +129,8 @@ class RowsBeyondMemory(_AllRows):
         problem, X = self._problem, kernels.X
         encoding = Encoding(problem.machine, problem.encoder, kernels.scaler, problem.n_jobs)
         rows = self._training_rows(encoding, X.shape[1])
-        draw, share = _draw(problem, kernel, gamma), self._bytes_for_bins
-        return Growth(rows, X[problem.held_out], draw, fourier, problem.n_jobs, share)
+        draw = _draw(problem, kernel, gamma)
+        return Growth(rows, X[problem.held_out], draw, fourier, problem.n_jobs, self._max_bytes)
 
     def factors(self, kernels, kernel, gamma):
         """Overall factors of gamma to try: those whose bins fit in memory."""
@@ -166,8 +169,8 @@ class SourceRows(RowsBeyondMemory):
         self._source, self._Y, self._weights = source, problem.targets.encode(y), weights
         n_rows, n_targets = self._Y.shape
         max_bytes = problem.machine.max_bytes
-        super().__init__(problem, n_rows, share_of_codes(max_bytes, n_rows, n_targets))
-        if not self._bytes_for_bins:
+        super().__init__(problem, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
+        if not self._max_bytes:
             raise ValueError(
                 f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, which vectors of {n_rows:,} rows and "
                 f"{n_targets} targets take; got {fit_bytes(max_bytes):,}."
@@ -176,7 +179,7 @@ class SourceRows(RowsBeyondMemory):
     def _training_rows(self, encoding, width):
         blocks = self._source.survey.rows(encoding, width)
         held_out, n_jobs = self._source.rows[self._problem.held_out], self._problem.n_jobs
-        return TrainingRows.of_source(blocks, self._Y, self._weights, held_out, n_jobs, self._bytes_for_bins)
+        return TrainingRows.of_source(blocks, self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
 
 
 def _draw(problem, kernel, gamma):

@@ -12,7 +12,7 @@ from binfeat._linear.gram import GramSystem, gram_system
 from binfeat._linear.posterior import ridge_posterior
 from binfeat._linear.result import SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
-from binfeat._machine.memory import dtype_and_targets_at_a_time, least_dtype
+from binfeat._machine.memory import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 from binfeat._machine.predictor import BinFunction
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.stacked import StackedFeatures
@@ -110,7 +110,7 @@ class Growth:
     fourier : FourierMap, default=None
         A map whose features stand beside those of the grids.
     max_bytes : int or inf, default=inf
-        For bins, coefficients and the solver's vectors of them: where these need more, they are float32, and then
+        For codes, bins, coefficients and the solver's vectors: where these need more, the latter are float32, and then
         fewer targets are solved for at a time.
 
     Attributes
@@ -154,7 +154,8 @@ class Growth:
         found = find_codes(BinTables(bins.keys, bins.starts, self._n_jobs), fresh, self._X_out, self._n_jobs)
         old, fourier = self._split_coef()
         n_bins, n_targets = len(old) + bins.keys.size, old.shape[1]
-        dtype, n_together = dtype_and_targets_at_a_time(self._max_bytes, n_bins, n_targets, self._least_dtype)
+        left = bytes_for_bins(self._max_bytes, self.n_rows, n_grids)
+        dtype, n_together = dtype_and_targets_at_a_time(left, n_bins, n_targets, self._least_dtype)
         coef = np.zeros((n_bins + len(fourier), n_targets), dtype, order="F")
         coef[: len(old)], coef[n_bins:] = old * dtype.type(np.sqrt(before / n_grids)), fourier
         codes_out = np.concatenate([self._codes_out, found])

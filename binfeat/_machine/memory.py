@@ -4,6 +4,7 @@ import numpy as np
 
 from binfeat._common.memory import memory_limit
 
+_CODE = 4  # bytes of a code while grids are added
 _OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are made
 _VECTORS = 5  # of the solver: solution, right-hand side, residual, direction and image
 _PAIR = 2  # targets that products take together
@@ -28,9 +29,9 @@ def row_bytes(n_targets):
     return 8 * (2 + 5 * n_targets)
 
 
-def share_of_codes(max_bytes, n_rows, n_targets):
-    """Bytes for codes, and as many for bins, that vectors of the rows leave of what a fit may take."""
-    return max(0, fit_bytes(max_bytes) - n_rows * row_bytes(n_targets)) // 2
+def bytes_for_features(max_bytes, n_rows, n_targets):
+    """Bytes that vectors of the rows leave of what a fit may take, for codes and bins; codes may have half of them."""
+    return max(0, fit_bytes(max_bytes) - n_rows * row_bytes(n_targets))
 
 
 def _bytes_of_bin(n_targets, together, dtype):
@@ -38,9 +39,15 @@ def _bytes_of_bin(n_targets, together, dtype):
     return _OF_BIN + dtype.itemsize * (2 * n_targets + _VECTORS * together)
 
 
-def most_bins(max_bytes, n_targets, dtype):
-    """Bins that fit into so many bytes, if as few targets as possible are solved for at a time."""
-    return max_bytes / _bytes_of_bin(n_targets, min(_PAIR, n_targets), dtype)
+def most_grids(max_bytes, n_rows, bins_of_grid, n_targets, dtype):
+    """Grids that fit into so many bytes, if as few targets as possible are solved for at a time."""
+    bins = bins_of_grid * _bytes_of_bin(n_targets, min(_PAIR, n_targets), dtype)
+    return max(max_bytes / 2 / bins, max_bytes / (bins + _CODE * n_rows))  # codes in a file, or not
+
+
+def bytes_for_bins(max_bytes, n_rows, n_grids):
+    """What codes leave of so many bytes."""
+    return max_bytes - min(max_bytes / 2, _CODE * n_rows * n_grids)
 
 
 def dtype_and_targets_at_a_time(max_bytes, n_bins, n_targets, least):

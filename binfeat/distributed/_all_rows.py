@@ -31,7 +31,7 @@ class DaskMachineRows(RowsBeyondMemory):
     def __init__(self, problem, table):
         self._table = table
         budget = code_budget(problem.machine.max_bytes)
-        super().__init__(problem, table.n_rows, budget // 2)
+        super().__init__(problem, table.n_rows, budget)
         self._parts = persist(table.given.each(_part, shared(problem.targets)))
 
     def _training_rows(self, encoding, width):
