@@ -47,7 +47,7 @@ their size. 16 bytes are sent for each bin of each chunk, and the bins of all ch
 
 If a worker is lost, Dask computes again what it held, provided that the collection can be computed again from its
 source. Without any worker a fit waits for one. `max_bytes` limits the bins, which are united in this process.
-`features` "hybrid" and "exact", and ``loss="huber"``, need all rows in memory, and so do indicator matrices of labels. A
-transformer for `target_transform` is fitted to the sample.""",
+`features` "hybrid" and "exact", and ``loss="huber"``, need all rows in memory, and so do indicator matrices of labels.
+A transformer for `target_transform` is fitted to the sample.""",
     "on_dask": _ON_DASK,
 }
