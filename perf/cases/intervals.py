@@ -1,0 +1,128 @@
+"""Prediction intervals on every regression table: their coverage, and their length beside LightGBM's quantiles."""
+
+import argparse
+
+import numpy as np
+
+from binfeat import KernelMachineRegressor
+from perf.data import MissingDataError, Split, seeded_split
+from perf.peers import QUICK, lightgbm, skipped
+from perf.record import Row
+from perf.suite import guarded
+from perf.tables import TABLES
+from perf.tables.splitting import DrawnTable, is_regression
+from perf.tables.standings import geometric_mean
+
+NARROWING = ("only", "rows", "features")
+COVERAGES, LENGTH_AT = (0.5, 0.8, 0.9, 0.95), 0.9
+N_SAMPLES = 32
+PEER = "MAPIE on LightGBM"
+_QUICK_TABLES, _QUICK_ROWS = ("diabetes",), 300
+_MOST_TEST_ROWS = 5_000  # the more there are, the smaller are the standard errors that coverage is judged by
+_CALIBRATION_SHARE, _TEST_SHARE = 0.2, 0.25
+_N_TREES, _N_LEAVES = 200, 31
+
+
+def add_options(parser):
+    """What narrows the case; a narrowed run is not recorded."""
+    group = parser.add_argument_group("options of intervals")
+    group.add_argument("--only", type=_tables, metavar="TABLE,...", help="these tables only")
+    group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows of each table at most")
+    group.add_argument("--features", default="auto", help="what our machines are made of; auto without it")
+
+
+def _tables(text):
+    unknown = [name for name in text.split(",") if name not in TABLES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are: {', '.join(TABLES)}")
+    return text.split(",")
+
+
+def run(quick, only=None, rows=None, features="auto"):
+    """Rows of each table that is a regression, and of all together."""
+    ratios, beyond = [], []
+    for name in _QUICK_TABLES if quick else only or TABLES:
+        given = _QUICK_ROWS if quick else rows, features, quick
+        for row in guarded(name, _table, name, *given, ratios, beyond):
+            print(*row.cells, flush=True)
+            yield row
+    if ratios:
+        yield Row(f"length at 90 % / {PEER}, geometric mean", geometric_mean(ratios), reach=("<=", 1), unit="")
+    if beyond:
+        share = np.mean(np.array(beyond) <= 2)
+        yield Row("shares of rows inside within two standard errors", 100 * share, unit=f"% of {len(beyond)}")
+        yield Row("coverage, root mean square in standard errors", np.sqrt(np.mean(np.square(beyond))), unit="s.e.")
+
+
+def _table(name, most_rows, features, quick, ratios, beyond):
+    """Rows of a table; its ratio of lengths, and how far its shares are off in standard errors, join the lists."""
+    try:
+        split = _noisy(TABLES[name](), most_rows)
+    except MissingDataError as error:
+        yield Row(f"{name}: skipped, {error}", None)
+        return
+    if not is_regression(split.y):
+        return
+    options = {"features": features, "n_posterior_samples": N_SAMPLES, "random_state": 0} | (QUICK if quick else {})
+    machine = KernelMachineRegressor(**options).fit(split.X, split.y)
+    n = len(split.y_test)
+    for coverage in COVERAGES:
+        inside, length = _judged(machine.predict_interval(split.X_test, coverage), split.y_test)
+        away = abs(inside - coverage) / np.sqrt(coverage * (1 - coverage) / n)
+        beyond.append(away)
+        yield Row(f"{name}, rows inside of {coverage:.0%}", 100 * inside, unit="%")
+        yield Row(f"{name}, {coverage:.0%} missed by", away, reach=("<=", 2), unit="s.e.")
+        if coverage == LENGTH_AT:
+            peer = _peer(split)
+            if peer is None:
+                yield skipped(PEER)
+                continue
+            held, theirs = _judged(peer, split.y_test)
+            ratios.append(length / theirs)
+            yield Row(f"{name}, length at 90 % / {PEER}", length, theirs, reach=("<=", 1), unit="")
+            yield Row(f"{name}, rows inside of 90 %, {PEER}", 100 * held, unit="%")
+
+
+def _noisy(table, most_rows):
+    """A split whose test targets have noise, too: of drawn tables the training rows are split."""
+    split = table.split(0)
+    if isinstance(table, DrawnTable):
+        split = seeded_split(split.X, split.y, round((1 - _TEST_SHARE) * len(split.y)), 0)
+    most = slice(most_rows)
+    test = slice(_MOST_TEST_ROWS)
+    return Split(split.X[most], split.y[most], split.X_test[test], split.y_test[test])
+
+
+def _judged(intervals, y):
+    """Share of targets inside, and mean length."""
+    low, high = intervals.T
+    return float(np.mean((low <= y) & (y <= high))), float(np.mean(high - low))
+
+
+def _peer(split):
+    """Conformalised quantile regression (Romano et al. 2019) by LightGBM; None where MAPIE or LightGBM is not there."""
+    try:
+        from mapie.regression import ConformalizedQuantileRegressor
+    except ImportError:
+        return None
+    if lightgbm(1, 2, regression=True) is None:
+        return None
+    (X, categories), (X_test, _) = map(_numbers, (split.X, split.X_test))
+    n_fit = round((1 - _CALIBRATION_SHARE) * len(split.y))
+    rest = (1 - LENGTH_AT) / 2
+    machines = []
+    for quantile in (rest, 1 - rest, 0.5):
+        machine = lightgbm(_N_TREES, _N_LEAVES, regression=True).set_params(objective="quantile", alpha=quantile)
+        machines.append(machine.fit(X[:n_fit], split.y[:n_fit], categorical_feature=categories))
+    conformal = ConformalizedQuantileRegressor(machines, confidence_level=LENGTH_AT, prefit=True)
+    conformal.conformalize(X[n_fit:], split.y[n_fit:])
+    return conformal.predict_interval(X_test)[1][:, :, 0]
+
+
+def _numbers(X):
+    """Rows as an array, which MAPIE makes of them, with codes for categories; and the columns of these."""
+    if not hasattr(X, "dtypes"):
+        return X, []
+    categories = [j for j, dtype in enumerate(X.dtypes) if dtype == "category"]
+    columns = [X.iloc[:, j].cat.codes if j in categories else X.iloc[:, j] for j in range(X.shape[1])]
+    return np.column_stack([column.to_numpy(float) for column in columns]), categories
