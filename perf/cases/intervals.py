@@ -28,7 +28,7 @@ def add_options(parser):
     group = parser.add_argument_group("options of intervals")
     group.add_argument("--only", type=_tables, metavar="TABLE,...", help="these tables only")
     group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows of each table at most")
-    group.add_argument("--features", default="auto", help="what our machines are made of; auto without it")
+    group.add_argument("--features", help="what our machines are made of, if not left to them")
 
 
 def _tables(text):
@@ -38,7 +38,7 @@ def _tables(text):
     return text.split(",")
 
 
-def run(quick, only=None, rows=None, features="auto"):
+def run(quick, only=None, rows=None, features=None):
     """Rows of each table that is a regression, and of all together."""
     ratios, beyond = [], []
     for name in _QUICK_TABLES if quick else only or TABLES:
@@ -63,7 +63,7 @@ def _table(name, most_rows, features, quick, ratios, beyond):
         return
     if not is_regression(split.y):
         return
-    options = {"features": features, "n_posterior_samples": N_SAMPLES, "random_state": 0} | (QUICK if quick else {})
+    options = {"features": features or "auto", "n_posterior_samples": N_SAMPLES, "random_state": 0} | (QUICK if quick else {})
     machine = KernelMachineRegressor(**options).fit(split.X, split.y)
     n = len(split.y_test)
     for coverage in COVERAGES:
