@@ -51,6 +51,7 @@ def test_targets_at_a_time_are_all_or_pairs(n_targets):
     dtypes, found = zip(*(dtype_and_targets_at_a_time(n, 1000, n_targets, FLOAT32) for n in sizes), strict=True)
     assert list(found) == sorted(found)
     assert (found[-1], dtypes[-1], dtypes[-2]) == (n_targets, np.float64, np.float32)
+    assert dtype_and_targets_at_a_time(np.inf, 10**8, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
     assert all(n == n_targets or n % 2 == 0 for n in found)
     for n_rows in (100, 10**6):  # codes in memory, and in a file
         most = int(most_grids(10**6, n_rows, 100, n_targets, FLOAT32))
@@ -64,7 +65,7 @@ def test_targets_solved_one_after_the_other(labelled):
     options = {**FIXED, "n_grids": 40, "gamma": 2.0}
     together = KernelMachineClassifier(**options).fit(X, y)
     n_bins, n_rows = together.feature_coef_.shape[1], len(X)
-    for pairs, words in ((1, "2 of 6, by max_bytes"), (2, "4 of 6, by max_bytes")):
+    for pairs, words in ((1, "2 of 6, for less memory"), (2, "4 of 6, for less memory")):
         needed = n_bins * (64 + 4 * (2 * 6 + 5 * 2 * pairs)) + 4 * 40 * n_rows + 1
         apart = KernelMachineClassifier(**options, max_bytes=needed + row_bytes(6) * n_rows).fit(X, y)
         assert words in apart.decisions_["choice"]

@@ -259,7 +259,7 @@ class MachineFit:
         problem.decisions.note("grids", growth.n_grids, error)
         if growth.n_together < growth.n_targets:
             problem.decisions.note(
-                "targets at a time", f"{growth.n_together} of {growth.n_targets}, by max_bytes", error
+                "targets at a time", f"{growth.n_together} of {growth.n_targets}, for less memory", error
             )
         self._note_penalty()
 

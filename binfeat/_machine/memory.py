@@ -8,6 +8,7 @@ _CODE = 4  # bytes of a code while grids are added
 _OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are made
 _VECTORS = 5  # of the solver: solution, right-hand side, residual, direction and image
 _PAIR = 2  # targets that products take together
+_AMPLE = 2**31  # bytes of bins, above which precision and company only cost memory
 _FLOAT32_ROWS = 2**22  # up to which float32 loses less in the sums of bins than solutions are precise
 
 
@@ -51,10 +52,10 @@ def bytes_for_bins(max_bytes, n_rows, n_grids):
 
 
 def dtype_and_targets_at_a_time(max_bytes, n_bins, n_targets, least):
-    """Type of the vectors, and how many targets to solve for together: as precise, and as many pairs, as fit."""
-    for dtype in (np.dtype(np.float64), least):
-        if n_bins * _bytes_of_bin(n_targets, n_targets, dtype) <= max_bytes:
-            return dtype, n_targets
+    """Type of the vectors, and how many targets to solve for together: float64 and all where they take little."""
+    max_bytes = min(max_bytes, _AMPLE)
+    if n_bins * _bytes_of_bin(n_targets, n_targets, np.dtype(np.float64)) <= max_bytes:
+        return np.dtype(np.float64), n_targets
     left = max_bytes / n_bins - _bytes_of_bin(n_targets, 0, least)
     pairs = max(1, left // (_PAIR * _VECTORS * least.itemsize))
     return least, int(min(_PAIR * pairs, n_targets))
