@@ -92,5 +92,6 @@ def test_bad_loss(dirty):
 def test_a_source_of_blocks_is_refused(dirty, monkeypatch):
     X, y, *_ = dirty
     monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 200)
-    with pytest.raises(ValueError, match="loss='huber' needs all rows in memory; use loss='squared' for a source"):
+    message = "loss='huber' needs all rows in memory; use loss='squared' for rows beyond it"
+    with pytest.raises(ValueError, match=message):
         KernelMachineRegressor(**FIXED, loss="huber").fit(blocks(X, y, block_rows=100))
