@@ -10,10 +10,14 @@ from binfeat import CGRidgeClassifier, KernelMachineClassifier, RandomBinning, b
 from binfeat._common.held_out import probabilities
 
 X, Y = make_multilabel_classification(n_samples=300, n_features=6, n_classes=3, random_state=0)
-Z = RandomBinning(n_grids=20, random_state=0).fit_transform(X)
 
 
-def test_ridge_is_that_of_scikit_learn():
+@pytest.fixture(scope="module")
+def Z():
+    return RandomBinning(n_grids=20, random_state=0).fit_transform(X)
+
+
+def test_ridge_is_that_of_scikit_learn(Z):
     machine = CGRidgeClassifier(alpha=0.1, tol=1e-10, max_iter=5000).fit(Z, Y)
     other = RidgeClassifier(alpha=0.1, tol=1e-10).fit(Z.toarray(), Y)
     np.testing.assert_allclose(machine.decision_function(Z), other.decision_function(Z.toarray()), atol=1e-5)
@@ -24,7 +28,7 @@ def test_ridge_is_that_of_scikit_learn():
 
 
 @pytest.mark.parametrize("options", [{"loss": "squared_hinge"}, {"alphas": [0.1, 1.0]}, {"early_stopping": True}])
-def test_ridge_with_other_parameters(options):
+def test_ridge_with_other_parameters(Z, options):
     for labels in (Y, Y[:, :2].astype(bool), Y[:, :2].astype(float)):
         found = CGRidgeClassifier(max_iter=1000, random_state=0, **options).fit(Z, labels).predict(Z)
         assert found.shape == labels.shape
@@ -55,7 +59,7 @@ def test_each_label_is_a_machine_of_two_classes():
         np.testing.assert_allclose(machine.decision_function(X)[:, k], alone.decision_function(X), atol=0.02)
 
 
-def test_blocks(few_steps):
+def test_blocks(Z, few_steps):
     source = blocks(X, Y, block_rows=90)
     machine = KernelMachineClassifier(max_grids=40, random_state=0).fit(source)
     assert machine.predict(X).shape == Y.shape
@@ -64,7 +68,7 @@ def test_blocks(few_steps):
     np.testing.assert_array_equal(ridge.predict(Z), CGRidgeClassifier(tol=1e-8, max_iter=1000).fit(Z, Y).predict(Z))
 
 
-def test_labels_that_all_or_no_rows_have(few_steps):
+def test_labels_that_all_or_no_rows_have(Z, few_steps):
     for constant in (np.ones_like(Y), np.zeros_like(Y)):
         np.testing.assert_array_equal(CGRidgeClassifier().fit(Z, constant).predict(Z), constant)
         np.testing.assert_array_equal(KernelMachineClassifier(random_state=0).fit(X, constant).predict(X), constant)
