@@ -5,6 +5,7 @@ import functools
 import numba
 import numpy as np
 
+from binfeat._engine.hashing import _add_column
 from binfeat._engine.trig import WRITERS
 from perf.measure import interleave, stopwatch
 from perf.record import Row
@@ -61,11 +62,10 @@ def _scatter(tables, codes, rounds, values):
 
 @numba.njit(**_options)
 def _hash(x, scale, shift, key, rounds, out):
-    """The sum of keyed cell indices, term by term, of rows that the first-level cache holds."""
+    """Terms of the hash, of rows that the first-level cache holds."""
     for thread in numba.prange(out.shape[0]):
         for _ in range(rounds):
-            for i in range(np.uint64(out.shape[1])):
-                out[thread, i] += key * np.uint64(np.int64(np.ceil(x[thread, i] * scale - shift)))
+            _add_column(x[thread], 1.0, scale, shift, key, np.uint64(0), out[thread])
 
 
 def _trig(write_pairs):
