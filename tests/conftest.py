@@ -56,6 +56,27 @@ def wrapping_integers():
         yield
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    """Dask's cluster of two processes."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with pytest.importorskip("distributed").Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def own_scheduler():
+    """A client that dies leaves itself as Dask's scheduler."""
+    yield
+    pytest.importorskip("dask").config.set(scheduler=None)
+
+
 @pytest.fixture
 def few_grids(monkeypatch):
     """Kernel machines that search in tenths of a second."""

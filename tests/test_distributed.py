@@ -24,6 +24,7 @@ from dask import delayed  # noqa: E402
 import binfeat.distributed as remote  # noqa: E402
 from binfeat._linear.normal_equations import NormalEquations  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("own_scheduler")
 N = 1200
 CHUNKS = [(N,), (500, 0, 699, 1), (97,) * 12 + (36,), (0, 0, 400, 800)]
 NAMES = ["a", "b", "c"]
@@ -35,26 +36,6 @@ def rows():
     X = rng.normal(size=(N, 3)).round(1)
     X[::50, 1] = np.nan
     return X, np.sin(2 * X[:, 0]) + X[:, 2] + 0.1 * rng.normal(size=N), rng.uniform(size=N)
-
-
-@pytest.fixture(autouse=True)
-def own_scheduler():
-    """A client that dies leaves itself as Dask's scheduler."""
-    yield
-    dask.config.set(scheduler=None)
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with dask_distributed.LocalCluster(**options) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def client(cluster):
-    with dask_distributed.Client(cluster) as client:
-        yield client
 
 
 def binnings(**options):

@@ -22,6 +22,7 @@ import binfeat.distributed as remote  # noqa: E402
 from binfeat.distributed import _all_rows  # noqa: E402
 from binfeat.distributed._rows import DaskRows  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("own_scheduler")
 N = 1500
 LEARNED = {**FIXED, "gamma": "learn"}
 
@@ -37,21 +38,6 @@ def rows():
 def small_sample(monkeypatch):
     """Tables of some hundred rows are beyond memory."""
     monkeypatch.setattr(sampled, "_MOST_ROWS", 400)
-    yield
-    dask.config.set(scheduler=None)  # a client that dies leaves itself as Dask's scheduler
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with dask_distributed.LocalCluster(**options) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def client(cluster):
-    with dask_distributed.Client(cluster) as client:
-        yield client
 
 
 def chunked(X):

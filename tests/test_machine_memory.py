@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat._machine import memory
+from binfeat._common import memory
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 from binfeat._machine.memory import (

@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 
-from binfeat._common.memory import memory_limit
+from binfeat._common.memory import allowed_bytes
 from binfeat._engine.bin_tables import recode
 
 _ZEROS = 2**24  # bytes written at a time where a file cannot be given its space at once
@@ -15,10 +15,7 @@ _ZEROS = 2**24  # bytes written at a time where a file cannot be given its space
 
 def code_budget(max_bytes):
     """Bytes that codes may take in memory: `max_bytes`, or half of what the machine has."""
-    if max_bytes is not None:
-        return max_bytes
-    limit = memory_limit()
-    return np.inf if limit is None else limit // 2
+    return allowed_bytes(max_bytes, 2)
 
 
 class CodeStore:

@@ -152,6 +152,21 @@ def class_weights(class_weight, y):
     return weights
 
 
+def counted_classes(y):
+    """Classes of some rows, sorted, and how many rows have each."""
+    return np.unique(y, return_counts=True) if y.size else (y, np.empty(0, np.int64))
+
+
+def unite_classes(counted):
+    """The same of all rows, from those of parts of them; ValueError if there is one class only."""
+    parts, counts_of_parts = zip(*counted, strict=True)
+    classes, places = np.unique(np.concatenate(parts), return_inverse=True)
+    require_two(classes)
+    counts = np.zeros(classes.size, np.int64)
+    np.add.at(counts, places, np.concatenate(counts_of_parts))
+    return classes, counts
+
+
 def weights_of_classes(class_weight, classes, counts):
     """Weight of each class, (n_classes,), where its rows are counted; ValueError as of `class_weights`."""
     if isinstance(class_weight, str) and class_weight == "balanced":

@@ -1,5 +1,6 @@
 """How much memory there is, and an error where more would be needed."""
 
+import math
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,14 @@ def memory_limit():
         with suppress(OSError, ValueError):  # absent, or "max"
             limits.append(int(Path(path).read_text()))
     return min(limits, default=None)
+
+
+def allowed_bytes(max_bytes, part):
+    """Bytes that something may take: `max_bytes`, or else this part of what the machine has, 2 for a half."""
+    if max_bytes is not None:
+        return max_bytes
+    limit = memory_limit()
+    return math.inf if limit is None else limit // part
 
 
 def require_memory(n_bytes, what, remedy):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from binfeat._common.memory import memory_limit
+from binfeat._common.memory import allowed_bytes
 
 _CODE = 4  # bytes of a code while grids are added
 _OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are made
@@ -14,10 +14,7 @@ _FLOAT32_ROWS = 2**22  # up to which float32 loses less in the sums of bins than
 
 def fit_bytes(max_bytes):
     """Bytes that a fit may take: `max_bytes`, or a quarter of what the machine has."""
-    if max_bytes is not None:
-        return max_bytes
-    limit = memory_limit()
-    return np.inf if limit is None else limit // 4
+    return allowed_bytes(max_bytes, 4)
 
 
 def least_dtype(n_rows, fourier):

@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.gamma_scale import Moments
-from binfeat._common.validation import canonical
+from binfeat._common.validation import canonical, check_weights
 
 _FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
@@ -201,6 +201,23 @@ def _cut(chunks, lengths, wanted):
 def _rows_among(parts, start, stop):
     rows = joined(parts)
     return rows.iloc[start:stop] if hasattr(rows, "iloc") else rows[start:stop]
+
+
+def values_beside(chunks, y, sample_weight):
+    """Delayed targets, and delayed weights, for the rows of each chunk, as arrays or None; errors name their chunk."""
+    return [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
+
+
+def _same(values):
+    return values
+
+
+def weights_of_chunk(weights, y, n_rows):
+    """Checked weights (n_rows, 1) of a chunk, ones for None; ValueError if y has another number of rows."""
+    if len(y) != n_rows:
+        raise ValueError(f"it has {n_rows} rows, and the chunk of y beside it {len(y)}.")
+    weights = check_weights(weights, n_rows, some=False)
+    return np.ones((n_rows, 1)) if weights is None else weights
 
 
 def split_rows(rows, lengths):

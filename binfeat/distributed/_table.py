@@ -7,7 +7,7 @@ import numpy as np
 from dask.sizeof import sizeof
 from sklearn.base import is_classifier
 
-from binfeat._common.labels import check_labels, require_two, weights_of_classes
+from binfeat._common.labels import check_labels, counted_classes, unite_classes, weights_of_classes
 from binfeat._common.validation import check_moderate, check_weights, checked_array
 from binfeat._machine.targets import as_columns
 from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
@@ -21,6 +21,8 @@ from binfeat.distributed._chunks import (
     reduce_in_tree,
     split_rows,
     taken,
+    values_beside,
+    weights_of_chunk,
 )
 
 
@@ -83,7 +85,7 @@ class DaskTable:
 
     def __init__(self, estimator, X, y, sample_weight, groups, seed):
         chunks, classify = inputs_of(estimator, X, reset=True), is_classifier(estimator)
-        own = [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
+        own = values_beside(chunks, y, sample_weight)
         given = replace(chunks, blocks=persist(chunks.each(_checked, classify, own=own)), kind=None)
         facts = compute(given.each(_facts, classify))
         self._all_lengths = [fact.n_rows for fact in facts]
@@ -126,11 +128,7 @@ class DaskTable:
     @cached_property
     def classes(self):
         """Labels of all rows, and how many rows have each; ValueError if there is one only."""
-        classes, places = np.unique(np.concatenate([fact.classes for fact in self._facts]), return_inverse=True)
-        require_two(classes)
-        counts = np.zeros(classes.size, np.int64)
-        np.add.at(counts, places, np.concatenate([fact.counts for fact in self._facts]))
-        return classes, counts
+        return unite_classes([(fact.classes, fact.counts) for fact in self._facts])
 
     def weigh_classes(self, class_weight):
         """Multiply the weights of all rows by those of their classes."""
@@ -151,16 +149,9 @@ def _some(chunks, places):
     return Chunks([chunks.blocks[i] for i in places], lengths, chunks.width, chunks.dtype, chunks.kind, chunks.name)
 
 
-def _same(values):
-    return values
-
-
 def _checked(X, y, weights, classify):
     n_rows = X.shape[0]
-    if len(y) != n_rows:
-        raise ValueError(f"it has {n_rows} rows, and the chunk of y beside it {len(y)}.")
-    weights = check_weights(weights, n_rows, some=False)
-    weights = np.ones((n_rows, 1)) if weights is None else weights
+    weights = weights_of_chunk(weights, y, n_rows)
     if not n_rows:
         return Given(np.empty(0), weights, [])
     types = checked_types(X)
@@ -175,7 +166,7 @@ def _checked(X, y, weights, classify):
 
 def _facts(given, classify):
     y = given.y
-    classes, counts = np.unique(y, return_counts=True) if classify and y.size else (y[:0], np.empty(0, np.int64))
+    classes, counts = counted_classes(y if classify else y[:0])
     return _Facts(len(y), given.types, float(given.weights.sum()), y.shape[1:], classes, counts)
 
 

@@ -15,11 +15,20 @@ from binfeat import ridge
 from binfeat._common.availability import unavailable_if
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.labels import check_labels, one_against_rest, require_two, weights_of_classes
+from binfeat._common.labels import check_labels, counted_classes, one_against_rest, unite_classes, weights_of_classes
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat._rows.rows import Part
-from binfeat.distributed._chunks import beside, compute, inputs_of, is_chunked, persist, results_of, shared
+from binfeat.distributed._chunks import (
+    compute,
+    inputs_of,
+    is_chunked,
+    persist,
+    results_of,
+    shared,
+    values_beside,
+    weights_of_chunk,
+)
 from binfeat.distributed._docs import RIDGE_TEXTS
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
@@ -76,8 +85,8 @@ class _OnDask(DaskScorer, CGRidgeBase):
         self._require(y)
         held_out = check_flag(self.early_stopping, "early_stopping") or self.alphas is not None
         chunks = inputs_of(self, X, reset=True)
-        beside_X = [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
-        parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=beside_X))
+        own = values_beside(chunks, y, sample_weight)
+        parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=own))
         facts = compute([delayed(_facts)(part, is_classifier(self)) for part in parts])
         if not any(fact.n_rows for fact in facts):
             raise ValueError("X has no rows in any chunk; at least one is needed.")
@@ -186,9 +195,7 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
 
     def _encoder(self, facts):
         self.multilabel_ = False
-        self.classes_, places = np.unique(np.concatenate([fact.classes for fact in facts]), return_inverse=True)
-        require_two(self.classes_)
-        counts = np.bincount(places, np.concatenate([fact.counts for fact in facts]))
+        self.classes_, counts = unite_classes([(fact.classes, fact.counts) for fact in facts])
         of_class = weights_of_classes(self.class_weight, self.classes_, counts)
         encode = partial(_signs, classes=self.classes_, of_class=of_class)
         return encode, 1 if counts.size == 2 else counts.size, False
@@ -220,17 +227,10 @@ class _Facts:
     counts: np.ndarray
 
 
-def _same(values):
-    return values
-
-
 def _part(Z, y, weights, twin, dtype):
     """The checked rows of a chunk, with unchanged targets."""
     n_rows = Z.shape[0]
-    if len(y) != n_rows:
-        raise ValueError(f"it has {n_rows} rows, and the chunk of y beside it {len(y)}.")
-    weights = check_weights(weights, n_rows, some=False)
-    weights = np.ones((n_rows, 1)) if weights is None else weights
+    weights = weights_of_chunk(weights, y, n_rows)
     if n_rows == 0:
         return Part(None, np.empty(0), weights)
     Z = twin._check_design(Z)
@@ -241,7 +241,7 @@ def _part(Z, y, weights, twin, dtype):
 
 def _facts(part, of_classes):
     Y = part.Y
-    classes, counts = np.unique(Y, return_counts=True) if of_classes and Y.size else (Y[:0], Y[:0])
+    classes, counts = counted_classes(Y if of_classes else Y[:0])
     n_targets = 1 if Y.ndim == 1 else Y.shape[1]
     return _Facts(len(Y), part.weights.sum(), isinstance(part.Z, np.ndarray), Y.ndim, n_targets, classes, counts)
 
