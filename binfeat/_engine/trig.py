@@ -68,8 +68,8 @@ def _cos_sin64(x, scale):
     return signed * (-sin if odd else cos), signed * (cos if odd else sin), magnitude
 
 
-def _writers(cos_sin, reach):
-    """Make `write_pairs` and `write_shifted` for one type.
+def _pairs_writer(cos_sin, reach):
+    """Make `write_pairs` for one type.
 
     `cos_sin` is not under `jit` itself: Numba finds a closure in its cache by what is closed over, and a compiled
     function is another one in every process.
@@ -105,6 +105,12 @@ def _writers(cos_sin, reach):
                         lost += not np.isfinite(x[j])
         return lost
 
+    return write_pairs
+
+
+def _shifted_writer(cos_sin, reach):
+    """Make `write_shifted` for one type, likewise."""
+
     @jit
     def write_shifted(projection, shift, scale, out):
         """Cosines of each row after a shift, times `scale`; as exact as `write_pairs`, and returns what it does.
@@ -129,11 +135,11 @@ def _writers(cos_sin, reach):
                         lost += not np.isfinite(shifted)
         return lost
 
-    return write_pairs, write_shifted
+    return write_shifted
 
 
 # One of each for each type, for the caller to choose: what is compiled for one type compiles nothing of the other.
 WRITERS = {
-    np.dtype(np.float32): _writers(_cos_sin32, _REACH32),
-    np.dtype(np.float64): _writers(_cos_sin64, _REACH64),
+    np.dtype(np.float32): (_pairs_writer(_cos_sin32, _REACH32), _shifted_writer(_cos_sin32, _REACH32)),
+    np.dtype(np.float64): (_pairs_writer(_cos_sin64, _REACH64), _shifted_writer(_cos_sin64, _REACH64)),
 }
