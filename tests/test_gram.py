@@ -1,5 +1,8 @@
 """Ridge from the Gram matrix: the same answers as the iterations, and when it is taken."""
 
+import gc
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -9,6 +12,8 @@ from binfeat._linear import gram
 from binfeat._linear.normal_equations import NormalEquations
 from binfeat._linear.path import solve_path
 from binfeat._linear.result import SolverOptions
+from binfeat._rows import lazy
+from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import LocalRows
 from tests import naive
 
@@ -17,6 +22,19 @@ from tests import naive
 def table(rng):
     Z = rng.normal(size=(400, 30)) @ rng.normal(size=(30, 30)) + 5
     return Z, np.stack([Z[:, 0] + rng.normal(size=400), np.sin(Z[:, 1])], axis=1)
+
+
+def small_blocks(monkeypatch, n_rows, n_columns):
+    """Let sums be of so many rows, and of so many columns of the matrix."""
+    monkeypatch.setattr(gram, "_BLOCK_BYTES", 0)
+    monkeypatch.setattr(gram, "_FEWEST_ROWS", n_rows)
+    monkeypatch.setattr(gram, "_PANEL", n_columns)
+
+
+def computed(monkeypatch, Z, n_rows):
+    """The features as they come where they are computed, so many rows at a time."""
+    monkeypatch.setattr(lazy, "_BLOCK_BYTES", Z.itemsize * Z.shape[1] * n_rows)
+    return LazyFeatures(lambda X: X, Z, Z.shape[1])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -33,7 +51,7 @@ def test_answers_are_those_of_conjugate_gradients(table, rng, monkeypatch, alpha
     assert other.solver_ == "cg"
     np.testing.assert_allclose(coef, other.coef_, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(intercept, other.intercept_, rtol=1e-6, atol=1e-6)
-    monkeypatch.setattr(gram, "_BLOCK_BYTES", 8 * 30 * 77)
+    small_blocks(monkeypatch, 77, 7)
     in_blocks = machine.fit(Z, Y, sample_weight=weights)
     np.testing.assert_allclose(in_blocks.coef_, coef, rtol=1e-9, atol=1e-12)
 
@@ -99,7 +117,67 @@ def test_float32_features(table):
     np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-2, atol=1e-3)
 
 
-def test_route_goes_by_cost(rng):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_are_within_the_bound_of_their_blocks(rng, monkeypatch, dtype):
+    """An entry is off by the roundings of a block's rows, of centring and of weights, however many rows there are."""
+    Z, Y = rng.normal(size=(2000, 30)).astype(dtype), rng.normal(size=(2000, 2))
+    small_blocks(monkeypatch, 16, 7)
+    system = gram.gram_system(LocalRows(Z, Y, weights := rng.random((2000, 1))), True)
+    roots, exact = np.sqrt(weights), Z.astype(np.longdouble)
+    mean = (weights * exact).sum(axis=0) / weights.sum()
+    centred, targets = roots * (exact - mean), roots * (Y - (weights * Y).sum(axis=0) / weights.sum())
+    unit = float(np.finfo(dtype).eps)
+    magnitudes = roots * (np.abs(exact) + np.abs(Z[:16]).mean(axis=0) + np.abs(mean))
+    bound = (16 + 8) * unit
+    assert (np.abs(system.matrix - centred.T @ centred) <= bound * (magnitudes.T @ magnitudes)).all()
+    assert (np.abs(system.right - centred.T @ targets) <= bound * (magnitudes.T @ np.abs(targets))).all()
+    assert (system.matrix == system.matrix.T).all()
+
+
+def test_blocks_are_summed_in_float64(monkeypatch):
+    """2^26 and 99 ones: in float32 the ones would be lost."""
+    Z = np.zeros((16 * 100, 3), np.float32)
+    Z[::16], Z[0] = 1, 2**13
+    small_blocks(monkeypatch, 16, 2)
+    system = gram.gram_system(LocalRows(Z, np.zeros((len(Z), 1))), False)
+    assert (system.matrix == 2**26 + 99).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_are_bitwise_the_same_however_rows_come(rng, monkeypatch, dtype):
+    Z, Y, weights = rng.normal(size=(500, 30)).astype(dtype), rng.normal(size=(500, 2)), rng.random((500, 1))
+    small_blocks(monkeypatch, 64, 7)
+    whole = gram.gram_system(LocalRows(Z, Y, weights), True)
+    for n_rows in (1, 50, 64, 333, 1000):
+        system = gram.gram_system(LocalRows(computed(monkeypatch, Z, n_rows), Y, weights), True)
+        for name in ("matrix", "right", "means"):
+            assert (getattr(system, name) == getattr(whole, name)).all()
+
+
+def test_computed_features_take_the_memory_of_one_matrix(rng, monkeypatch):
+    """Beside it blocks of rows, and products of a few columns; the features of all rows would take 16 times as much."""
+    Z, y = rng.normal(size=(400, 400)).astype(np.float32), rng.normal(size=(12_800, 1))
+    small_blocks(monkeypatch, 128, 32)
+    monkeypatch.setattr(lazy, "_BLOCK_BYTES", Z.itemsize * 400 * 128)
+    rows = LocalRows(LazyFeatures(lambda X: X @ Z, np.tile(Z[:128], (100, 1)), 400), y)
+    gc.collect()
+    tracemalloc.start()
+    matrix = gram.gram_system(rows, True).matrix
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * matrix.nbytes
+
+
+@pytest.mark.parametrize("limit", [2 * 8 * 1000**2, 2 * 8 * 1000**2 - 1])
+def test_no_gram_matrix_beyond_a_quarter_of_the_memory(monkeypatch, limit):
+    monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: 4 * limit)
+    Z, Y = (np.broadcast_to(0.0, (10**7, n)) for n in (1000, 1))
+    assert gram.gram_pays(LocalRows(Z, Y), 1, 1e-2) == (limit == 2 * 8 * 1000**2)
+
+
+def test_route_goes_by_cost(rng, monkeypatch):
+    monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: 8 * 2**30)
+
     def pays(n_rows, n_columns, n_targets=1, n_alphas=1, tol=1e-2):
         Z, Y = (np.broadcast_to(0.0, (n_rows, n)) for n in (n_columns, n_targets))
         return gram.gram_pays(LocalRows(Z, Y), n_alphas, tol)
@@ -108,7 +186,8 @@ def test_route_goes_by_cost(rng):
     assert not pays(10**5, 5000)
     assert pays(10**5, 5000, n_targets=10, tol=1e-6)
     assert not pays(100, 5000)
-    assert not pays(10**5, 10**4, n_targets=1000)
+    assert pays(10**5, 10**4, n_targets=1000)
+    assert not pays(10**5, 12_000, n_targets=1000)  # a quarter of the memory holds 11,585 columns
     # Where (D^2 n + .5 D^3 alphas, 8 D^3 at most) / 20 meets 30 or, for a path, 60 iterations of 2 n D multiplications.
     assert pays(10**5, 1150)
     assert not pays(10**5, 1250)

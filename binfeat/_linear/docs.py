@@ -62,10 +62,10 @@ The coefficients are those of `fit` on all rows so far, up to `tol`. The solver 
 about half of the iterations of a fit or less.
 
 Rows are kept, copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each grid, CSR
-12 or more for each entry. Each iteration visits all rows. Of an array with at most 8,192 features, only the Gram matrix
-is kept once there are more rows than features: 8 bytes for each pair of features, for any number of rows, and each call
-then solves exactly. Parameters may change between calls. `fit` forgets these rows and keeps none: after it, the next
-call begins anew, with a warning.""",
+12 or more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most an eighth of the
+machine's memory, only that is kept once there are more rows than features: 8 bytes for each pair of features, for any
+number of rows, and each call then solves exactly. Parameters may change between calls. `fit` forgets these rows and
+keeps none: after it, the next call begins anew, with a warning.""",
     "rest_of_partial_fit": """\
 $sample_weight
 

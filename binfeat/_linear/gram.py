@@ -6,10 +6,14 @@ from operator import add
 import numpy as np
 from scipy import linalg
 
+from binfeat._common.memory import allowed_bytes
+from binfeat._common.validation import float_dtype
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear.result import Result, refuse_overflow
+from binfeat._rows.products import is_computed
 
-_BLOCK_BYTES = 2**26  # of features converted or computed at a time
+_BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features whose products are summed before they are added in float64
+_PANEL = 1024  # columns of the Gram matrix that are added up at a time
 # Measured with 250 to 2,000 features, 2 threads, in both types: what one multiplication of the Gram matrix costs beside
 # one of an iteration's products, which wait for memory; what each further target adds to those.
 _GRAM_COST = 1 / 20
@@ -17,7 +21,7 @@ _TARGET_COST = 0.3
 _CHOLESKY_COST = 0.5  # of D^3 multiplications
 _EIGEN_COST = 8.0
 _DIGIT_ITERATIONS = 15  # iterations for a digit of the residual
-MOST_COLUMNS = 8192  # the matrix and its factor then take a gigabyte
+_MEMORY_PART = 4  # of the machine's memory a quarter, for the matrix and its factor
 _TINY = np.finfo(float).tiny
 
 
@@ -25,10 +29,15 @@ def _eigen_pays(n_alphas):
     return n_alphas * _CHOLESKY_COST > _EIGEN_COST
 
 
+def gram_fits(n_columns):
+    """Whether a Gram matrix and its Cholesky factor take no more than a quarter of the memory."""
+    return 2 * n_columns**2 * np.dtype(np.float64).itemsize <= allowed_bytes(None, _MEMORY_PART)
+
+
 def gram_pays(rows, n_alphas, tol):
     """Whether features are dense, and their Gram matrix expected to cost less than conjugate gradients."""
     n_rows, n_columns = rows.shape
-    if not rows.dense or n_columns > MOST_COLUMNS:
+    if not (rows.dense and gram_fits(n_columns)):
         return False
     factor = min(n_alphas * _CHOLESKY_COST, _EIGEN_COST)
     gram = _GRAM_COST * (n_rows * n_columns**2 + factor * n_columns**3)
@@ -53,8 +62,11 @@ class GramSystem:
         total = self.total + other.total
         share = other.total / max(total, _TINY)
         apart, targets_apart = other.means - self.means, other.target_means - self.target_means
+        matrix = np.outer(self.total * share * apart, apart)
+        matrix += self.matrix
+        matrix += other.matrix
         return GramSystem(
-            self.matrix + other.matrix + self.total * share * np.outer(apart, apart),
+            matrix,
             self.right + other.right + self.total * share * np.outer(apart, targets_apart),
             self.means + share * apart,
             self.target_means + share * targets_apart,
@@ -100,7 +112,7 @@ class GramSystem:
         W = np.empty_like(self.right)
         for penalty in np.unique(alpha):
             targets = alpha == penalty
-            shifted = self.matrix.copy()
+            shifted = self.matrix.copy().T  # in the order of LAPACK, which then takes no copy of its own
             shifted[np.diag_indices_from(shifted)] += penalty
             try:
                 with threads_to_factorise(len(shifted)):
@@ -121,33 +133,76 @@ class GramSystem:
 
 def gram_system(rows, fit_intercept):
     """The normal equations of rows of dense features, from one pass over the rows; see `NormalEquations`."""
-    return rows.sum(_system_of, fit_intercept, join=add)
+    return rows.sum(_system_of, fit_intercept, join=add, in_blocks=True)
 
 
 def _system_of(part, fit_intercept):
-    """The system of a part, a block of rows at a time."""
+    """The system of a part; sums of as many rows as `_filled` gives are in the features' type, their sums in float64.
+
+    So an entry is off by at most ``_FEWEST_ROWS`` roundings (or those of 64 MB of rows) of the sum of the magnitudes
+    that it adds up, whatever the number of rows (Blanchard, Higham & Mary 2020, "A Class of Fast and Accurate
+    Summation Algorithms").
+    """
     n_columns, weights, total = part.Z.shape[1], part.known_weights, float(part.total_weight[0])
     target_means = (weights * part.Y).sum(axis=0) / total if fit_intercept else np.zeros(part.Y.shape[1])
     matrix, right = np.zeros((n_columns, n_columns)), np.zeros((n_columns, part.Y.shape[1]))
     sums, pivot = np.zeros(n_columns), np.empty(0)
-    for rows, block in _row_blocks(part.Z):
+    for rows, block in _filled(part.Z):
         if not pivot.size:  # a row near the mean, against cancellation when that is subtracted
             pivot = block.mean(axis=0) if fit_intercept else np.zeros(n_columns, block.dtype)
-        block = block - pivot
         roots = np.sqrt(weights[rows]).astype(block.dtype)
-        targets = (part.Y[rows] - target_means) * weights[rows]
-        right += block.T @ targets
-        sums += (block.T @ weights[rows].astype(block.dtype)).ravel()
+        block -= pivot
         block *= roots
-        matrix += block.T @ block
+        right += block.T @ ((part.Y[rows] - target_means) * roots).astype(block.dtype)
+        sums += (block.T @ roots).ravel()
+        _add_products(block, matrix)
     means = sums / total if fit_intercept else np.zeros_like(sums)
-    matrix -= total * np.outer(means, means)
-    return GramSystem(matrix, right, means + pivot, target_means, np.dtype(block.dtype), total)
+    _complete(matrix, means, total)
+    return GramSystem(matrix, right, means + pivot, target_means, np.dtype(pivot.dtype), total)
 
 
-def _row_blocks(Z):
-    """Pairs of rows, as a slice, and their features in an array."""
-    step = max(1, _BLOCK_BYTES // (8 * max(1, Z.shape[1])))
+def _filled(Z):
+    """Rows, as a slice, and their features to overwrite, always as many rows in whatever blocks they come."""
+    dtype, (n_rows, n_columns) = float_dtype(Z.dtype), Z.shape
+    step = min(n_rows, max(_FEWEST_ROWS, _BLOCK_BYTES // (dtype.itemsize * max(1, n_columns))))
+    held, start, size = np.empty((step, n_columns), dtype), 0, 0
+    for _, block in Z.row_blocks() if is_computed(Z) else _slices(Z, step):
+        block = block if isinstance(block, np.ndarray) else block.toarray()
+        while len(block):
+            some, block = block[: step - size], block[step - size :]
+            held[size : size + len(some)] = some
+            size += len(some)
+            if size == step or start + size == n_rows:
+                yield slice(start, start + size), held[:size]
+                start, size = start + size, 0
+
+
+def _slices(Z, step):
     for start in range(0, Z.shape[0], step):
         rows = slice(start, min(start + step, Z.shape[0]))
-        yield rows, Z[rows] if isinstance(Z, np.ndarray) else Z[rows].toarray()
+        yield rows, Z[rows]
+
+
+def _panels(n_columns):
+    """Of some columns at a time the slice, and that of the same and all later columns."""
+    for start in range(0, n_columns, _PANEL):
+        yield slice(start, min(start + _PANEL, n_columns)), slice(start, n_columns)
+
+
+def _add_products(block, matrix):
+    """Add ``block.T @ block`` to the matrix, on and above the diagonal."""
+    n_columns = len(matrix)
+    space = np.empty(min(_PANEL, n_columns) * n_columns, block.dtype)
+    for panel, later in _panels(n_columns):
+        shape = panel.stop - panel.start, n_columns - panel.start
+        product = space[: shape[0] * shape[1]].reshape(shape)
+        matrix[panel, later] += np.matmul(block[:, panel].T, block[:, later], out=product)
+
+
+def _complete(matrix, means, total):
+    """Take the means out of the sums above the diagonal, and copy these below it."""
+    for panel, later in _panels(len(matrix)):
+        matrix[panel, later] -= np.multiply.outer(total * means[panel], means[later])
+        corner = np.triu(matrix[panel, panel])
+        matrix[panel, panel] = corner + np.triu(corner, 1).T
+        matrix[panel.stop :, panel] = matrix[panel, panel.stop :].T

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._linear.gram import MOST_COLUMNS, GramSystem, gram_system
+from binfeat._linear.gram import GramSystem, gram_fits, gram_system
 from binfeat._rows.rows import LocalRows
 
 _SUMS = "matrix", "right", "means", "target_means"
@@ -61,7 +61,7 @@ class KeptRows:
     def settled(self, fit_intercept, needs_rows):
         """The same, or its sums where they take less memory than the rows, and rows are not needed."""
         rows = self.to_solve
-        if not needs_rows and rows.dense and rows.shape[0] > rows.shape[1] and rows.shape[1] <= MOST_COLUMNS:
+        if not needs_rows and rows.dense and rows.shape[0] > rows.shape[1] and gram_fits(rows.shape[1]):
             return KeptSums(gram_system(rows, fit_intercept), fit_intercept)
         return self
 

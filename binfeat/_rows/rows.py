@@ -93,8 +93,11 @@ class Rows(ABC):
         """Weight of all rows, of shape (1,) or (n_targets,), and weighted sum of each target."""
 
     @abstractmethod
-    def sum(self, function, *arguments, join=add_arrays):
+    def sum(self, function, *arguments, join=add_arrays, in_blocks=False):
         """Sum of ``function(part, *arguments)`` over the parts, in an order that depends on their number alone.
+
+        A function that visits the rows of a part in blocks by itself, `in_blocks`, is called once for all rows in one
+        place.
 
         The function gives a list of arrays, or anything that ``join(total, part)`` adds up; `join` may overwrite the
         total. Where the rows are one part, the arrays may be scratch, which the next sum overwrites.
@@ -131,8 +134,8 @@ class LocalRows(Rows):
             weights = None if self.weights is None else self.weights[rows]
             yield Part(Z, self.Y[rows], weights, scratch=self._scratch)
 
-    def sum(self, function, *arguments, join=add_arrays):
-        if self.whole:
+    def sum(self, function, *arguments, join=add_arrays, in_blocks=False):
+        if self.whole or in_blocks:
             return function(self._part, *arguments)
         results = (function(part, *arguments) for part in self._blocks())
         first = next(results)

@@ -50,7 +50,7 @@ class DaskRows(Rows):
     def totals(self):
         return tuple(self.sum(_totals))
 
-    def sum(self, function, *arguments, join=add_arrays):
+    def sum(self, function, *arguments, join=add_arrays, in_blocks=False):
         total = reduce_in_tree(self._each(function, *map(shared, arguments)), partial(_joined, join=join))
         sent = [value for value in arguments if np.shape(value)[:1] == self.shape[1:]]
         if sent:
