@@ -18,7 +18,7 @@ from binfeat._graph.docs import TEXTS as SHARED
 from binfeat._graph.eigenvectors import leading_eigenvectors
 from binfeat._graph.estimator import GraphEstimator
 from binfeat._graph.similarity import weighted_means
-from binfeat._graph.start import start_from_sample
+from binfeat._graph.start import start_from_smaller
 from binfeat._rows.sources import is_source
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
@@ -46,8 +46,8 @@ eigenvalues_ : ndarray of shape (n_found,)
 eigengaps_ : ndarray of shape (n_gammas,)
     Eigengap with each of `gammas`. Only if `gammas` are given.
 n_iter_ : int
-    Number of products with a block of vectors. With bins of 20,000 rows or more, the first block comes from the
-    eigenvectors of 10,000 of the rows, whose products are not counted.
+    Number of products with a block of vectors. With bins, the first block comes from the eigenvectors of 10,000 of
+    20,000 rows or more, and theirs from 16 of 32 grids or more, whose products are not counted.
 $gamma_
 $features_
 $inputs""",
@@ -112,7 +112,7 @@ class _Spectral(GraphEstimator):
         for gamma in self._candidates():
             made, Z, graph = self._graph(table, gamma)
             self._check_size(Z.shape[0])
-            start = start_from_sample(Z, graph, n_components + 1, **options)
+            start = start_from_smaller(Z, graph, n_components + 1, **options)
             found = leading_eigenvectors(
                 graph.normalised, graph.known, n_components, start=start, callback=stops, **options
             )

@@ -13,7 +13,7 @@ from binfeat._common.validation import callers_level, canonical, checked_rows, s
 from binfeat._engine.policy import thread_count
 from binfeat._graph.scale import gamma_by_occupancy
 from binfeat._graph.similarity import SimilarityGraph
-from binfeat._graph.start import SAMPLE_ROWS, sampled_rows
+from binfeat._graph.start import SAMPLE_ROWS, rows_of_sample
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
 from binfeat.binning import RandomBinning
@@ -61,7 +61,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         seed = seed_of(self.random_state)
         if is_source(X):
             X = self._check(SampledSource(self, X, seed).sample, reset=True)
-        return X if X.shape[0] <= SAMPLE_ROWS else X[sampled_rows(X.shape[0], seed)]
+        return X if X.shape[0] <= SAMPLE_ROWS else X[rows_of_sample(X.shape[0], seed)]
 
     def _graph(self, X, gamma):
         """The map with this gamma fitted to the rows, their features, and their graph."""

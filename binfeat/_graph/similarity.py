@@ -75,9 +75,10 @@ class SimilarityGraph:
         return V * (np.sqrt(self.degrees.sum()) * self._inverse)[:, None]
 
     def normalised(self, V):
-        """``D^-1/2 W D^-1/2 V`` for V of shape (n_rows, k)."""
-        image = self._product(V * self._inverse[:, None])
-        image *= self._inverse[:, None]
+        """``D^-1/2 W D^-1/2 V`` for V of shape (n_rows, k), in its dtype."""
+        inverse = self._inverse[:, None].astype(V.dtype, copy=False)
+        image = self._product(V * inverse)
+        image *= inverse
         return image
 
     def _product(self, V):
