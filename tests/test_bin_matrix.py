@@ -66,8 +66,7 @@ def test_products(rng, code_type, dtype, operand, n_columns):
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 5, 8])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("code_type", [np.uint16, np.uint32])
+@pytest.mark.parametrize(("code_type", "dtype"), [(np.uint16, np.float64), (np.uint32, np.float32)])
 def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_columns):
     """The same bits, in row blocks and in pairs of targets."""
     Z = matrix(rng, code_type, n_rows=2000, dtype=dtype)

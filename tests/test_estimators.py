@@ -29,11 +29,11 @@ ESTIMATORS = [
     CGRidge(),
     CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10, n_posterior_samples=2),
     CGRidgeClassifier(),
-    CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-10, max_iter=5000),
+    CGRidgeClassifier(alpha=1000, loss="squared_hinge", tol=1e-10, max_iter=5000),
     CGRidgeClassifier(alphas=[0.1, 1.0], cv=2, tol=1e-10, max_iter=5000),
     CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
     KernelMachineRegressor(max_grids=20, random_state=0),
-    KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=50, refit=False, random_state=0),
+    KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
     KernelMachineRegressor(features="hybrid", gamma="scale", n_grids=9, n_posterior_samples=2, random_state=0),
     KernelMachineClassifier(max_grids=20, random_state=0),
     KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
@@ -72,7 +72,7 @@ def expected_failures(estimator):
 @pytest.fixture(autouse=True)
 def small_searches(monkeypatch):
     """A fit in tenths of a second; the checks make hundreds."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=12, sample_grids=(5, 20), n_fourier=64))
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=5, sample_grids=(5, 10), n_fourier=32))
 
 
 # A few rows of the checks' data seldom share a bin, which is not what is checked.

@@ -251,9 +251,8 @@ class BinMatrix(FeatureOperator):
     def _matmat(self, W):
         parts = []
         for part in self._parts_of(W):
-            contiguous = part.flags.c_contiguous or part.flags.f_contiguous
             parts.append(np.empty((self.shape[0], part.shape[1]), part.dtype, order="F"))
-            self._multiply(part.T if contiguous else np.ascontiguousarray(part.T), parts[-1].T)
+            self._matmat_into(np.asfortranarray(part), parts[-1])
         return parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
 
     def _rmatmat(self, V):

@@ -157,7 +157,8 @@ def _sort_by_digit(keys, counts, largest, level, order, spare):
         digit = _digit(keys[b], np.uint64(largest - counts[b]), level)
         spare[starts[digit]] = b
         starts[digit] += 1
-    order[:] = spare
+    for i in range(order.shape[0]):
+        order[i] = spare[i]
 
 
 @jit
@@ -173,15 +174,30 @@ def _settle(keys, counts, order):
 
 
 @jit
+def _count_levels(largest):
+    """Number of digits of the sort key: two of the hash, and those of the largest count."""
+    levels = 2
+    while largest > 0:
+        largest //= _RADIX
+        levels += 1
+    return levels
+
+
+@jit
 def _rank_grid(keys, counts, order, spare):
-    largest = counts.max() if counts.shape[0] else 0
-    level, span = 0, 1
-    while level < 2 or span <= largest:
+    largest = np.int64(0)
+    for b in range(counts.shape[0]):
+        largest = max(largest, counts[b])
+    for level in range(_count_levels(largest)):
         _sort_by_digit(keys, counts, largest, level, order, spare)
-        if level >= 2:
-            span *= _RADIX
-        level += 1
     _settle(keys, counts, order)
+
+
+@jit
+def _reorder(values, order):
+    before = values.copy()
+    for b in range(order.shape[0]):
+        values[b] = before[order[b]]
 
 
 @driver(work="keys")
@@ -202,8 +218,8 @@ def rank(keys, counts, starts, fixed, order, spare, new_codes):
         for b in range(grid_order.shape[0]):
             grid_order[b] = b
         _rank_grid(grid_keys, grid_counts, grid_order, spare[tail])
-        grid_keys[:] = grid_keys[grid_order]
-        grid_counts[:] = grid_counts[grid_order]
+        _reorder(grid_keys, grid_order)
+        _reorder(grid_counts, grid_order)
         grid_codes = new_codes[starts[p] : starts[p + 1]]
         for b in range(fixed[p]):
             grid_codes[b] = b

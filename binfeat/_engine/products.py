@@ -16,6 +16,12 @@ COPIES = 4
 
 
 @jit
+def _scale(value, out):
+    for i in range(out.shape[0]):
+        out[i] *= value
+
+
+@jit
 def _gather(codes, none, weights, out):
     for i in range(out.shape[0]):
         code = codes[i]
@@ -88,7 +94,7 @@ def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, ou
                 two = weights[first:last]
                 _multiply_pair(codes, starts, two, place, pairs[worker], out[first, rows], out[first + 1, rows])
             for k in range(first, last):
-                out[k, rows] *= value
+                _scale(value, out[k, rows])
 
 
 @jit
@@ -112,7 +118,7 @@ def _scatter_one(codes, none, values, value, copies, out):
     if out.shape[0] > FEW_BINS:
         out[:] = 0
         _scatter(codes, none, values, out)
-        out *= value
+        _scale(value, out)
         return
     copies[:] = 0
     _scatter_to_copies(codes, none, values, copies)
