@@ -57,11 +57,10 @@ def worst_z(estimate, exact, n_grids):
 
 
 @quiet
-@pytest.mark.parametrize("gamma", [1.0, [2.0, 0.0, 0.7]])
 @pytest.mark.parametrize("name", KERNELS)
-def test_unbiased(name, gamma):
+def test_unbiased(name):
     X, Y = distances(3)
-    n_grids = 10_000
+    gamma, n_grids = [2.0, 0.0, 0.7], 10_000
     exact = np.diag(KERNELS[name](X, Y, gamma=gamma))
     assert worst_z(share_of_common_bins(KERNELS[name], X, Y, gamma, n_grids), exact, n_grids) < 4
 
@@ -70,7 +69,7 @@ def test_unbiased(name, gamma):
 def test_unbiased_against_sklearn(rng):
     X, Y = rng.normal(size=(50, 4)), rng.normal(size=(50, 4))
     exact = np.diag(laplacian_kernel(X, Y, gamma=0.2))
-    assert worst_z(share_of_common_bins("laplacian", X, Y, 0.2, 20_000), exact, 20_000) < 4
+    assert worst_z(share_of_common_bins("laplacian", X, Y, 0.2, 5000), exact, 5000) < 4
 
 
 @quiet
@@ -84,7 +83,7 @@ def test_a_wrong_pitch_law_would_be_noticed(law):
 
     X, Y = distances(3)
     exact = np.diag(kernels.Laplacian()(X, Y))
-    assert worst_z(share_of_common_bins(Wrong(), X, Y, 1.0, 20_000), exact, 20_000) > 8
+    assert worst_z(share_of_common_bins(Wrong(), X, Y, 1.0, 5000), exact, 5000) > 4
 
 
 @quiet
@@ -102,7 +101,7 @@ def test_hoeffding_and_rate():
     """Pr(|z'z - k| >= e) <= 2 exp(-2 P e^2), and the error falls as P^(-1/2)."""
     X, Y = distances(2)
     exact = np.diag(kernels.Laplacian()(X, Y))
-    sizes, n_runs = np.array([50, 100, 200, 400]), 200
+    sizes, n_runs = np.array([25, 50, 100, 200]), 100
     binning = RandomBinning(gamma=1.0, n_grids=n_runs * sizes[-1], random_state=0, output="codes")
     codes = binning.fit_transform(np.vstack([X, Y])).codes
     common = codes[:, : len(X)] == codes[:, len(X) :]
@@ -115,7 +114,7 @@ def test_hoeffding_and_rate():
             assert (share <= bound + 4 * np.sqrt(bound / n_runs)).all()
         errors.append(np.sqrt(np.mean(runs**2)))
     slope = np.polyfit(np.log(sizes), np.log(errors), 1)[0]
-    assert slope == pytest.approx(-0.5, abs=0.03)
+    assert slope == pytest.approx(-0.5, abs=0.05)
 
 
 def mixed_table(rng, n=1500):

@@ -211,8 +211,8 @@ import resource, sys
 import numpy as np
 import binfeat
 rng = np.random.default_rng(0)
-X = rng.normal(size=(200_000, 4))
-binning = binfeat.RandomBinning(gamma=0.3, n_grids=8, random_state=0)
+X = rng.normal(size=(100_000, 4))
+binning = binfeat.RandomBinning(gamma=0.3, n_grids=8, n_jobs=1, random_state=0)
 machine = binfeat.CGRidge()
 small = binning.fit_transform(X)
 machine.fit(small, X[:, 0])
@@ -221,7 +221,7 @@ used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, resource.RLIM_INFINITY))
 refused = 0
 for call in (lambda: binning.set_params(n_grids=400).fit(X), lambda: binning.transform(np.tile(X, (20, 1))),
-             lambda: machine.fit(np.ones((200_000, 300)), X[:, 0])):
+             lambda: machine.fit(np.ones((100_000, 300)), X[:, 0])):
     try:
         call()
     except MemoryError:

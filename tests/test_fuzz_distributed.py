@@ -15,7 +15,7 @@ da = pytest.importorskip("dask.array")
 remote = pytest.importorskip("binfeat.distributed")
 
 Y = ROWS[:, 0] + 0.1
-CHUNKS = da.from_array(ROWS, chunks=(11, 3))
+CHUNKS = da.from_array(ROWS, chunks=(15, 3))
 
 
 @pytest.fixture(autouse=True)
