@@ -20,23 +20,26 @@ from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardSca
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFourier, learn_gamma
 from binfeat._common.memory import memory_limit
-from binfeat.kernels import RBF, GammaPitch, Laplacian
+from binfeat.kernels import RBF, GammaPitch, Laplacian, Matern
 
 BINNING_KERNELS = (Laplacian(), GammaPitch(np.inf))  # GammaPitch(8) lies between them
-FOURIER_KERNELS = (RBF(), Laplacian())
+FOURIER_KERNELS, LEARNED_FOURIER_KERNELS = (RBF(), Matern(1.5), Laplacian()), (RBF(), Matern(1.5))
 EXPONENTS = np.geomspace(0.3, 30, 5)  # mean of sum_j gamma_j |x_j - y_j|^power over pairs of rows
-FOURIER_EXPONENTS = np.geomspace(0.03, 3, 5)
-BINNING_ALPHAS, FOURIER_ALPHAS = np.geomspace(10, 1e-3, 5), np.geomspace(1, 1e-4, 5)
+FOURIER_EXPONENTS = np.geomspace(0.03, 10, 6)
+LEARNED_FACTORS = (1.0, 3.0, 9.0)  # of learned gammas: more rows take more
+BINNING_ALPHAS, FOURIER_ALPHAS = np.geomspace(10, 1e-3, 5), np.geomspace(1, 1e-5, 6)
 FACTORS = (0.55, 1.0, 1.8)  # of gamma in the fine search, and about half a step of the exponents
 NEAR = np.array([np.sqrt(10), 1.0, 1 / np.sqrt(10)])  # likewise of the penalty
 SCALERS = (MinMaxScaler(), StandardScaler())
 LEARNING_SCALERS = (StandardScaler(), QuantileTransformer(n_quantiles=100, random_state=0))
 COARSE_ROWS = 50_000
-FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of both searches with Fourier features
-FOURIER_MAX_ITER = 60  # where there are too many features for their Gram matrix: each reads all of them twice
+FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of the coarse search with Fourier features
+FINE_FOURIER_ROWS, FINE_FOURIER_COMPONENTS = 100_000, 4_000
+FOURIER_TOL = 1e-6  # for which the Gram matrix costs less than iterations; it solves exactly
+LEARNING_ROWS = 1_000  # of a step of the search for length scales of Fourier features
 _DISTANCE_ROWS = 5_000
 _HELD_OUT = 0.25
-_HELD_SHARE = 0.7  # of the memory that features may take at once
+_HELD_SHARE = 0.25  # of the memory that features may take at once
 
 
 class Waves(RandomFourier):
@@ -101,15 +104,29 @@ def _binning(kernel, gamma, n_grids):
     return RandomBinning(kernel=kernel, gamma=gamma, n_grids=n_grids, output="codes", random_state=0)
 
 
-def fourier(X, y, n_frequencies):
-    """Machines of Fourier features, of fewer of them than the machine that is measured."""
-    n_components = min(2 * n_frequencies, FOURIER_COMPONENTS)
-    for scaler in _scalers(X, SCALERS):
-        for kernel in FOURIER_KERNELS:
+def fourier(X, y, n_frequencies, kernels=FOURIER_KERNELS, scalers=SCALERS):
+    """Machines of Fourier features with one gamma, of fewer of them than the machine that is measured."""
+    for scaler in _scalers(X, scalers):
+        for kernel in kernels:
             distance = mean_exponent(scaled(scaler, X), kernel.power)
             for exponent in FOURIER_EXPONENTS:
-                options = {"kernel": kernel, "gamma": exponent / distance, "n_components": n_components}
-                yield machine(scaler, Waves(**options, random_state=0), y.dtype.kind == "f")
+                yield _fourier_machine(scaler, kernel, exponent / distance, n_frequencies, y)
+
+
+def learned_fourier(X, y, n_frequencies, kernels=LEARNED_FOURIER_KERNELS, scalers=LEARNING_SCALERS):
+    """The same with the length scales that `learn_gamma` finds, times a factor."""
+    for scaler in _scalers(X, scalers):
+        X_scaled = scaled(scaler, X)
+        for kernel in kernels:
+            gamma = learn_gamma(X_scaled, y, kernel=kernel, max_rows=LEARNING_ROWS, random_state=0).gamma
+            for factor in LEARNED_FACTORS:
+                yield _fourier_machine(scaler, kernel, factor * gamma, n_frequencies, y)
+
+
+def _fourier_machine(scaler, kernel, gamma, n_frequencies, y):
+    n_components = min(2 * n_frequencies, FOURIER_COMPONENTS)
+    features = Waves(kernel=kernel, gamma=gamma, n_components=n_components, random_state=0)
+    return machine(scaler, features, y.dtype.kind == "f").set_params(ridge__tol=FOURIER_TOL)
 
 
 def finer(best):
@@ -170,13 +187,17 @@ class Method:
         some, more = map(slice, self.max_rows)
         candidates = islice(self.candidates(X[some], y[some], size), 0, None, step)
         best, _ = best_of(candidates, X[some], y[some], self.alphas)
+        if self.column == "fourier":
+            best.set_params(features__n_components=min(2 * size, FINE_FOURIER_COMPONENTS))
         best, _ = best_of(finer(best), X[more], y[more], best.get_params()["ridge__alpha"] * NEAR)
         if self.column == "fourier":
-            best.set_params(features__n_components=2 * size, ridge__max_iter=FOURIER_MAX_ITER)
+            best.set_params(features__n_components=2 * size)
         return best
 
 
-FOURIER = Method("Fourier + LS", "fourier", fourier, FOURIER_ALPHAS, (FOURIER_ROWS, FOURIER_ROWS))
+_FOURIER_ROWS = FOURIER_ROWS, FINE_FOURIER_ROWS
+FOURIER = Method("Fourier + LS", "fourier", fourier, FOURIER_ALPHAS, _FOURIER_ROWS)
+LEARNED_FOURIER = Method("Fourier + LS, learned widths", "fourier", learned_fourier, FOURIER_ALPHAS, _FOURIER_ROWS)
 ONE_GAMMA = Method("Binning + LS, one gamma", "binning", one_gamma, BINNING_ALPHAS)
 LEARNED_WIDTHS = Method("Binning + LS, learned widths", "binning", learned_widths, BINNING_ALPHAS)
 

@@ -1,5 +1,7 @@
 """The paper's experiments in perf: figures carried, choices on held-out rows, and what is drawn from a record."""
 
+import argparse
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,9 +13,10 @@ pytest.importorskip("perf", reason="perf is in the checkout only")
 
 from binfeat import kernels
 from perf import choice, data, exact, fetch, paper, tasks
-from perf.cases import figure3, table1
+from perf.cases import figure3, fourier_size, table1
 from perf.cases import kernels as kernel_errors
 from perf.data import MissingDataError, Split
+from perf.peers import trial
 from perf.record import Row
 
 
@@ -66,7 +69,9 @@ def test_mean_exponent(rng):
     assert choice.mean_exponent(sparse.csr_array(X), 1) == choice.mean_exponent(X, 1)
 
 
-@pytest.mark.parametrize("candidates", [choice.fourier, choice.one_gamma, choice.learned_widths])
+@pytest.mark.parametrize(
+    "candidates", [choice.fourier, choice.learned_fourier, choice.one_gamma, choice.learned_widths]
+)
 def test_candidates_are_machines_of_either_kind(candidates, table):
     X, y = table
     regressor, classifier = (next(iter(candidates(X, target, 20))).fit(X, target) for target in (y, y > 0))
@@ -95,6 +100,7 @@ def test_a_choice_is_refined_and_of_full_size(table, monkeypatch):
     monkeypatch.setattr(choice, "FOURIER_COMPONENTS", 10)
     best = choice.FOURIER.choose(*table, 40, step=5)
     assert best["features"].n_components == 80
+    assert best["ridge"].fit(*table).solver_ == "gram"
     coarse = [one["features"].gamma for one in choice.fourier(*table, 40)][::5]
     assert min(abs(best["features"].gamma / (factor * g) - 1) for g in coarse for factor in choice.FACTORS) < 1e-9
 
@@ -152,11 +158,33 @@ def test_table_1_of_a_small_task(table, monkeypatch):
     assert "CPU, KernelRidge, 120 of 120 rows, error" in by_name
 
 
+def test_table_1_of_one_column(monkeypatch, table):
+    X, y = (part[:160] for part in table)
+    monkeypatch.setattr(tasks, "LOADERS", {"CPU": lambda: tasks.Task("CPU", [split_of(X, y, 120)] * 2, "some rows")})
+    monkeypatch.setattr(table1, "METHODS", (choice.FOURIER, choice.ONE_GAMMA))
+    monkeypatch.setattr(table1, "QUICK_ROWS", 80)
+    names = [row.what for row in table1.run(True, only=["CPU"], column="fourier")]
+    assert "CPU, Fourier + LS, D = 300, error" in names
+    assert not any("Binning" in name or "KernelRidge" in name for name in names)
+    with pytest.raises(argparse.ArgumentTypeError, match="unknown: GPU; there are: CPU"):
+        table1._names("CPU,GPU")
+
+
+def test_the_exact_kernel_separates_what_it_can(table):
+    """It has the error of random features where these are many."""
+    X, y = table
+    split = split_of(X, y > 0, 300)
+    features = choice.Waves(kernel=kernels.RBF(), gamma=1.0, n_components=2000, random_state=0)
+    machine = choice.machine(StandardScaler(), features, False).set_params(ridge__alpha=0.1)
+    error = fourier_size.exact_error(machine, split)
+    assert error == pytest.approx(trial(clone(machine), split).error, abs=3)
+
+
 def test_a_data_set_that_fails_leaves_the_others(monkeypatch):
     def absent():
         raise MissingDataError("cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
 
-    def broken(task, step):
+    def broken(task, step, column):
         yield Row("figure", 1.0)
         raise ValueError("no more")
 
