@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.linear_model import BayesianRidge
 
 from binfeat import CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
@@ -80,6 +82,23 @@ def test_samples_of_features_of_two_kinds(rows):
     variances += (2.5 - (dense_new**2).sum(axis=1)) / 0.3
     ratios = machine.predict(union.transform(new), return_std=True)[1] / np.sqrt(noise * variances)
     assert abs(ratios.mean() - 1) < 0.06
+    assert ratios.std() < 1.5 * SPREAD
+
+
+def test_samples_of_many_rows_beside_a_gaussian_process():
+    """scikit-learn's, with the same kernel and noise, at rows so far apart that their errors are nearly independent."""
+    rng, alpha = np.random.default_rng(0), 3.0
+    X = rng.uniform(-30, 30, size=(3000, 1))
+    y = np.sin(X[:, 0]) + 0.5 * rng.normal(size=3000)
+    new = np.linspace(-30, 30, 61)[:, None]
+    kernel = ConstantKernel(1 / alpha) * Matern(2.0, nu=0.5) + ConstantKernel(1e4)  # of a free intercept
+    process = GaussianProcessRegressor(kernel, alpha=1.0, optimizer=None).fit(X, y)
+    expected = process.predict(new, return_std=True)[1]
+    Z, Z_new = binned(X, new, n_grids=100)
+    ridge = CGRidge(alpha=alpha, n_posterior_samples=N_SAMPLES, random_state=0).fit(Z, y)
+    std = ridge.predict(Z_new, return_std=True)[1]
+    ratios = std / (np.sqrt(ridge.noise_variance_) * expected)
+    assert abs(ratios.mean() - 1) < 4 * SPREAD / np.sqrt(len(new))
     assert ratios.std() < 1.5 * SPREAD
 
 
