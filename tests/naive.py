@@ -244,6 +244,29 @@ def left_out_slopes(kernel, X, Y, gamma, alpha, weights=None, step=1e-4):
     return out
 
 
+def slopes_by_entries(function, values, step=1e-4):
+    """Central differences of a function of an array, by each of its entries."""
+    out = np.zeros(values.shape)
+    for place in np.ndindex(values.shape):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = values.copy()
+            moved[place] += sign * step
+            ends.append(function(moved))
+        out[place] = (ends[0] - ends[1]) / (2 * step)
+    return out
+
+
+def rotated(X, gamma, rotation, categorical=()):
+    """Rows of scaled numbers times a rotation, and then their categories."""
+    numbers = [j for j in range(len(gamma)) if j not in categorical]
+    out = []
+    for x in X:
+        mapped = [sum(math.sqrt(gamma[j]) * x[j] * rotation[j][k] for j in numbers) for k in range(len(rotation[0]))]
+        out.append(mapped + [x[j] for j in sorted(categorical)])
+    return np.array(out)
+
+
 def huber_weights(residuals):
     """Weight of each row: 1 within 1.345 robust deviations of zero, less by as much as it is farther."""
     n_targets = residuals.shape[1]

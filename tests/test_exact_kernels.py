@@ -186,6 +186,41 @@ def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng)
     assert found.slopes[1] == 0.0
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("categorical", [set(), {3}])
+@pytest.mark.parametrize("kernel", [kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)], ids=repr)
+def test_gradient_in_a_rotation(kernel, categorical, weighted, rng):
+    """Values and leave-one-out errors of rotated inputs, and their differences by each entry of the rotation."""
+    X, Y, rotation = table(rng, 12), rng.normal(size=(12, 2)), rng.normal(size=(5, 4))
+    weights, alpha = (rng.uniform(0.3, 2, size=12) if weighted else None), 0.3
+    weights = None if weights is None else weights / weights.mean()
+    gamma = np.append(np.ones(4), GAMMA[sorted(categorical)])
+    places = {4} if categorical else set()
+
+    def slow(rotation):
+        mapped = naive.rotated(X, GAMMA, rotation, categorical)
+        return naive.kernel_matrix(mapped, mapped, gamma, PROFILES[kernel], categorical=places, radial=True)
+
+    def error(rotation):
+        return naive.left_out_error(slow(rotation), Y, alpha, weights)
+
+    matrix = kernel_matrix(kernel, np.isin(np.arange(5), list(categorical)), None, rotation)
+    columns = columns_of(X, 0.0)
+    np.testing.assert_allclose(matrix(columns, columns, GAMMA), slow(rotation), rtol=2e-5, atol=2e-5)
+    found = leave_one_out(matrix, columns, Y.astype(np.float32), weights, GAMMA, alpha)
+    np.testing.assert_allclose(found.error, error(rotation), rtol=1e-4)
+    slopes = naive.slopes_by_entries(error, rotation)
+    np.testing.assert_allclose(found.slopes, slopes, rtol=2e-3, atol=2e-3 * np.abs(slopes).max())
+    assert (found.slopes[[1, *categorical]] == 0.0).all()  # they have no part in the distances of numbers
+
+
+def test_only_radial_kernels_are_rotated(rng):
+    X = columns_of(table(rng, 6), 0.0)
+    for kernel in (kernels.Laplacian(), kernels.GammaPitch(8.0), Linear()):
+        K = kernel_matrix(kernel, CATEGORICAL)(X, X, GAMMA)
+        np.testing.assert_array_equal(kernel_matrix(kernel, CATEGORICAL, None, np.ones((5, 1)))(X, X, GAMMA), K)
+
+
 def test_linear_kernel_is_a_weighted_product(rng):
     A, B = rng.normal(size=(6, 5)), rng.normal(size=(4, 5))
     K = kernel_matrix(Linear(), CATEGORICAL)(columns_of(A, 0.0), columns_of(B, 0.0), GAMMA)

@@ -212,6 +212,7 @@ DAMAGES = [
     ("exact", lambda state: state["_exact"].pop("support"), "KeyError: 'support'"),
     ("exact", lambda state: state["_exact"].update(shares=np.ones(9)), "shares should be of shape"),
     ("exact", lambda state: state["_exact"].update(center=np.zeros(2)), "center should be of shape"),
+    ("exact", lambda state: state["_exact"].update(rotation=np.ones((9, 1))), "rotation should be of shape"),
     ("exact", replaced(feature_coef_=np.zeros((1, 59))), "feature_coef_ should be of shape"),
     ("exact", replaced(_target_shifts=np.zeros((1, 2))), "_target_shifts should be of shape"),
 ]

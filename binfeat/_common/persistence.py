@@ -215,10 +215,12 @@ def check_machine(state):
         raise ValueError("source should name columns, all of them.")
     if state["_exact"]:
         _check_arrays(state["_exact"], _EXACT, sizes)
+        _check_rotation(state["_exact"].get("rotation"), sizes)
         sizes["features"] = sizes["support"]
     else:
         sizes["features"] = _check_features(state, sizes)
     _check_arrays(state, {"feature_coef_": (np.float64, "targets", "features")}, sizes)
+    _check_rotation(state.get("_rotation"), sizes)
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         if state.get(name):
             _check_arrays(state[name], layout, sizes)
@@ -233,6 +235,12 @@ def check_machine(state):
         _check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
         if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
             raise ValueError("the scaler should have two knots for each of some inputs.")
+
+
+def _check_rotation(rotation, sizes):
+    """Refuse a rotation that does not suit the inputs; older files have none."""
+    if rotation is not None and rotation.size:
+        _check_arrays({"rotation": rotation}, {"rotation": (np.float64, "inputs", "rank")}, dict(sizes))
 
 
 def _check_features(state, sizes):

@@ -109,6 +109,24 @@ def draw_frequencies(kernel, sampler, n_frequencies, n_inputs, seed):
     return draw(kernel, n_frequencies, n_inputs, seed)
 
 
+def scaled_frequencies(frequencies, scale, rotation=None):
+    """Frequencies of inputs from those of a frequency scale of 1.
+
+    Parameters
+    ----------
+    frequencies : ndarray of shape (n_frequencies, rank)
+    scale : ndarray of shape (n_inputs,)
+    rotation : ndarray of shape (n_inputs, rank) or None
+        Of scaled inputs; None is the identity.
+
+    Returns
+    -------
+    frequencies : ndarray of shape (n_inputs, n_frequencies), float64 in C order
+    """
+    mapped = frequencies if rotation is None else frequencies @ rotation.T
+    return np.ascontiguousarray((mapped * scale).T)
+
+
 def _iid(kernel, n_frequencies, n_inputs, seed):
     bits, width = stream(seed, 0, FREQUENCIES), kernel.n_uniforms(n_inputs)
     frequencies = np.empty((n_frequencies, n_inputs))

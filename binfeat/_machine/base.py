@@ -168,6 +168,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         power = 1 if fit.exact is None else fit.scales.kernel.power
         relevances = kernels.relevances(fit.gamma, power)
         self.gamma_ = fit.gamma ** (1 / power)
+        self._rotation = np.empty((0, 0)) if fit.rotation is None else fit.rotation
         self.feature_relevances_ = np.bincount(encoder.source, relevances, minlength=self.n_features_in_)
         self.width_errors_, self.width_gammas_ = kernels.history(fit.scales)
         self.kernel_, self.scaling_ = fit.kernel_name, kernels.scaling
@@ -234,6 +235,13 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def feature_importances_(self):
         """`feature_relevances_`, by the name that scikit-learn's selectors of features know."""
         return self.feature_relevances_
+
+    @property
+    def rotation_(self):
+        """What scaled inputs are mapped by in the kernel that `gamma_` belongs to, or None."""
+        check_is_fitted(self, "feature_coef_")
+        rotation = getattr(self, "_rotation", np.empty((0, 0)))  # older files have none
+        return rotation if rotation.size else None
 
     def summary(self):
         """What was decided in `fit`, in order.

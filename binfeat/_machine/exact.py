@@ -219,7 +219,7 @@ class ExactChoice:
         for part in parts:
             kernel, problem = part.scales.kernel, self._problem
             gamma = self._frame.gamma(kernel, part.gamma)
-            K = kernel_matrix(kernel, problem.categorical, problem.n_jobs)(X, X, gamma)
+            K = kernel_matrix(kernel, problem.categorical, problem.n_jobs, part.scales.rotation)(X, X, gamma)
             K *= np.float32(part.share)
             total = K if total is None else np.add(total, K, out=total)
         return total

@@ -5,7 +5,7 @@ Rows are columns here: arrays of shape (n_inputs, n), float32 in C order, as `Fr
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -146,10 +146,13 @@ class RadialMatrix(_Matrix):
         S = self._distances(A, B, gamma, out)
         return self._profile(S, np.empty_like(S))[0]
 
+    def _scaled(self, A, gamma):
+        """Rows whose squared Euclidean distances are those of the numbers in the kernel."""
+        return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
+
     def _distances(self, A, B, gamma, out=None):
         """Squared distances of all pairs."""
-        roots = _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
-        A_scaled, B_scaled = A * roots, B * roots
+        A_scaled, B_scaled = self._scaled(A, gamma), self._scaled(B, gamma)
         S = np.matmul((-2 * A_scaled).T, B_scaled, out=out)
         S += np.einsum("ji,ji->i", A_scaled, A_scaled)[:, np.newaxis]
         S += np.einsum("ji,ji->i", B_scaled, B_scaled)
@@ -181,10 +184,14 @@ class RadialMatrix(_Matrix):
         falls *= np.float32(5 / 3)
         return z, falls
 
-    def with_slopes(self, X, gamma, scratch):
+    def _with_falls(self, X, gamma, scratch):
+        """Values for all pairs of rows, and minus their derivatives by the squared distances."""
         n = X.shape[1]
         S = self._distances(X, X, gamma, square(scratch, "K", n))
-        K, falls = self._profile(S, square(scratch, "falls", n))
+        return self._profile(S, square(scratch, "falls", n))
+
+    def with_slopes(self, X, gamma, scratch):
+        K, falls = self._with_falls(X, gamma, scratch)
 
         def slopes(M):
             weights = np.multiply(falls, M, out=M)
@@ -194,6 +201,31 @@ class RadialMatrix(_Matrix):
             if self.categorical.any():
                 sums = np.where(self.categorical, self._distance_sums(X, weights), sums)
             return -gamma * sums
+
+        return K, slopes
+
+
+@dataclass(frozen=True, eq=False)
+class RotatedMatrix(RadialMatrix):
+    """Exact values of a radial kernel whose numbers are scaled, and then mapped by a rotation."""
+
+    rotation: Any = None  # (n_inputs, rank)
+
+    def _scaled(self, A, gamma):
+        return _typed(self.rotation.T) @ super()._scaled(A, gamma)
+
+    def with_slopes(self, X, gamma, scratch):
+        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dR`` of the rotation R.
+
+        The function overwrites M.
+        """
+        K, falls = self._with_falls(X, gamma, scratch)
+
+        def slopes(M):
+            weights, unrotated = np.multiply(falls, M, out=M), super(RotatedMatrix, self)._scaled(X, gamma)
+            both = weights.sum(axis=0) + weights.sum(axis=1)
+            laplacian = (unrotated * both) @ unrotated.T - unrotated @ (weights @ unrotated.T + weights.T @ unrotated.T)
+            return -2.0 * laplacian.astype(np.float64) @ self.rotation
 
         return K, slopes
 
@@ -222,10 +254,18 @@ def linear_squares(X, gamma, categorical):
     return np.einsum("ji,ji,j->i", X, X, np.where(categorical, 0.0, gamma), dtype=np.float64)
 
 
-def kernel_matrix(kernel, categorical, n_jobs=None):
-    """What computes exact values of a kernel: of `RBF`, `Matern` with nu 3/2 or 5/2, `Linear`, or a product kernel."""
-    if isinstance(kernel, RBF | Matern):
-        kind: Any = RadialMatrix
+def is_radial(kernel):
+    """Whether a kernel is one of distances, so that it may be rotated."""
+    return isinstance(kernel, RBF | Matern)
+
+
+def kernel_matrix(kernel, categorical, n_jobs=None, rotation=None):
+    """What computes exact values of a kernel: of `RBF`, `Matern` with nu 3/2 or 5/2, `Linear`, or a product kernel.
+
+    A rotation, (n_inputs, rank) or None, is that of radial kernels; others do not heed it.
+    """
+    if is_radial(kernel):
+        kind: Any = RadialMatrix if rotation is None else partial(RotatedMatrix, rotation=rotation)
     elif isinstance(kernel, Linear):
         kind = LinearMatrix
     else:

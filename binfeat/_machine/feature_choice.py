@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._fourier.features import FourierMap
-from binfeat._fourier.frequencies import draw_frequencies
+from binfeat._fourier.frequencies import draw_frequencies, scaled_frequencies
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
 from binfeat._machine.growth import Growth, TrainingRows
@@ -40,9 +40,10 @@ class FeatureTrial:
 
 def fourier_map(scales, n_components, seed, n_jobs=None):
     """Random Fourier features of a radial kernel, as `RandomFourier` draws them."""
-    kernel, gamma = scales.kernel, scales.gamma
-    frequencies = draw_frequencies(kernel, "orthogonal", n_components // 2, gamma.size, seed)
-    return FourierMap(np.ascontiguousarray((frequencies * kernel.frequency_scale(gamma)).T), n_jobs=n_jobs)
+    kernel, gamma, rotation = scales.kernel, scales.gamma, scales.rotation
+    rank = gamma.size if rotation is None else rotation.shape[1]
+    frequencies = draw_frequencies(kernel, "orthogonal", n_components // 2, rank, seed)
+    return FourierMap(scaled_frequencies(frequencies, kernel.frequency_scale(gamma), rotation), n_jobs=n_jobs)
 
 
 class FeatureChoice:

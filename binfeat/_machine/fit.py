@@ -147,6 +147,11 @@ class MachineFit:
         return self.kernels.binning if self._has_bins else self.features.radial
 
     @property
+    def rotation(self):
+        """Of the kernel that `gamma` belongs to, or None."""
+        return self.scales.rotation
+
+    @property
     def kernel_name(self):
         if self.exact is not None:
             return self.exact.kernel_name

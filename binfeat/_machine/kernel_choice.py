@@ -8,8 +8,10 @@ import numpy as np
 
 from binfeat._common.validation import check_gamma
 from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.exact_kernels import is_radial
 from binfeat._machine.input_scalers import SCALERS, Arcsinh
 from binfeat._machine.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
+from binfeat._machine.rotations import RotationSearch
 from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
 _ROWS = 300  # of a step: more steps of fewer rows do better in the same time
@@ -21,13 +23,14 @@ _FAR = 1.12  # times the better kernel's leave-one-out error, beyond which anoth
 _COMMON_ROWS = 1000  # on which kernels are compared
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 _GAIN = 0.97  # share of the first scaling's error that another one has to be below
+_ROTATIONS = 2 / 3  # steps for a rotation, by those for length scales
 _SEARCH_SHARE = 1 / 3  # of the time
 _FIRST_ALPHA = 0.3  # of kernels whose gammas are given
 
 
 def _kind(scales):
     """The kind of the kernel of a search, or of what it found."""
-    return "radial" if isinstance(scales.kernel, RBF | Matern) else "binning"
+    return "radial" if is_radial(scales.kernel) else "binning"
 
 
 def _parts(n_steps):
@@ -170,7 +173,7 @@ class KernelChoice:
             late_rows = max(late_rows, min(_MOST_ROWS, _MORE * late_rows))
         self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
         self._step(self._searches, n_steps, late_rows)
-        self.found = self._compared()
+        self.found = self._rotated(self._compared())
 
     def _trial(self, scaler):
         """A scaler, rows that it has scaled, and a search with them for the first kernel."""
@@ -241,6 +244,21 @@ class KernelChoice:
         side_by_side(compare, self._searches, self._problem.n_jobs)
         found = [replace(search.found, error=errors[search]) for search in self._searches]
         return _with_one_radial(found)
+
+    def _rotated(self, found):
+        """What was found, with a rotation of the inputs of the radial kernel if that pays."""
+        far = _FAR * min(scales.error for scales in found)
+        return [self._with_rotation(scales) if scales.error <= far else scales for scales in found]
+
+    def _with_rotation(self, scales):
+        (search,) = (one for one in self._searches if one.kernel == scales.kernel)
+        if _kind(scales) == "radial" and RotationSearch.suits(search, self._problem.categorical) and self._may_step():
+            rotations = RotationSearch(search, self._problem.seed)
+            rotations.run(int(_ROTATIONS * self._limits.n_steps), self._may_step)
+            if rotations.pays():
+                self._problem.decisions.note("rotation", "of all inputs", rotations.error)
+                return rotations.found
+        return scales
 
     def _scalings(self):
         """What to begin with, and what to compare it with."""

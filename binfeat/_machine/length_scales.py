@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from binfeat._machine.adam import Adam
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error, residuals
 from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
-_MOMENTUM, _SECOND = 0.9, 0.99
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
-_FIRST_ALPHA, _LEAST_ALPHA, _MOST_ALPHA = 0.5, 1e-3, 1e3
+_FIRST_ALPHA = 0.5
+LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e3
 _SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
 _PRIOR = 3.0  # logarithms lie about their mean: a squared deviation counts as so much of a row's log error
 _PRIOR_INPUTS = 20  # from which on it is less: of many inputs a few matter
@@ -49,6 +50,7 @@ class LengthScales:
     error: float
     n_rows: int  # of a step
     n_steps: int
+    rotation: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
 
 
 class LengthScaleSearch:
@@ -85,26 +87,26 @@ class LengthScaleSearch:
         Leave-one-out error of each step's rows, before the step.
     gammas : list of ndarray
         Before each step.
+    matrix : what computes the kernel
+    rows : ndarray of int
+        Numbers of the rows that weigh more than 0.
+    learns_alpha : bool
     """
 
     def __init__(self, kernel, X, Y, weights, categorical, seed, *, alpha=None, scaled=True, n_jobs=None):
         self.kernel, self._X, self._Y, self._weights = kernel, X, Y, weights
-        self._matrix, self._rng = kernel_matrix(kernel, categorical, n_jobs), np.random.default_rng(seed)
-        self._rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        some = X[self._rng.permutation(self._rows)[:_DISTANCE_ROWS]]
+        self.matrix, self._rng = kernel_matrix(kernel, categorical, n_jobs), np.random.default_rng(seed)
+        self.rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+        some = X[self._rng.permutation(self.rows)[:_DISTANCE_ROWS]]
         self._frame = Frame.of(some, categorical)
         self._distance = mean_distances(some, categorical, self._rng, kernel.power)
         self._live = self._distance > 0
         self._theta = np.append(self._first(scaled), np.log(alpha or _FIRST_ALPHA))
-        self._learns_alpha = alpha is None
-        self._forget()
-        self._order, self._place = self._rng.permutation(self._rows), 0
+        self.learns_alpha = alpha is None
+        self._adam = Adam(self._theta.shape)
+        self._order, self._place = self._rng.permutation(self.rows), 0
         self.n_rows = self.n_done = 0
         self.errors, self.gammas, self._scratch = [], [], Scratch()
-
-    def _forget(self):
-        """Begin anew with the averages of Adam."""
-        self._mean, self._square, self._n_steps = np.zeros_like(self._theta), np.zeros_like(self._theta), 0
 
     def _first(self, scaled):
         """Logarithms to begin with, of gammas in the frame's units."""
@@ -116,10 +118,11 @@ class LengthScaleSearch:
 
     @property
     def gamma(self):
-        return self._framed_gamma / self._frame.gamma(self.kernel, 1.0)
+        return self.framed_gamma / self._frame.gamma(self.kernel, 1.0)
 
     @property
-    def _framed_gamma(self):
+    def framed_gamma(self):
+        """Gammas for columns of the rows."""
         return np.exp(self._theta[:-1])
 
     @property
@@ -142,7 +145,7 @@ class LengthScaleSearch:
         The end may be nearer than that: `progress` is the share of the time that is gone.
         """
         affordable = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._X.shape[1]))))
-        self.n_rows = max(min(2, len(self._rows)), min(most_rows, affordable, int(_SHARE * len(self._rows))))
+        self.n_rows = max(min(2, len(self.rows)), min(most_rows, affordable, int(_SHARE * len(self.rows))))
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
             if self._live.any():
@@ -153,8 +156,8 @@ class LengthScaleSearch:
     def of_kernel(self, kernel, n_done):
         """A search that goes on from here with another kernel of the same power, as if it had made so many steps."""
         other, rng = copy(self), deepcopy(self._rng)
-        other.kernel, other._matrix = kernel, kernel_matrix(kernel, self._matrix.categorical, self._matrix.n_jobs)
-        other._theta, other._mean, other._square = self._theta.copy(), self._mean.copy(), self._square.copy()
+        other.kernel, other.matrix = kernel, kernel_matrix(kernel, self.matrix.categorical, self.matrix.n_jobs)
+        other._theta, other._adam = self._theta.copy(), deepcopy(self._adam)
         other._rng, other.n_done, other.errors, other.gammas = rng, n_done, [*self.errors], [*self.gammas]
         other._scratch = Scratch()
         return other
@@ -163,9 +166,9 @@ class LengthScaleSearch:
         """Leave-one-out error as things stand, on at most so many rows: the same for all searches of one seed."""
         if not self._live.any():
             return np.inf
-        X, Y, weights = self._spread(most)
+        X, Y, weights = self.part(self.spread(most))
         try:
-            return leave_one_out_error(self._matrix, X, Y, weights, self._framed_gamma, self.alpha)
+            return leave_one_out_error(self.matrix, X, Y, weights, self.framed_gamma, self.alpha)
         except SingularKernelError:
             return np.inf
 
@@ -196,42 +199,40 @@ class LengthScaleSearch:
         if revived >= error:
             self._theta = before
             return 1.0
-        self._forget()
+        self._adam = Adam(self._theta.shape)
         return revived / error
 
     def _slopes_on(self, most):
         """Slopes of the error on at most so many rows by the logarithms of gamma."""
-        X, Y, weights = self._spread(most)
+        X, Y, weights = self.part(self.spread(most))
         with suppress(SingularKernelError):
-            gamma = self._framed_gamma
-            return leave_one_out(self._matrix, X, Y, weights, gamma, self.alpha, self._scratch).slopes
+            gamma = self.framed_gamma
+            return leave_one_out(self.matrix, X, Y, weights, gamma, self.alpha, self._scratch).slopes
         return np.zeros_like(self.gamma)
 
-    def _spread_rows(self, most):
+    def spread(self, most):
         """Numbers of at most so many rows, the same for all searches of one seed."""
-        return self._rows[np.linspace(0, len(self._rows) - 1, min(most, len(self._rows))).astype(np.intp)]
-
-    def _spread(self, most):
-        return self._part(self._spread_rows(most))
+        return self.rows[np.linspace(0, len(self.rows) - 1, min(most, len(self.rows))).astype(np.intp)]
 
     def left_out(self, most):
         """Numbers of these rows, and their leave-one-out residuals."""
-        X, Y, weights = self._spread(most)
-        return self._spread_rows(most), residuals(self._matrix(X, X, self._framed_gamma), self.alpha, weights, Y)
+        X, Y, weights = self.part(self.spread(most))
+        return self.spread(most), residuals(self.matrix(X, X, self.framed_gamma), self.alpha, weights, Y)
 
-    def _part(self, rows):
+    def part(self, rows):
+        """Columns, targets and weights of rows with these numbers."""
         weights = None if self._weights is None else self._weights[rows]
         return self._frame.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
 
     def _draw(self):
         if self._place + self.n_rows > len(self._order):
-            self._order, self._place = self._rng.permutation(self._rows), 0
+            self._order, self._place = self._rng.permutation(self.rows), 0
         self._place += self.n_rows
         return self._order[self._place - self.n_rows : self._place]
 
     def _step(self, rows, rate):
-        X, Y, weights = self._part(rows)
-        found = leave_one_out(self._matrix, X, Y, weights, self._framed_gamma, self.alpha, self._scratch)
+        X, Y, weights = self.part(rows)
+        found = leave_one_out(self.matrix, X, Y, weights, self.framed_gamma, self.alpha, self._scratch)
         self.errors.append(found.error)
         self.gammas.append(self.gamma)
         if found.error > 0:
@@ -241,17 +242,11 @@ class LengthScaleSearch:
         """Of what is minimised, by the logarithms."""
         logs = self._theta[:-1]
         apart = np.where(self._live, logs, 0.0) - logs[self._live].mean()
-        prior = _PRIOR * min(1.0, np.sqrt(_PRIOR_INPUTS / len(logs))) / len(self._rows)
+        prior = _PRIOR * min(1.0, np.sqrt(_PRIOR_INPUTS / len(logs))) / len(self.rows)
         gammas = np.where(self._live, found.slopes / found.error + 2 * prior * apart, 0.0)
-        return np.append(gammas, self._learns_alpha * found.alpha_slope / found.error)
+        return np.append(gammas, self.learns_alpha * found.alpha_slope / found.error)
 
     def _move(self, slopes, rate):
-        """One step of Adam (Kingma & Ba 2015)."""
-        self._n_steps += 1
-        self._mean += (1 - _MOMENTUM) * (slopes - self._mean)
-        self._square += (1 - _SECOND) * (slopes**2 - self._square)
-        direction = self._mean / (1 - _MOMENTUM**self._n_steps)
-        scale = np.sqrt(self._square / (1 - _SECOND**self._n_steps))
-        self._theta -= rate * np.divide(direction, scale, out=np.zeros_like(scale), where=scale > 0)
-        if self._learns_alpha:
-            self._theta[-1] = np.clip(self._theta[-1], np.log(_LEAST_ALPHA), np.log(_MOST_ALPHA))
+        self._theta -= rate * self._adam.step(slopes)
+        if self.learns_alpha:
+            self._theta[-1] = np.clip(self._theta[-1], np.log(LEAST_ALPHA), np.log(MOST_ALPHA))

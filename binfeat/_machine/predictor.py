@@ -1,7 +1,7 @@
 """What is left of a fitted machine: functions of rows."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,7 @@ class ExactFunction(ArrayRecord):
     alpha: np.ndarray  # (): penalty that the coefficients took, for weights of mean 1
     weights: np.ndarray  # (n_rows,), of mean 1
     coef: np.ndarray  # (n_targets, n_rows)
+    rotation: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_inputs, rank), of a radial kernel
 
     @classmethod
     def of(cls, parts, categorical, support, frame, alpha, weights, coef):
@@ -102,11 +103,18 @@ class ExactFunction(ArrayRecord):
         coef = np.array(coef.T, np.float64, order="C")
         weights = np.ones(len(coef[0])) if weights is None else weights
         place = categorical, support, frame.center, frame.unit
-        return cls(np.array(nus), shares, gammas, *place, np.array(float(alpha)), weights, coef)
+        rotations = [part.scales.rotation for part in parts if part.scales.rotation is not None]
+        rest = np.array(float(alpha)), weights, coef, *rotations
+        return cls(np.array(nus), shares, gammas, *place, *rest)
 
     @property
     def frame(self):
         return Frame(self.center, self.unit)
+
+    @property
+    def known_rotation(self):
+        """That of a radial kernel, or None."""
+        return self.rotation if self.rotation.size else None
 
     @cached_property
     def _kernels(self):
@@ -131,7 +139,7 @@ class ExactFunction(ArrayRecord):
     def _values(self, A, B, n_jobs):
         """Of each kernel its share, and its values (n, m) for columns (n_inputs, n) and (n_inputs, m)."""
         for kernel, share, gamma in zip(self._kernels, self.shares, self.gammas):
-            yield share, kernel_matrix(kernel, self.categorical, n_jobs)(A, B, gamma)
+            yield share, kernel_matrix(kernel, self.categorical, n_jobs, self.known_rotation)(A, B, gamma)
 
     def kernel(self, A, B, n_jobs=None):
         """Values (n, m), float32, of the whole kernel."""

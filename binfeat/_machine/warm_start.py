@@ -8,6 +8,7 @@ import numpy as np
 from binfeat._common.labels import labels_of_machine
 from binfeat._fourier.features import FourierMap
 from binfeat._machine.exact import Part
+from binfeat._machine.exact_kernels import is_radial
 from binfeat._machine.feature_choice import KERNELS, FeatureTrial
 from binfeat._machine.input_scalers import SCALERS
 from binfeat._machine.kernel_choice import KernelChoice
@@ -59,6 +60,7 @@ class Earlier:
         self.features, self.n_grids, self._alpha = machine.features_, machine.n_grids_, machine.alpha_
         self.error, self.history = machine.held_out_error_[0], (machine.width_errors_, machine.width_gammas_)
         self._gamma, self._name = machine.gamma_, machine.kernel_
+        self._rotation = machine.rotation_
         self._exact: Any = None
         self._frequencies: Any = None
         if self.is_exact:
@@ -124,12 +126,12 @@ class Earlier:
         alpha, rest = self._alpha / problem.mean_weight, (self.error, 0, 0)
         if not self.is_exact:
             kernel = self._kernel(problem)
-            return [LengthScales(kernel, self._gamma**kernel.power, alpha, *rest)]
+            return [LengthScales(kernel, self._gamma**kernel.power, alpha, *rest, self._rotation)]
         function, rest = self._exact, (self.error, self._exact.support.shape[1], 0)
-        units = function.unit
+        rotations = [function.known_rotation if is_radial(kernel) else None for kernel in function._kernels]
         return [
-            LengthScales(kernel, gamma / units**kernel.power, alpha, *rest)
-            for kernel, gamma in zip(function._kernels, function.gammas)
+            LengthScales(kernel, gamma / function.unit**kernel.power, alpha, *rest, rotation)
+            for kernel, gamma, rotation in zip(function._kernels, function.gammas, rotations)
         ]
 
     def parts(self, problem):

@@ -1,0 +1,27 @@
+"""Steps down a noisy slope."""
+
+import numpy as np
+
+_MOMENTUM, _SECOND = 0.9, 0.99
+
+
+class Adam:
+    """Steps of about the same length in every coordinate (Kingma & Ba 2015).
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of what is moved.
+    """
+
+    def __init__(self, shape):
+        self._mean, self._square, self._n_steps = np.zeros(shape), np.zeros(shape), 0
+
+    def step(self, slopes):
+        """What to subtract, for a rate of 1."""
+        self._n_steps += 1
+        self._mean += (1 - _MOMENTUM) * (slopes - self._mean)
+        self._square += (1 - _SECOND) * (slopes**2 - self._square)
+        direction = self._mean / (1 - _MOMENTUM**self._n_steps)
+        scale = np.sqrt(self._square / (1 - _SECOND**self._n_steps))
+        return np.divide(direction, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -1,0 +1,122 @@
+"""Kernel machines whose radial kernel is rotated: what they are, and what of them lasts."""
+
+import pickle
+
+import numpy as np
+import pytest
+from machines import assert_same_state
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from tests import naive
+
+EXACT = {"features": "exact", "scaling": None, "random_state": 0}
+
+
+def diagonal(rng, n_rows):
+    """A wave along the diagonal of two inputs, and an input that does not matter."""
+    X = rng.uniform(-2, 2, size=(n_rows, 3))
+    return X, np.sin(3 * X[:, 0] + 3 * X[:, 1]) + 0.05 * rng.normal(size=n_rows)
+
+
+@pytest.fixture(scope="module")
+def rotated():
+    X, y = diagonal(np.random.default_rng(1), 600)
+    return KernelMachineRegressor(**EXACT).fit(X[:400], y[:400]), X, y
+
+
+def test_predictions_are_a_kernel_expansion(rotated):
+    """Of the public attributes: gammas, rotation and penalty."""
+    machine, X, y = rotated
+    kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
+    mapped = (X * machine.gamma_) @ machine.rotation_
+    train, mean, std = mapped[:400], y[:400].mean(), y[:400].std()
+    coef = naive.kernel_ridge(kernel(train, gamma=1.0), (y[:400] - mean) / std, machine.alpha_)
+    expected = mean + std * ((kernel(mapped, train, gamma=1.0) + 1.0) @ coef)
+    np.testing.assert_allclose(machine.predict(X), expected, atol=2e-3)
+    assert machine.score(X[400:], y[400:]) > 0.97
+
+
+def test_public_attributes(rotated):
+    machine, _, _ = rotated
+    assert machine.rotation_.shape == (3, 3)
+    np.testing.assert_allclose(np.linalg.norm(machine.rotation_, axis=1), 1.0)
+    assert abs(machine.rotation_[0] @ machine.rotation_[1]) > 0.9  # both move along one direction
+    np.testing.assert_array_less(machine.feature_relevances_[2], 0.1)
+    np.testing.assert_allclose(machine.feature_relevances_[:2], 0.5, atol=0.1)
+    assert "rotation" in machine.decisions_["what"]
+
+
+def test_round_trips_and_files_of_older_versions(rotated):
+    sio = pytest.importorskip("skops.io")
+    machine, X, _ = rotated
+    data = sio.dumps(machine)
+    trusted = ["binfeat.machine.KernelMachineRegressor"]
+    for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
+        np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
+        assert_same_state(loaded, machine)
+    plain = KernelMachineRegressor(**EXACT, gamma="scale").fit(X[:50], X[:50, 0])
+    state = plain.__getstate__()
+    state["_exact"] = {name: array for name, array in state["_exact"].items() if name != "rotation"}
+    del state["_rotation"]
+    older = KernelMachineRegressor()
+    older.__setstate__(state)
+    np.testing.assert_array_equal(older.predict(X), plain.predict(X))
+    assert older.set_params(warm_start=True).fit(X[:60], X[:60, 0]).rotation_ is None
+
+
+def test_error_bars(rotated):
+    machine, X, _ = rotated
+    far = [[2.0, -2.0, 0.0], [20.0, 20.0, 0.0]]  # only the second one is far in the direction that matters
+    _, near = machine.predict(X[400:], return_std=True)
+    _, std = machine.predict(far, return_std=True)
+    assert std[1] > 3 * near.mean()
+
+
+@pytest.mark.parametrize("features", ["exact", "fourier"])
+def test_a_warm_start_keeps_the_rotation(features):
+    X, y = diagonal(np.random.default_rng(2), 900)
+    machine = KernelMachineRegressor(**EXACT | {"features": features}, warm_start=True).fit(X[:400], y[:400])
+    before = machine.rotation_
+    assert before is not None
+    machine.fit(X[:700], y[:700])
+    np.testing.assert_array_equal(machine.rotation_, before)
+    assert machine.score(X[700:], y[700:]) > 0.97
+
+
+def test_fourier_features_have_the_rotated_kernel():
+    X, y = diagonal(np.random.default_rng(2), 400)
+    machine = KernelMachineRegressor(**EXACT | {"features": "fourier"}).fit(X, y)
+    kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
+    Z = machine._predictor_of_fit().fourier.features(X[:60])
+    mapped = (X[:60] * machine.gamma_) @ machine.rotation_
+    n_frequencies, apart = Z.shape[1] / 2, Z @ Z.T - kernel(mapped, gamma=1.0)
+    assert np.sqrt((apart**2).mean()) < 1 / np.sqrt(n_frequencies)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_same_for_any_number_of_threads(rotated, threads, n_jobs):
+    machine, X, y = rotated
+    threads(n_jobs)
+    other = KernelMachineRegressor(**EXACT, n_jobs=n_jobs).fit(X[:400], y[:400])
+    np.testing.assert_array_equal(other.rotation_, machine.rotation_)
+    np.testing.assert_array_equal(other.predict(X), machine.predict(X))
+
+
+def test_classes_categories_and_several_targets(rng):
+    X, y = diagonal(rng, 600)
+    X[:, 2] = rng.integers(3, size=600)
+    labels = np.where((y > 0) ^ (X[:, 2] == 1), "yes", "no")
+    machine = KernelMachineClassifier(features="exact", categorical_features=[2], random_state=0)
+    machine.fit(X[:400], labels[:400])
+    assert machine.score(X[400:], labels[400:]) > 0.85
+    np.testing.assert_array_equal(machine.rotation_[2], [0, 0, 1])
+    Y = np.column_stack([y, X[:, 0] + X[:, 1]])
+    both = KernelMachineRegressor(**EXACT).fit(X[:400], Y[:400])
+    assert both.score(X[400:], Y[400:]) > 0.9
+    assert both.rotation_ is not None
+
+
+def test_given_length_scales_are_not_rotated(rotated):
+    _, X, y = rotated
+    assert KernelMachineRegressor(**EXACT, gamma=[1.0, 1.0, 0.0]).fit(X, y).rotation_ is None
+    assert KernelMachineRegressor(features="binning", n_grids=50, random_state=0).fit(X, y).rotation_ is None
