@@ -75,6 +75,71 @@ def test_finished_columns_are_frozen(rng):
     np.testing.assert_allclose(result.solution, np.linalg.solve(A, B), atol=1e-6)
 
 
+def classes(rng, sizes=(12, 9, 8)):
+    """A system, and right-hand sides that sum to 0."""
+    Q, labels = rng.normal(size=(sum(sizes), 20)), np.repeat(np.arange(len(sizes)), sizes)
+    Y = np.where(labels[:, np.newaxis] == np.arange(len(sizes)), 1.0, -1.0)
+    return Q.T @ Q, Q.T @ (Y - Y.sum(axis=1).mean() / len(sizes))
+
+
+class Counted(System):
+    """Equations that note which targets are multiplied."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.seen = []
+
+    def apply(self, W, targets):
+        self.seen.append(list(targets))
+        return super().apply(W, targets)
+
+
+@pytest.mark.parametrize("start", [None, 3.0])
+@pytest.mark.parametrize("tol", [1e-2, 1e-9])
+def test_a_class_follows_from_the_others(rng, tol, start):
+    """It takes no products with them, and is solved for to the same tolerance; one of the large ones is left out."""
+    A, B = classes(rng)
+    A = A + np.eye(20)
+    system, inverse = Counted(A, B), 1 / np.diag(A)[:, np.newaxis]
+    start = None if start is None else start * rng.normal(size=B.shape)
+    result = cg.solve(system, np.zeros(3), SolverOptions(tol=tol, max_iter=500), start=start)
+    assert result.status == "converged"
+    begun = start is not None  # by a product of all columns
+    together = system.seen[begun]
+    (left_out,) = {0, 1, 2} - set(together)
+    assert all(targets == [left_out] or set(targets) <= set(together) for targets in system.seen[begun:])
+    sizes = np.sqrt((B**2 * inverse).sum(axis=0))
+    assert sizes[left_out] >= 0.9 * sizes.max()
+    norms = np.sqrt(((B - A @ result.solution) ** 2 * inverse).sum(axis=0) / (B**2 * inverse).sum(axis=0))
+    assert (norms <= 1.001 * tol).all()
+    np.testing.assert_allclose(norms, result.residuals[-1], rtol=1e-3, atol=1e-12)
+
+
+def test_a_class_that_follows_is_never_missing(rng):
+    """Also where a solve ends early, with at most the residual that is said."""
+    A, B = classes(rng)
+    A = A + np.eye(20)
+    seen = []
+    result = cg.solve(System(A, B), np.zeros(3), SolverOptions(tol=1e-9, max_iter=2, callback=seen.append))
+    assert result.status == "max_iter"
+    np.testing.assert_allclose(result.solution.sum(axis=1), 0, atol=1e-12)
+    assert (np.abs(result.solution).max(axis=0) > 0).all()
+    inverse = 1 / np.diag(A)
+    true = np.sqrt(((B - A @ result.solution) ** 2).T @ inverse / ((B**2).T @ inverse))
+    assert (true <= 1.001 * result.residuals[-1]).all()
+    assert seen[0] is seen[1]
+
+
+@pytest.mark.parametrize("alpha", [np.zeros(3), np.array([1.0, 1.0, 2.0])])
+def test_only_columns_that_sum_to_zero_in_one_system_follow(rng, alpha):
+    A, B = classes(rng)
+    if not alpha.any():
+        B[0, 0] += 1e-3
+    system = Counted(A + np.eye(20), B)
+    cg.solve(system, alpha, SolverOptions(tol=1e-6, max_iter=500))
+    assert system.seen[0] == [0, 1, 2]
+
+
 def test_columns_with_their_own_systems(rng):
     A, B = spd(rng), rng.normal(size=(40, 2))
     shifts = np.array([0.5, 50.0])

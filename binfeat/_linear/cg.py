@@ -1,4 +1,9 @@
-"""Conjugate gradients with a diagonal preconditioner, all targets through every product together."""
+"""Conjugate gradients with a diagonal preconditioner, all targets through every product together.
+
+Right-hand sides of classes, each against the rest, sum to 0 when they are centred, and so do their solutions. So one
+of them needs no products while the others are solved for. It is then minus their sum, and goes on from there if its own
+residual is still too large.
+"""
 
 import numpy as np
 
@@ -7,6 +12,7 @@ from binfeat._linear.result import Result, SolveInterrupted, refuse_overflow
 from binfeat._rows.vectors import weighted_squares
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
+_NEAR = 0.9  # of the largest norm: which of classes of one size is left out must not hang on rounding
 
 
 def _inverse(diagonal, shift, dtype):
@@ -25,17 +31,16 @@ class State:
     ----------
     n_iter : int
     active : ndarray of int
-        Columns that are not done.
-    solution : ndarray of shape (n, n_columns)
-        Current iterate, updated in place.
+        Columns that take part in products.
     residuals : list of ndarray of shape (n_columns,)
-        Relative residual norms, one array for each iteration and one before the first.
+        Relative residual norms, one array for each iteration and one before the first. That of a column that follows
+        from the others is at most this.
     broken : bool
         Whether some column broke down.
     """
 
     def __init__(self, system, alpha, tol, reduction, start, start_image):
-        self._system, self._shift = system, alpha
+        self._system, self._alpha, self._shift, self._implied = system, alpha, alpha, None
         self._rhs = rhs = np.asfortranarray(system.right)
         self._inverse = _inverse(system.diagonal, alpha, rhs.dtype)
         self._norms = np.sqrt(weighted_squares(rhs, self._inverse))
@@ -43,22 +48,34 @@ class State:
         self._direction = np.zeros_like(rhs)
         self.n_iter, self.active, self.residuals, self.broken = 0, np.arange(rhs.shape[1]), [], False
         if start is None:
-            self.solution, self._residual = np.zeros_like(self._rhs), self._rhs.copy(order="F")
+            self._solution, self._residual = np.zeros_like(self._rhs), self._rhs.copy(order="F")
         else:  # the answer to a right-hand side of 0 is 0
-            self.solution = np.asfortranarray(np.where(self._norms > 0, start, 0.0), dtype=rhs.dtype)
+            self._solution = np.asfortranarray(np.where(self._norms > 0, start, 0.0), dtype=rhs.dtype)
             self._residual = np.empty_like(self._rhs)
             self._set_true_residual(start_image)
         self._square = weighted_squares(self._residual, self._inverse)
         self._enough = np.maximum(tol * self._norms, reduction * np.sqrt(self._square))
         self._redirect(np.zeros(rhs.shape[1]))
         self._settle(np.zeros(rhs.shape[1], dtype=bool))
+        self._implied = self._implied_column()
+        self._keep(self.active != self._implied)
+
+    def _implied_column(self):
+        """An active column that follows from the others, one of the largest; None where they do not sum to 0."""
+        if self.active.size < 3 or self._inverse.shape[1] > 1:
+            return None
+        norms = self._norms[self.active]
+        rest = np.sqrt(weighted_squares(self._rhs.sum(axis=1)[:, np.newaxis], self._inverse)[0])
+        if rest > np.sqrt(np.finfo(self._rhs.dtype).eps) * norms.min():
+            return None
+        return self.active[norms >= _NEAR * norms.max()][-1]
 
     def _set_true_residual(self, images=None):
         if images is None:
-            images = self._system.apply(np.asfortranarray(self.solution[:, self.active]), self.active)
+            images = self._system.apply(np.asfortranarray(self._solution[:, self.active]), self.active)
         for k, column in enumerate(self.active):
             residual = self._residual[:, column]
-            np.multiply(self.solution[:, column], -self._shift[k].astype(residual.dtype), out=residual)
+            np.multiply(self._solution[:, column], -self._shift[k].astype(residual.dtype), out=residual)
             residual += self._rhs[:, column]
             residual -= images[:, k]
 
@@ -75,7 +92,7 @@ class State:
         curved = partial.sum(axis=1)
         step = np.divide(self._square, curved, out=np.zeros_like(curved), where=curved > 0)
         stuck = ~(curved > 0) & (self._square > 0)
-        vectors = direction.T, image.T, self._inverse.T, self.solution.T, self._residual.T
+        vectors = direction.T, image.T, self._inverse.T, self._solution.T, self._residual.T
         advance(step, self._shift, self.active, *vectors, partial)
         square = partial.sum(axis=1)
         self._redirect(np.divide(square, self._square, out=np.zeros_like(square), where=self._square > 0))
@@ -85,6 +102,14 @@ class State:
             self._set_true_residual()
             self._square = weighted_squares(self._residual, self._inverse)[self.active]
         self._settle(stuck | ~np.isfinite(square))
+
+    @property
+    def solution(self):
+        """Current iterate, of shape (n, n_columns), which the next iteration overwrites."""
+        if self._implied is not None:
+            self._solution[:, self._implied] = 0
+            np.negative(self._solution.sum(axis=1), out=self._solution[:, self._implied])
+        return self._solution
 
     @property
     def intercept(self):
@@ -97,16 +122,39 @@ class State:
 
     def _settle(self, broken):
         """Note the residuals, and retire the columns that are done or broke down."""
+        self.residuals.append(self.residuals[-1].copy() if self.residuals else np.empty(self._norms.size))
+        self._retire(broken)
+        if self._implied is not None:
+            self.residuals[-1][self._implied] = 0.0
+            most = self.residuals[-1] @ self._norms
+            self.residuals[-1][self._implied] = most / self._norms[self._implied]
+            if not self.active.size:
+                self._take_implied()
+
+    def _retire(self, broken):
         norms, residuals = self._norms[self.active], np.sqrt(self._square)
         relative = np.divide(residuals, norms, out=np.zeros_like(norms), where=norms > 0)
-        self.residuals.append(self.residuals[-1].copy() if self.residuals else np.empty(norms.size))
         self.residuals[-1][self.active] = relative
         self.broken |= bool(broken.any())
-        going = ~((residuals <= self._enough[self.active]) | (norms == 0) | broken)
+        self._keep(~((residuals <= self._enough[self.active]) | (norms == 0) | broken))
+
+    def _keep(self, going):
         for place, earlier in enumerate(np.flatnonzero(going)):
             if place != earlier:
                 self._direction[:, place] = self._direction[:, earlier]
         self.active, self._square, self._shift = self.active[going], self._square[going], self._shift[going]
+
+    def _take_implied(self):
+        """Go on with the column that follows from the others, from minus their sum."""
+        column, residual = self._implied, self._residual[:, self._implied]
+        self._solution, self._implied = self.solution, None
+        residual[:] = 0
+        np.subtract(self._rhs.sum(axis=1), self._residual.sum(axis=1), out=residual)
+        self.active, self._shift = np.array([column]), self._alpha[[column]]
+        self._square = weighted_squares(residual[:, np.newaxis], self._inverse)
+        self._direction[:, 0] = 0
+        self._redirect(np.zeros(1))
+        self._retire(np.zeros(1, dtype=bool))
 
 
 def solve(system, alpha, options, *, reduction=0.0, start=None, start_image=None):

@@ -35,7 +35,7 @@ class NormalEquations:
     right : ndarray of shape (n_columns, n_targets)
         b for each target.
     diagonal : ndarray of shape (n_columns, 1) or (n_columns, n_targets), float64
-        Diagonal of A; ones where the features cannot tell.
+        Diagonal of A; ones where the features cannot tell. One column if all targets have the same A.
     """
 
     def __init__(self, rows, fit_intercept):
@@ -45,7 +45,7 @@ class NormalEquations:
         self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
         self.right, rest, columns, *squares = rows.sum(_moments, self._target_means)
         self._means = self._typed_means = None  # without intercept
-        self.diagonal = squares[0] if squares else np.ones((rows.shape[1], 1))
+        self.diagonal = squares[0] if squares else np.ones((rows.shape[1], weight.size))
         self._recentres = False
         if fit_intercept:
             if squares:
