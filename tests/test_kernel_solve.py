@@ -20,7 +20,7 @@ def rows(rng):
 def way(request, monkeypatch):
     """Both ways; only iterations are inexact."""
     if request.param == "iterations":
-        monkeypatch.setattr(kernel_solve, "_CHOLESKY_ROWS", 600)
+        monkeypatch.setattr(kernel_solve, "cholesky_rows", lambda n_targets: 600)
     return request.param
 
 
@@ -44,6 +44,17 @@ def test_against_a_dense_solve(rows, rng, way, kernel, alpha, weighted):
     assert relative_error(K, Y, alpha, weights, coef).max() < (1e-3 if way == "cholesky" else 1e-2)
 
 
+def test_few_targets_and_many(rows, rng, monkeypatch):
+    """Of few targets one triangle of the matrix is read, for each alone."""
+    monkeypatch.setattr(kernel_solve, "cholesky_rows", lambda n_targets: 600)
+    X, Y = rows[0], rng.normal(size=(N_ROWS, 5)).astype(np.float32)
+    K = Laplacian()(X, gamma=0.5).astype(np.float32)
+    together, _ = solve_kernel(K.copy(), 1.0, None, Y, np.random.default_rng(0))
+    alone, _ = solve_kernel(K.copy(), 1.0, None, Y[:, :1], np.random.default_rng(0))
+    assert relative_error(K, Y, 1.0, None, together).max() < 1e-2
+    assert relative_error(K, Y[:, :1], 1.0, None, alone).max() < 1e-2
+
+
 def test_the_last_rows_of_cholesky(rows, monkeypatch):
     """As many rows as the limit are solved by Cholesky, one more by iterations."""
     X, Y = rows
@@ -51,7 +62,7 @@ def test_the_last_rows_of_cholesky(rows, monkeypatch):
     monkeypatch.setattr(kernel_solve, "_Nystrom", lambda K, *rest: used.append(len(K)))
     monkeypatch.setattr(kernel_solve, "_conjugate_gradients", lambda K, shift, Y, precondition: Y)
     for limit in (N_ROWS, N_ROWS - 1):
-        monkeypatch.setattr(kernel_solve, "_CHOLESKY_ROWS", limit)
+        monkeypatch.setattr(kernel_solve, "cholesky_rows", lambda n_targets, limit=limit: limit)
         solve_kernel(Laplacian()(X).astype(np.float32), 1.0, None, Y.astype(np.float32), np.random.default_rng(0))
         assert used == ([] if limit == N_ROWS else [N_ROWS])
 
@@ -78,7 +89,7 @@ def test_the_preconditioner_helps(rows, monkeypatch):
     """With it a tenth of the iterations is enough."""
     X, Y = rows
     K, alpha = RBF()(X, gamma=0.1), 0.1
-    monkeypatch.setattr(kernel_solve, "_CHOLESKY_ROWS", 600)
+    monkeypatch.setattr(kernel_solve, "cholesky_rows", lambda n_targets: 600)
     errors = {}
     for name in ("with", "without"):
         if name == "without":

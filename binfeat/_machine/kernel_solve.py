@@ -5,9 +5,14 @@ from scipy.linalg import blas, lapack
 
 from binfeat._machine.leave_one_out import LEAST_ALPHA, factor
 
-_CHOLESKY_ROWS = 4000  # up to which the factor is cheaper
 _RANK = 500  # of the preconditioner
-_TOL, _MAX_ITER = 1e-3, 100
+_TOL, _MAX_ITER = 3e-3, 100
+_FEW_TARGETS = 3  # products with one after the other read half of the matrix each
+
+
+def cholesky_rows(n_targets):
+    """Rows up to which the factor is cheaper than iterations, which many targets share less of."""
+    return 3000 + 600 * n_targets
 
 
 def solve_kernel(K, alpha, weights, Y, rng):
@@ -23,7 +28,7 @@ def solve_kernel(K, alpha, weights, Y, rng):
     rng : numpy.random.Generator
         Draws the rows of the preconditioner.
     """
-    if len(K) <= _CHOLESKY_ROWS:
+    if len(K) <= cholesky_rows(Y.shape[1]):
         U, alpha = factor(K, alpha, weights)
         return lapack.spotrs(U.T, Y, lower=1)[0], alpha
     alpha = max(alpha, LEAST_ALPHA * len(K))
@@ -52,6 +57,13 @@ class _Nystrom:
         return (scaled - self._F @ inner) / self._roots
 
 
+def _product(K, V):
+    """``K V`` of a symmetric matrix."""
+    if V.shape[1] > _FEW_TARGETS:
+        return K @ V
+    return np.column_stack([blas.ssymv(1.0, K.T, column, lower=1) for column in np.ascontiguousarray(V.T)])
+
+
 def _conjugate_gradients(K, shift, Y, precondition):
     """All targets through every product together."""
     solution, residual = np.zeros_like(Y), Y.copy()
@@ -59,7 +71,7 @@ def _conjugate_gradients(K, shift, Y, precondition):
     square = np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
     enough = _TOL * np.linalg.norm(Y, axis=0)
     for _ in range(_MAX_ITER):
-        image = K @ direction + shift[:, np.newaxis] * direction
+        image = _product(K, direction) + shift[:, np.newaxis] * direction
         curved = np.einsum("ij,ij->j", direction, image, dtype=np.float64)
         step = np.divide(square, curved, out=np.zeros_like(square), where=curved > 0).astype(np.float32)
         solution += step * direction
