@@ -51,6 +51,7 @@ class Tuned:
     alpha: float
     loss: float
     predictions: np.ndarray  # (n_rows, n_targets)
+    K: np.ndarray  # (n_rows, n_rows), float32: its values
 
 
 class ExactChoice:
@@ -134,7 +135,7 @@ class ExactChoice:
         return best
 
     def _with_alpha(self, one, step):
-        return self._try(one.parts, max(_LEAST_ALPHA, one.alpha * step))
+        return self._try(one.parts, max(_LEAST_ALPHA, one.alpha * step), one.K)
 
     def _with_factor(self, one, step):
         return self._try([replace(part, factor=part.factor * step) for part in one.parts], one.alpha)
@@ -167,7 +168,8 @@ class ExactChoice:
         for other in others:
             for share in _SHARES if self._may_try() else ():
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
-                both = self._try(parts, first.alpha**share * other.alpha ** (1 - share))
+                K = _mixed(share, first.K, 1 - share, other.K)
+                both = self._try(parts, first.alpha**share * other.alpha ** (1 - share), K)
                 if both.loss >= best.loss:
                     break
                 best = both
@@ -176,10 +178,15 @@ class ExactChoice:
     def _beside_linear(self, best):
         """More and more of a linear kernel beside the others, while that helps."""
         first, linear = best, self._linear(best)
-        for share in _LINEAR_SHARES if linear is not None and self._may_try() else ():
+        if linear is None or not self._may_try():
+            return best
+        linear_K = self._matrix([linear], self._columns(self.rows))
+        for share in _LINEAR_SHARES:
             own, others = share / linear.scales.alpha, (1 - share) / first.alpha
-            parts = [replace(part, share=others / (own + others) * part.share) for part in first.parts]
-            both = self._try([*parts, replace(linear, share=own / (own + others))], 1 / (own + others))
+            alpha = 1 / (own + others)
+            parts = [replace(part, share=alpha * others * part.share) for part in first.parts]
+            K = _mixed(alpha * others, first.K, alpha * own, linear_K)
+            both = self._try([*parts, replace(linear, share=alpha * own)], alpha, K)
             if both.loss >= best.loss:
                 break
             best = both
@@ -201,15 +208,16 @@ class ExactChoice:
         alpha = max(_LEAST_ALPHA, noise / (1 - noise))
         return Part(LengthScales(Linear(), gamma, alpha, error, best.parts[0].scales.n_rows, 0), 1.0)
 
-    def _try(self, parts, alpha):
+    def _try(self, parts, alpha, K=None):
+        """The leave-one-out predictions with parts whose kernel matrix may be known."""
         problem, rows, start = self._problem, self.rows, self._problem.budget.used
-        X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
+        Y, K = problem.Y[rows].astype(np.float32), self._matrix(parts, self._columns(rows)) if K is None else K
         try:
-            predictions = problem.Y[rows] - residuals(self._matrix(parts, X), alpha, self._relative_weights(rows), Y)
+            predictions = problem.Y[rows] - residuals(K, alpha, self._relative_weights(rows), Y)
         except SingularKernelError:
-            return Tuned(parts, alpha, np.inf, np.zeros(Y.shape))
+            return Tuned(parts, alpha, np.inf, np.zeros(Y.shape), K)
         self._try_seconds = max(self._try_seconds, problem.budget.used - start)
-        return Tuned(parts, alpha, self._loss(predictions), predictions)
+        return Tuned(parts, alpha, self._loss(predictions), predictions, K)
 
     def _columns(self, rows):
         return self._frame.columns(self._kernels.X[rows])
@@ -264,6 +272,13 @@ def _linear_error(columns, Y):
     kept = values / (values + len(X) * _PENALTIES[:, np.newaxis])
     left = (1 - kept) ** 2 @ ((U.T @ Y) ** 2).sum(axis=1)
     return float((left / Y.size / (1 - kept.sum(axis=1) / len(X)) ** 2).min())
+
+
+def _mixed(share, K, other_share, other_K):
+    """A weighted sum of two kernel matrices."""
+    mixed = np.float32(share) * K
+    mixed += np.float32(other_share) * other_K
+    return mixed
 
 
 def _named(parts):
