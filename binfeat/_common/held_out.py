@@ -137,14 +137,19 @@ def probabilities(scores, sharpness):
 def calibrate(scores, labels, weights):
     """The factor of scores with the highest likelihood of held-out labels (temperature scaling, Guo et al. 2017).
 
-    Scores are (n_rows, n_targets), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
+    Scores are (n_rows, n_targets), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None. One row
+    more is counted whose label is none of the likely ones, so that few rows that are all right do not say that all
+    are (after Platt 1999, section 2.2).
     """
     from scipy.optimize import minimize_scalar
 
     weights = np.ones(len(labels)) if weights is None else weights.ravel()
+    wrong = 1 / (len(labels) + 2)
 
     def loss(log_sharpness):
-        likelihood = probabilities(scores, np.exp(log_sharpness))[np.arange(len(labels)), labels]
-        return -np.average(np.log(np.maximum(likelihood, 1e-300)), weights=weights)
+        logs = np.log(np.maximum(probabilities(scores, np.exp(log_sharpness)), 1e-300))
+        right = logs[np.arange(len(labels)), labels]
+        others = (logs.sum(axis=1) - right) / (logs.shape[1] - 1)
+        return -np.average((1 - wrong) * right + wrong * others, weights=weights)
 
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 5.0), method="bounded").x))
