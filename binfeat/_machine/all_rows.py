@@ -73,9 +73,8 @@ class MemoryRows(_AllRows):
 
     def first_and_most_grids(self, kernels, kernel, gamma, fourier):
         """Grids to begin with, and to grow to at most."""
-        problem, limits = self._problem, self._problem.limits
-        most = min(problem.machine.max_grids, max(limits.sample_grids[1], limits.most_entries // self._n_rows))
-        most = int(np.clip(self._most_by_bins(kernels.X, kernel, gamma, fourier), 1, most))
+        problem = self._problem
+        most = int(np.clip(self._most_by_bins(kernels.X, kernel, gamma, fourier), 1, problem.machine.max_grids))
         return min(problem.first_grids(self._n_rows), most), most
 
 
@@ -141,12 +140,9 @@ class RowsBeyondMemory(_AllRows):
 
     def first_and_most_grids(self, kernels, kernel, gamma, fourier):
         """Grids to begin with, and to grow to at most."""
-        machine, limits = self._problem.machine, self._problem.limits
-        first, largest = limits.sample_grids
-        most = min(machine.max_grids, max(largest, limits.most_entries // self._n_rows))
         by_bins = self._most_by_bins(kernels.X[self._problem.train], kernel, gamma, fourier)
-        most = int(np.clip(by_bins, 1, most))
-        return min(first, most), most
+        most = int(np.clip(by_bins, 1, self._problem.machine.max_grids))
+        return min(self._problem.limits.sample_grids[0], most), most
 
 
 class SourceRows(RowsBeyondMemory):

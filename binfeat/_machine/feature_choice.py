@@ -19,6 +19,7 @@ _FIRST_ALPHAS = np.array([10.0, _DECREASE, 1.0])  # times that of the exact kern
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _TOL, _MAX_ITER = 1e-2, 60
 _MIX = 1.2  # times the error of the grids, up to which Fourier features are tried beside them
+_BOTH = 0.97  # share of the other errors, below which both are worth their time
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
@@ -75,7 +76,8 @@ class FeatureChoice:
             trials += self._try_fourier_and_both(wanted, *trials)
         best = trials[0]
         for trial in trials[1:]:
-            if wanted == trial.features or surely_less(trial.errors, best.errors):
+            enough = _BOTH if trial.features == "hybrid" else 1.0
+            if wanted == trial.features or surely_less(trial.errors, enough * best.errors):
                 best = trial
         if len(trials) > 1:
             self._problem.decisions.note("features", best.features, best.error)

@@ -19,6 +19,9 @@ from binfeat._rows.stacked import StackedFeatures
 from binfeat._rows.streamed import StreamedFeatures
 
 
+_FEATURES_LIKE_A_GRID = 3  # in a product: of 8 bytes each, read once
+
+
 class TrainingRows:
     """The rows that a growing machine is fitted to: in memory, or of a source.
 
@@ -117,6 +120,8 @@ class Growth:
     ----------
     n_together : int
         Targets that are solved for at a time.
+    n_iter : int
+        Iterations of the last solve, the most of all targets.
     posterior : RidgePosterior or None
         Of the coefficients, for noise of variance 1 of a row of mean weight, once it is drawn.
     variances_out : ndarray of shape (n_out,) or float
@@ -135,6 +140,7 @@ class Growth:
         self.grids, self._bins, n_targets = draw(1)[:0], Bins.none(0), rows.n_targets
         self._coef, self._intercept = np.zeros((n_fourier, n_targets)), np.zeros(n_targets)
         self._system = None  # of the last solve, until rows or columns change
+        self.n_iter = 0
         self.posterior: Any = None
         self.variances_out: Any = 0.0
 
@@ -145,6 +151,11 @@ class Growth:
     @property
     def n_rows(self):
         return self._rows.n_rows
+
+    @property
+    def width(self):
+        """Grids that products with a row take as long as: its own, and some for the features beside them."""
+        return self.n_grids + (len(self._coef) - self._bins.keys.size) / _FEATURES_LIKE_A_GRID
 
     def grow(self, n_grids):
         """Add grids until there are so many. The function so far is spread over all of them."""
@@ -199,6 +210,7 @@ class Growth:
         """Solve the ridge system for one penalty, for as many targets at a time as memory allows."""
         options = SolverOptions(tol=tol, max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         found = np.array(self._coef, order="F"), self._intercept.copy()
+        self.n_iter = 0
         try:
             for first in range(0, self.n_targets, self.n_together):
                 self._solve_for(slice(first, first + self.n_together), alpha, options, *found)
@@ -218,6 +230,7 @@ class Growth:
             coef[:, targets], intercept[targets] = error.result.solution, error.result.intercept
             raise
         coef[:, targets], intercept[targets] = result.solution, result.intercept
+        self.n_iter = max(self.n_iter, result.n_iter)
 
     @property
     def n_targets(self):

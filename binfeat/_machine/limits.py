@@ -15,7 +15,8 @@ class Limits:
     row_grids: int = 2_000_000  # rows times grids of a sample: few rows need many grids to tell two kernels apart
     sample_grids: tuple[int, int] = (50, 400)  # fewest and most of a sample; the growth of a machine starts there too
     few_grids: int = 20  # enough to compare penalties and overall factors on all rows
-    most_entries: int = 160_000_000  # rows times grids of a machine: half a minute on two cores
+    work_of_a_row: int = 20_000  # grids times iterations of all solves: half a minute for 400,000 rows on two cores
+    work: int = 500_000_000  # the same for all rows together, beside it
     n_fourier: int = 1024  # random Fourier features to begin with
     fourier_bytes: int = 2**30  # that they may take to be tried
     fourier_products: float = 2e11  # multiplications of the Gram matrix of more of them

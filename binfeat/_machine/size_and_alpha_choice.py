@@ -6,14 +6,14 @@ import numpy as np
 
 _log = logging.getLogger("binfeat")
 
-_ENOUGH = 0.01  # a doubling of the grids that gains less than this share of the error is the last
+_ENOUGH = 0.02  # a doubling of the grids that gains less than this share of the error is the last
 _LEAST_STEP = 1.25  # times the grids so far; less is not worth another solve
 _FEW_ROWS = 40_000  # up to which a more precise solution is tried: of more rows it takes longer than it is worth
 _TOL, _FINE_TOL, _MAX_ITER = 1e-2, 1e-3, 200
 _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
 _REFIT = 1.5  # solves that a refit takes, with the codes of the rows that it adds
 _FINE_GAIN = 0.03  # of the error, for which finer solutions are worth their time
-_DECADES = 10.0 ** np.arange(5)
+_DECADES = 10.0 ** np.arange(3)
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
@@ -23,7 +23,9 @@ def most_batches(n_grids, most):
 
 
 class Sizing:
-    """Grows a ridge machine until that gains too little, or the budget ends.
+    """Grows a ridge machine until that gains too little, or the budget of seconds or of work ends.
+
+    Work is counted in products of a row's bins, of one grid, with coefficients, in all iterations of all solves.
 
     Attributes
     ----------
@@ -37,6 +39,8 @@ class Sizing:
         self.growth, self.alpha, self._loss, self._budget = growth, alpha, problem.loss, problem.budget
         self._tunes_alpha, self._refits = problem.machine.alpha == "auto", problem.machine.refit
         self._goes_on = problem.goes_on
+        self._work_left = problem.limits.work_of_a_row + problem.limits.work // growth.n_rows
+        self._alpha_falls = True  # whether a lower penalty did better after the grids before
         self._tol, self.status, self.curve = _TOL, "converged", []
         self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
 
@@ -59,7 +63,7 @@ class Sizing:
             wanted = self._grids_wanted()
             if wanted == n_grids:
                 return
-            n_grids = min(wanted, most, self._affordable())
+            n_grids = min(wanted, most, self._affordable(), self._within_work())
             if n_grids < _LEAST_STEP * self.growth.n_grids:
                 self.status = "budget"
                 return
@@ -69,6 +73,7 @@ class Sizing:
         start = self._budget.used
         self.growth.solve(alpha, self._tol, _MAX_ITER)
         self._solve_seconds = (self._budget.used - start) / max(1, self.growth.n_grids)
+        self._work_left -= self.growth.n_iter * self.growth.width
         return self._loss(self.growth.held_out()).mean()
 
     def learn_posterior(self, n_samples, mean_weight, seed):
@@ -89,8 +94,10 @@ class Sizing:
         if len(self.curve) == 1:
             self._tune((_UP, _DOWN))
             self._try_fine_solution()
-        else:  # more grids take a lower penalty
+        elif self._alpha_falls:  # more grids take a lower penalty
+            before = self.alpha
             self._tune((_DOWN,))
+            self._alpha_falls = self.alpha < before
         _log.info("%d grids: held-out error %.4g", *self.curve[-1])
 
     def _stopped(self):
@@ -145,6 +152,11 @@ class Sizing:
         if np.isinf(self._budget.left):
             return np.iinfo(np.int64).max
         return int((self._budget.left + grid * self.growth.n_grids) / max(grid + solve, 1e-9))
+
+    def _within_work(self):
+        """Grids that can be solved for and refitted with the work left."""
+        width = self._work_left / ((1 + _REFIT * self._refits) * self.growth.n_iter)
+        return int(width - self.growth.width + self.growth.n_grids)
 
     def _grids_wanted(self):
         """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
