@@ -18,8 +18,7 @@ from binfeat._rows.rows import LocalRows
 from binfeat._rows.stacked import StackedFeatures
 from binfeat._rows.streamed import StreamedFeatures
 
-
-_FEATURES_LIKE_A_GRID = 3  # in a product: of 8 bytes each, read once
+_FEATURES_AS_A_GRID = 3  # in a product: of 8 bytes each, read once
 
 
 class TrainingRows:
@@ -155,7 +154,7 @@ class Growth:
     @property
     def width(self):
         """Grids that products with a row take as long as: its own, and some for the features beside them."""
-        return self.n_grids + (len(self._coef) - self._bins.keys.size) / _FEATURES_LIKE_A_GRID
+        return self.n_grids + (len(self._coef) - self._bins.keys.size) / _FEATURES_AS_A_GRID
 
     def grow(self, n_grids):
         """Add grids until there are so many. The function so far is spread over all of them."""
