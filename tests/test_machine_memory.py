@@ -17,6 +17,7 @@ from binfeat._machine.memory import (
     most_grids,
     row_bytes,
 )
+from binfeat._machine.size_and_alpha_choice import _TOL
 from tests.machines import BINS, FIXED
 
 FLOAT32 = np.dtype(np.float32)
@@ -60,7 +61,10 @@ def test_targets_at_a_time_are_all_or_pairs(n_targets):
 
 
 def test_targets_solved_one_after_the_other(labelled):
-    """Say it in the decisions, and give the same machine."""
+    """Say it in the decisions, and give the same machine.
+
+    Of all classes together the last one follows from the others. So it differs as two solutions of one tolerance do.
+    """
     X, y = labelled
     options = {**FIXED, "n_grids": 40, "gamma": 2.0}
     together = KernelMachineClassifier(**options).fit(X, y)
@@ -69,7 +73,8 @@ def test_targets_solved_one_after_the_other(labelled):
         needed = n_bins * (64 + 4 * (2 * 6 + 5 * 2 * pairs)) + 4 * 40 * n_rows + 1
         apart = KernelMachineClassifier(**options, max_bytes=needed + row_bytes(6) * n_rows).fit(X, y)
         assert words in apart.decisions_["choice"]
-        np.testing.assert_allclose(apart.feature_coef_, together.feature_coef_, rtol=0, atol=1e-4)  # float32
+        np.testing.assert_allclose(apart.feature_coef_[:-1], together.feature_coef_[:-1], rtol=0, atol=1e-4)  # float32
+        np.testing.assert_allclose(apart.decision_function(X), together.decision_function(X), rtol=0, atol=5 * _TOL)
     assert "targets at a time" not in together.decisions_["what"]
 
 

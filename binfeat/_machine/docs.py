@@ -6,9 +6,9 @@ features : {"auto", "exact", "binning", "fourier", "hybrid"}, default="auto"
     "exact" is a kernel machine on all rows, without random features; its kernel matrix takes 4 bytes for each pair of
     rows. The others are random binning, random Fourier features with length scales of their own, or both. "auto" is
     "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if `kernel` and `n_grids` are "auto",
-    `cv` and `groups` are None, and that is expected to take half of `max_seconds` at most. Else it takes the features
-    with the lowest held-out error; Fourier features are tried if they need at most 1 GB, no input is a category, and a
-    radial kernel did not do much worse in the search for length scales.
+    `cv` and `groups` are None, and that is expected to take half of `max_seconds` at most. Else it takes binning or
+    Fourier features, by the held-out error; the latter are tried if they need at most 1 GB, no input is a category, and
+    a radial kernel did better in the search for length scales.
 kernel : "auto", str or object of `binfeat.kernels`, default="auto"
     Kernel of the binning features, one with a pitch law. "auto" learns length scales with the `Laplacian`, then takes
     ``GammaPitch(8)``, ``GammaPitch(inf)`` or ``Skip(GammaPitch(8), 0.2)`` if its held-out error is lower. An exact
@@ -22,7 +22,7 @@ gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="lea
 alpha : "auto" or float, default="auto"
     Ridge penalty; "auto" is chosen on held-out rows, or by leave-one-out predictions if the machine is exact.
 n_grids : "auto" or int, default="auto"
-    Number of grids; "auto" adds grids until doubling them lowers the held-out error by less than 1 %. Fourier features
+    Number of grids; "auto" adds grids until doubling them lowers the held-out error by less than 2 %. Fourier features
     without grids are doubled by the same rule, from 1,024 on.
 scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
     How inputs are scaled before length scales are learned: "standard" gives every input the same part in the
@@ -59,7 +59,8 @@ target_transformer_ : object
     That transformer, fitted. A file has to trust its class, unless it is one of scikit-learn's.""",
     "effort": """\
 max_grids : int, default=1600
-    Largest number of grids for ``n_grids="auto"``. Above 100,000 rows it is lower, down to 400.
+    Largest number of grids for ``n_grids="auto"``. There are fewer where solves take many iterations: the work of all
+    solves is bounded for each row.
 max_seconds : float, default=None
     Soft time limit of `fit` in seconds; at most a third is spent on length scales. Adding grids and refitting are
     started only if they are expected to end in time; an exact machine is solved in any case. None is no limit.
@@ -153,7 +154,7 @@ step. More rows take shorter length scales: one overall factor is chosen afterwa
 A radial kernel of up to 200 inputs is then rotated, where there are 300 rows or more, and as many as the square of the
 number of inputs: the same steps go down the gradient in all entries of a matrix that maps the scaled inputs, on at
 least two thirds of the rows. The rotation is taken if the other rows, up to 1,000, have a leave-one-out error that is
-lower by a standard error.
+lower by two standard errors.
 
 References
 ----------

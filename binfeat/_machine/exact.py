@@ -8,6 +8,7 @@ from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
 from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
 from binfeat._machine.kernel_solve import solve_kernel
+from binfeat._machine.kernel_sum import KernelSum
 from binfeat._machine.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.length_scales import LengthScales
 from binfeat._machine.predictor import ExactFunction
@@ -138,7 +139,8 @@ class ExactChoice:
         return self._try(one.parts, max(_LEAST_ALPHA, one.alpha * step), one.K)
 
     def _with_factor(self, one, step):
-        return self._try([replace(part, factor=part.factor * step) for part in one.parts], one.alpha)
+        parts = [replace(part, factor=part.factor * step) for part in one.parts]
+        return self._try(parts, one.alpha)
 
     @property
     def _tunes_alpha(self):
@@ -223,14 +225,10 @@ class ExactChoice:
         return self._frame.columns(self._kernels.X[rows])
 
     def _matrix(self, parts, X):
-        total = None
-        for part in parts:
-            kernel, problem = part.scales.kernel, self._problem
-            gamma = self._frame.gamma(kernel, part.gamma)
-            K = kernel_matrix(kernel, problem.categorical, problem.n_jobs, part.scales.rotation)(X, X, gamma)
-            K *= np.float32(part.share)
-            total = K if total is None else np.add(total, K, out=total)
-        return total
+        problem, scales = self._problem, [part.scales for part in parts]
+        matrices = [kernel_matrix(each.kernel, problem.categorical, problem.n_jobs, each.rotation) for each in scales]
+        gammas = [self._frame.gamma(part.scales.kernel, part.gamma) for part in parts]
+        return KernelSum(matrices, [part.share for part in parts], gammas, problem.n_jobs)(X, X)
 
     def _continued(self, tuned, n_rows):
         """Parts and penalty for more rows than they were found with, continued as they went from fewer."""

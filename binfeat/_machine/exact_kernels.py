@@ -57,9 +57,17 @@ class _Matrix(ABC):
     categorical: np.ndarray  # (n_inputs,) of bool
     n_jobs: int | None = None
 
-    @abstractmethod
     def __call__(self, A, B, gamma, out=None):
         """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
+        return self.of_prepared(self.prepared(A, gamma), self.prepared(B, gamma), gamma, out)
+
+    def prepared(self, A, gamma):
+        """What is computed once of rows (n_inputs, n): arrays (..., n)."""
+        return (A,)
+
+    @abstractmethod
+    def of_prepared(self, A, B, gamma, out=None):
+        """Kernel matrix of rows that were prepared, or of some of them."""
 
     @abstractmethod
     def with_slopes(self, X, gamma, scratch):
@@ -89,7 +97,8 @@ class _Matrix(ABC):
 class LaplacianMatrix(_Matrix):
     """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
 
-    def __call__(self, A, B, gamma, out=None):
+    def of_prepared(self, A, B, gamma, out=None):
+        (A,), (B,) = A, B
         K = self._weighted_distances(A, B, gamma, out)
         return np.exp(np.negative(K, out=K), out=K)
 
@@ -116,7 +125,8 @@ class ProfileMatrix(_Matrix):
     def _steps(self, gamma):
         return _typed(np.where(self.categorical, 0.0, gamma * (_TABLE / _REACH)))
 
-    def __call__(self, A, B, gamma, out=None):
+    def of_prepared(self, A, B, gamma, out=None):
+        (A,), (B,) = A, B
         K = self._mismatches(A, B, gamma, out)
         np.exp(np.negative(K, out=K), out=K)
         profile_products(A, B, self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
@@ -142,7 +152,12 @@ class RadialMatrix(_Matrix):
     A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
     """
 
-    def __call__(self, A, B, gamma, out=None):
+    def prepared(self, A, gamma):
+        """The rows, scaled, their squares, and the rows as they are."""
+        scaled = self._scaled(A, gamma)
+        return scaled, np.einsum("ji,ji->i", scaled, scaled), A
+
+    def of_prepared(self, A, B, gamma, out=None):
         S = self._distances(A, B, gamma, out)
         return self._profile(S, np.empty_like(S))[0]
 
@@ -151,11 +166,11 @@ class RadialMatrix(_Matrix):
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
     def _distances(self, A, B, gamma, out=None):
-        """Squared distances of all pairs."""
-        A_scaled, B_scaled = self._scaled(A, gamma), self._scaled(B, gamma)
+        """Squared distances of all pairs of rows that were prepared."""
+        (A_scaled, A_squares, A), (B_scaled, B_squares, B) = A, B
         S = np.matmul((-2 * A_scaled).T, B_scaled, out=out)
-        S += np.einsum("ji,ji->i", A_scaled, A_scaled)[:, np.newaxis]
-        S += np.einsum("ji,ji->i", B_scaled, B_scaled)
+        S += A_squares[:, np.newaxis]
+        S += B_squares
         np.maximum(S, 0.0, out=S)
         if self.categorical.any():
             S += self._mismatches(A, B, gamma)
@@ -186,8 +201,8 @@ class RadialMatrix(_Matrix):
 
     def _with_falls(self, X, gamma, scratch):
         """Values for all pairs of rows, and minus their derivatives by the squared distances."""
-        n = X.shape[1]
-        S = self._distances(X, X, gamma, square(scratch, "K", n))
+        n, rows = X.shape[1], self.prepared(X, gamma)
+        S = self._distances(rows, rows, gamma, square(scratch, "K", n))
         return self._profile(S, square(scratch, "falls", n))
 
     def with_slopes(self, X, gamma, scratch):
@@ -242,7 +257,8 @@ class Linear:
 class LinearMatrix(_Matrix):
     """Values of the linear kernel."""
 
-    def __call__(self, A, B, gamma, out=None):
+    def of_prepared(self, A, B, gamma, out=None):
+        (A,), (B,) = A, B
         return np.matmul((A * _typed(np.where(self.categorical, 0.0, gamma))[:, np.newaxis]).T, B, out=out)
 
     def with_slopes(self, X, gamma, scratch):

@@ -18,8 +18,6 @@ _DECREASE = np.sqrt(10)  # between penalties
 _FIRST_ALPHAS = np.array([10.0, _DECREASE, 1.0])  # times that of the exact kernel: grids are fewer than all
 _ALPHAS = np.geomspace(10.0, 1e-3, 9)
 _TOL, _MAX_ITER = 1e-2, 60
-_MIX = 1.2  # times the error of the grids, up to which Fourier features are tried beside them
-_BOTH = 0.97  # share of the other errors, below which both are worth their time
 # Of the same gammas, after the Laplacian: their pitches vary less, so that fewer grids are needed.
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
@@ -73,11 +71,11 @@ class FeatureChoice:
         wanted = self._problem.machine.features
         trials = [] if wanted == "fourier" else [self._try_grids()]
         if wanted != "binning" and self._varies and (wanted != "auto" or self._may_try_fourier()):
-            trials += self._try_fourier_and_both(wanted, *trials)
+            fourier = self._try_fourier(self._kernels.radial[0])
+            trials.append(self._try_both(fourier) if wanted == "hybrid" and self._may_mix else fourier)
         best = trials[0]
         for trial in trials[1:]:
-            enough = _BOTH if trial.features == "hybrid" else 1.0
-            if wanted == trial.features or surely_less(trial.errors, enough * best.errors):
+            if wanted == trial.features or surely_less(trial.errors, best.errors):
                 best = trial
         if len(trials) > 1:
             self._problem.decisions.note("features", best.features, best.error)
@@ -126,14 +124,6 @@ class FeatureChoice:
     def _may_try_fourier(self):
         """Whether there is a radial kernel, and time to try it."""
         return bool(self._kernels.radial) and self._kernels.may_search()
-
-    def _try_fourier_and_both(self, wanted, *grids):
-        fourier = self._try_fourier(self._kernels.radial[0])
-        trials = [fourier] if wanted != "hybrid" else []
-        near = wanted == "hybrid" or (grids and fourier.error < _MIX * grids[0].error)
-        if wanted != "fourier" and self._may_mix and near:
-            trials.append(self._try_both(fourier))
-        return trials
 
     def _try_fourier(self, scales):
         problem = self._problem

@@ -18,7 +18,7 @@ from binfeat.kernels import Laplacian, binning_kernel
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
 _EXACT_SHARE = 0.5  # of the time, that an exact machine may take
 _FACTOR_SHARE = 0.6  # of the time that may be gone after the search for an overall factor
-_ENOUGH = 0.99  # share of the error that twice as many Fourier features have to be below
+_ENOUGH = 0.98  # share of the error that twice as many Fourier features have to be below
 
 
 class MachineFit:

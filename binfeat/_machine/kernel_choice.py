@@ -20,6 +20,9 @@ _LATE_ROWS, _LATE_ROWS_FOR_EACH = 500, 8  # of the last steps: an eighth of the 
 _TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
 _CHUNK = 5  # steps between looks at the clock
 _FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
+_BETTER = (
+    0.97  # times that of the grids' kernel, which a radial one has to be below for features, of which it has fewer
+)
 _COMMON_ROWS = 1000  # on which kernels are compared
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 _GAIN = 0.97  # share of the first scaling's error that another one has to be below
@@ -34,12 +37,13 @@ def _kind(scales):
 
 
 def _parts(n_steps):
-    """Steps after which scalings, and kernels, are compared."""
-    return n_steps // _TRIAL, n_steps - n_steps // _LATE
+    """Steps after which scalings, kernels, and radial kernels are compared."""
+    early = n_steps - n_steps // _LATE
+    return n_steps // _TRIAL, early, min(early + _CHUNK, n_steps)
 
 
 def _with_one_radial(found):
-    """Kernels that were found, with the better one of radial kernels only."""
+    """Searches, or what they found, with the better one of radial kernels only."""
     radial = sorted((scales for scales in found if _kind(scales) == "radial"), key=_error)
     return [*(scales for scales in found if _kind(scales) != "radial"), *radial[:1]]
 
@@ -164,14 +168,19 @@ class KernelChoice:
         late_rows = max(rows, min(_LATE_ROWS, n_rows // _LATE_ROWS_FOR_EACH))
         self._some = self._problem.train[: n_steps * max(_COMMON_ROWS, late_rows)]
         self._trials = {scaling: self._trial(self._scaler(scaling)) for scaling in (first, *others)}
-        trial, early = _parts(n_steps)
+        trial, early, race = _parts(n_steps)
         self._step([search for *_, search in self._trials.values()], trial, rows)
         self._take_best()
+        if self._needed:
+            self._step(self._searches, 2 * trial, rows)
+            self._drop_not_better()
         self._step(self._searches, early, rows)
         self._drop_worse()
         if self._may_step() and self._revived(_MORE * late_rows):
             late_rows = max(late_rows, min(_MOST_ROWS, _MORE * late_rows))
         self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
+        self._step(self._searches, race, late_rows)
+        self._searches = _with_one_radial(self._searches)
         self._step(self._searches, n_steps, late_rows)
         self.found = self._rotated(self._compared())
 
@@ -219,9 +228,16 @@ class KernelChoice:
     def _n_looks(self):
         """How often it is asked whether to go on with the search, if nothing ends it."""
         n_steps, several = self._limits.n_steps, len(self._kernels()) > 1
-        trial, early = _parts(n_steps)
-        parts = (0, trial), (0 if several else trial, early), (early, n_steps)
+        trial, early, race = _parts(n_steps)
+        begin = 0 if several else trial
+        first = [(begin, 2 * trial), (2 * trial, early)] if self._needed else [(begin, early)]
+        parts = (0, trial), *first, (early, race), (race, n_steps)
         return sum(max(1, -(-(last - done) // _CHUNK)) for done, last in parts)
+
+    def _drop_not_better(self):
+        """Give up what is not needed and does not do better than what is."""
+        enough = _BETTER * min(search.error for search in self._searches if _kind(search) in self._needed)
+        self._searches = [one for one in self._searches if _kind(one) in self._needed or one.error < enough]
 
     def _drop_worse(self):
         """Give up a kernel whose error is far above the other one's."""
@@ -235,15 +251,14 @@ class KernelChoice:
         return min(ratios) < _MUCH
 
     def _compared(self):
-        """What was found, with errors of the same rows; of the radial kernels the better one."""
+        """What was found, with errors of the same rows."""
         errors: dict[LengthScaleSearch, float] = {}
 
         def compare(search):
             errors[search] = search.error_on(_COMMON_ROWS)
 
         side_by_side(compare, self._searches, self._problem.n_jobs)
-        found = [replace(search.found, error=errors[search]) for search in self._searches]
-        return _with_one_radial(found)
+        return [replace(search.found, error=errors[search]) for search in self._searches]
 
     def _rotated(self, found):
         """What was found, with a rotation of the inputs of the radial kernel if that pays."""

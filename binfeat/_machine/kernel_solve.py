@@ -12,7 +12,7 @@ _FEW_TARGETS = 3  # products with one after the other read half of the matrix ea
 
 def cholesky_rows(n_targets):
     """Rows up to which the factor is cheaper than iterations, which many targets share less of."""
-    return 3000 + 600 * n_targets
+    return 4500 + 500 * n_targets
 
 
 def solve_kernel(K, alpha, weights, Y, rng):

@@ -15,6 +15,7 @@ from binfeat._fourier.features import FourierMap
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix, linear_squares
 from binfeat._machine.input_scalers import InputScaler
+from binfeat._machine.kernel_sum import KernelSum
 from binfeat._machine.posterior import ExactPosterior, FeaturePosterior, HeldOutErrors
 from binfeat._machine.table_encoder import TableEncoder
 from binfeat.kernels import RBF, Laplacian, Matern
@@ -123,10 +124,9 @@ class ExactFunction(ArrayRecord):
 
     def __call__(self, X, n_jobs=None):
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
-        out = np.zeros((len(X), len(self.coef)))
+        out = np.empty((len(X), len(self.coef)))
         for place, rows in self.blocks(X):
-            for share, K in self._values(rows, self.support, n_jobs):
-                out[place] += K.astype(np.float64) @ (share * self.coef.T)
+            np.matmul(self.kernel(rows, self.support, n_jobs).astype(np.float64), self.coef.T, out=out[place])
         return out
 
     def blocks(self, X):
@@ -136,18 +136,10 @@ class ExactFunction(ArrayRecord):
             place = slice(start, min(start + step, len(X)))
             yield place, self.frame.columns(X[place])
 
-    def _values(self, A, B, n_jobs):
-        """Of each kernel its share, and its values (n, m) for columns (n_inputs, n) and (n_inputs, m)."""
-        for kernel, share, gamma in zip(self._kernels, self.shares, self.gammas):
-            yield share, kernel_matrix(kernel, self.categorical, n_jobs, self.known_rotation)(A, B, gamma)
-
     def kernel(self, A, B, n_jobs=None):
-        """Values (n, m), float32, of the whole kernel."""
-        total: Any = 0.0
-        for share, K in self._values(A, B, n_jobs):
-            K *= np.float32(share)
-            total += K
-        return total
+        """Values (n, m), float32, of the whole kernel for columns (n_inputs, n) and (n_inputs, m)."""
+        matrices = [kernel_matrix(each, self.categorical, n_jobs, self.known_rotation) for each in self._kernels]
+        return KernelSum(matrices, self.shares, self.gammas, n_jobs)(A, B)
 
     def kernel_diagonal(self, A):
         """Values of the kernel for each of the rows A, (n_inputs, n), with itself."""

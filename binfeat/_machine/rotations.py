@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -19,6 +20,8 @@ _RATE, _LAST_RATE = 0.05, 0.003  # of the entries of the rotation
 _MOST_INPUTS = 200
 _FEW_INPUTS = 8  # up to which the rate is that; of more inputs the steps of all entries add up
 _ALPHA_RATE = 4.0  # times that: of the logarithm of the penalty
+_SURELY = 2.0  # paired standard errors that it has to gain
+_TRIAL = 4  # part of the steps, after which the error has to be lower
 
 
 class RotationSearch:
@@ -60,9 +63,9 @@ class RotationSearch:
         return 1 < n_inputs <= _MOST_INPUTS and n_rows >= max(_FEWEST, n_inputs**2)
 
     def run(self, n_steps, goes_on):
-        """So many steps, while `goes_on()`."""
+        """So many steps, while `goes_on()`; a fourth of them if rows that no step sees have no less error then."""
         for k in range(n_steps):
-            if not goes_on():
+            if not goes_on() or (k == -(-n_steps // _TRIAL) and not self._gains()):
                 break
             with suppress(SingularKernelError):
                 self._step(self._rate * (_RATE + (_LAST_RATE - _RATE) * k / n_steps))
@@ -73,8 +76,19 @@ class RotationSearch:
         with suppress(SingularKernelError):
             errors = self._errors(self._matrix, self.alpha)
             self.error = float(errors.mean())
-            return surely_less(errors, self._errors(self._search.matrix, self._search.alpha))
+            return surely_less(errors, self._errors_before, _SURELY)
         return False
+
+    def _gains(self):
+        """Whether these rows are left out with less error so far."""
+        with suppress(SingularKernelError):
+            return self._errors(self._matrix, self.alpha).mean() < self._errors_before.mean()
+        return False
+
+    @cached_property
+    def _errors_before(self):
+        """Of rows that no step has seen, without the rotation."""
+        return self._errors(self._search.matrix, self._search.alpha)
 
     @property
     def found(self):

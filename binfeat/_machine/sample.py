@@ -15,10 +15,10 @@ from binfeat._rows.rows import LocalRows
 _OPTIONS = SolverOptions(tol=1e-2, max_iter=100, solver="cg")
 
 
-def surely_less(errors, others):
-    """Whether the mean of errors is below that of others of the same rows by a paired standard error."""
+def surely_less(errors, others, n_deviations=1.0):
+    """Whether the mean of errors is below that of others of the same rows by so many paired standard errors."""
     gain = others - errors
-    return gain.mean() > gain.std() / np.sqrt(gain.size)
+    return gain.mean() > n_deviations * gain.std() / np.sqrt(gain.size)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ leave-one-out predictions where the machine is exact.
    machines of a few hundred rows.
 2. *Features*: none (an exact machine) up to 20,000 rows; else random binning, Fourier features, or both.
 3. *Kernel*, and an overall factor of the length scales, as more rows take shorter ones.
-4. *Grids*: doubled until that lowers the error by less than 1 %.
+4. *Grids*: doubled until that lowers the error by less than 2 %.
 5. *Penalty*.
 """
 

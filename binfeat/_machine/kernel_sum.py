@@ -1,0 +1,62 @@
+"""Values of a sum of exact kernels for many pairs of rows, by tiles in threads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from binfeat._engine.policy import share_blocks
+
+_SIDE = 384  # of a tile: what is made of it stays in the second-level cache
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSum:
+    """The kernel ``sum_p share_p k_p``.
+
+    Rows are columns, float32, as `exact_kernels.Frame.columns` makes them.
+    """
+
+    matrices: Sequence[Any]  # of `exact_kernels.kernel_matrix`
+    shares: Sequence[float] | np.ndarray
+    gammas: Sequence[np.ndarray] | np.ndarray  # (n_inputs,) each
+    n_jobs: int | None = None
+
+    def __call__(self, A, B):
+        """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); of one set of rows each pair once."""
+        out, alike = np.empty((A.shape[1], B.shape[1]), np.float32), A is B
+        sides = self._prepared(A), self._prepared(B)
+
+        def fill(tiles):
+            for rows, columns in tiles:
+                tile = self._tile(sides, rows, columns)
+                out[rows, columns] = tile
+                if alike and rows != columns:
+                    out[columns, rows] = tile.T
+
+        pairs = product(_pieces(A.shape[1]), _pieces(B.shape[1]))
+        tiles = [pair for pair in pairs if not alike or pair[0].start <= pair[1].start]
+        share_blocks(fill, tiles, out.size, self.n_jobs)
+        return out
+
+    def _prepared(self, X):
+        return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]
+
+    def _tile(self, sides, rows, columns):
+        total: Any = None
+        for matrix, share, gamma, A, B in zip(self.matrices, self.shares, self.gammas, *sides, strict=True):
+            K = matrix.of_prepared(_part(A, rows), _part(B, columns), gamma)
+            K *= np.float32(share)
+            total = K if total is None else np.add(total, K, out=total)
+        return total
+
+
+def _pieces(n):
+    return [slice(start, min(start + _SIDE, n)) for start in range(0, n, _SIDE)]
+
+
+def _part(arrays, place):
+    """Some of the columns of each array."""
+    return tuple(np.ascontiguousarray(array[..., place]) for array in arrays)

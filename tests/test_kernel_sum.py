@@ -1,0 +1,57 @@
+"""Sums of exact kernels, by tiles, against sums pair by pair."""
+
+import numpy as np
+import pytest
+
+from binfeat._engine import policy
+from binfeat._machine import kernel_sum
+from binfeat._machine.exact_kernels import Frame, kernel_matrix
+from binfeat._machine.kernel_sum import KernelSum
+from binfeat.kernels import Laplacian, Matern
+from tests import naive
+
+SHARES, GAMMAS = (0.75, 0.25), (np.array([0.8, 0.0, 0.3]), np.array([0.5, 0.2, 0.4]))
+CATEGORICAL = np.array([False, False, True])
+
+
+@pytest.fixture(autouse=True)
+def small_tiles(monkeypatch):
+    monkeypatch.setattr(kernel_sum, "_SIDE", 7)
+    monkeypatch.setattr(policy, "_WORTH_THREADS", 1)
+
+
+@pytest.fixture
+def tables(rng):
+    return tuple(np.column_stack([rng.normal(size=(n, 2)), rng.integers(0, 3, size=n)]) for n in (20, 15))
+
+
+def matern(square):
+    return (1 + np.sqrt(6 * square)) * np.exp(-np.sqrt(6 * square))
+
+
+def values(A, B, n_jobs=None):
+    frame = Frame(np.zeros(3), np.ones(3))
+    matrices = [kernel_matrix(kernel, CATEGORICAL, n_jobs) for kernel in (Matern(1.5), Laplacian())]
+    first = frame.columns(A)
+    return KernelSum(matrices, SHARES, GAMMAS, n_jobs)(first, first if B is A else frame.columns(B))
+
+
+def expected(A, B):
+    radial = naive.kernel_matrix(A, B, GAMMAS[0], matern, categorical={2}, radial=True)
+    return 0.75 * radial + 0.25 * naive.kernel_matrix(A, B, GAMMAS[1], lambda t: np.exp(-t), categorical={2})
+
+
+def test_of_two_tables(tables):
+    found = values(*tables)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected(*tables), rtol=2e-5, atol=2e-6)
+
+
+def test_of_one_table_each_pair_once(tables):
+    found = values(tables[0], tables[0])
+    np.testing.assert_allclose(found, expected(tables[0], tables[0]), rtol=2e-5, atol=2e-6)
+    np.testing.assert_array_equal(found[:7, 7:], found[7:, :7].T)
+
+
+def test_any_number_of_threads(tables):
+    np.testing.assert_array_equal(values(*tables, n_jobs=1), values(*tables, n_jobs=2))
