@@ -23,7 +23,7 @@ from binfeat._common.validation import (
 from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
-from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler
+from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler, scaled_frequencies
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sources import Survey, is_source
@@ -282,7 +282,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             drawn = dict(zip(_FASTFOOD, fastfood.arrays, strict=True))
         else:
             frequencies = draw_frequencies(kernel, sampler, n_frequencies, scale.size, seed)
-            drawn = {"random_weights_": np.ascontiguousarray((frequencies * scale).T, dtype)}
+            drawn = {"random_weights_": scaled_frequencies(frequencies, scale).astype(dtype, copy=False)}
         if self.phase == "offset":
             phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
             drawn["random_offset_"] = phases.astype(dtype)

@@ -19,8 +19,9 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._engine.policy import one_blas_thread
+from binfeat._machine.exact_kernels import is_radial
 from binfeat._machine.length_scales import LengthScaleSearch, exponent_shares, mean_distances
-from binfeat.kernels import RBF, Matern, binning_kernel
+from binfeat.kernels import RBF, binning_kernel
 
 _HALF_INTEGERS = (1.5, 2.5)
 _MOST_STEPS = 10_000
@@ -146,7 +147,7 @@ def check_size(max_steps, max_rows):
 def _known_kernel(kernel):
     if isinstance(kernel, str) and kernel == "rbf":
         return RBF()
-    if isinstance(kernel, RBF | Matern):
+    if is_radial(kernel):
         nu = getattr(kernel, "nu", np.inf)
         if not (np.isinf(nu) or nu in _HALF_INTEGERS):
             raise ValueError(f"kernel must be Matern with nu 1.5, 2.5 or infinity, or another kernel; got {kernel!r}.")

@@ -1,5 +1,6 @@
 """The cases, found by name and run so that one that fails leaves the others alone."""
 
+import argparse
 import pkgutil
 import sys
 from importlib import import_module
@@ -14,6 +15,18 @@ def case_names():
 
 def load(name):
     return import_module(f"perf.cases.{name}")
+
+
+def names_among(known):
+    """From names between commas, an option of a case, to a list of them; refused if one is not known."""
+
+    def names(text):
+        unknown = [name for name in text.split(",") if name not in known]
+        if unknown:
+            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are: {', '.join(known)}")
+        return text.split(",")
+
+    return names
 
 
 def guarded(what, part, *arguments):

@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 pytest.importorskip("perf", reason="perf is in the checkout only")
 
 from binfeat import kernels
-from perf import choice, data, exact, fetch, paper, tasks
+from perf import choice, data, exact, fetch, paper, suite, tasks
 from perf.cases import figure3, fourier_size, table1
 from perf.cases import kernels as kernel_errors
 from perf.data import MissingDataError, Split
@@ -167,7 +167,7 @@ def test_table_1_of_one_column(monkeypatch, table):
     assert "CPU, Fourier + LS, D = 300, error" in names
     assert not any("Binning" in name or "KernelRidge" in name for name in names)
     with pytest.raises(argparse.ArgumentTypeError, match="unknown: GPU; there are: CPU"):
-        table1._names("CPU,GPU")
+        suite.names_among(tasks.LOADERS)("CPU,GPU")
 
 
 def test_the_exact_kernel_separates_what_it_can(table):

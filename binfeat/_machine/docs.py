@@ -125,9 +125,9 @@ decisions_ : ndarray of shape (n_decisions,), structured
     For each decision its name, the choice, the held-out or leave-one-out error after it, and the seconds since the
     start; see `summary`.
 status_ : {"converged", "budget", "stopped", "interrupted"}
-    Why the fit ended: by itself, at `max_grids`, `max_seconds` or `max_bytes`, by a callback, or by Ctrl-C. After the
-    first step of the search for length scales, Ctrl-C leaves a machine: the one so far, or else one of up to 4,000 rows
-    with the length scales as they stand.
+    Why the fit ended: by itself, at `max_grids`, `max_seconds`, `max_bytes` or the bound of work, by a callback, or by
+    Ctrl-C. After the first step of the search for length scales, Ctrl-C leaves a machine: the one so far, or else one
+    of up to 4,000 rows with the length scales as they stand.
 feature_coef_ : ndarray of shape (n_targets, n_features)
     Of random features. Of an exact machine (n_targets, n_rows), for each row with a weight above 0; without `refit`
     those held out are left out.

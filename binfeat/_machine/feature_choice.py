@@ -53,8 +53,6 @@ class FeatureChoice:
     problem : Problem
     kernels : KernelChoice
         Done.
-    may_mix : bool
-        Whether both kinds can stand side by side.
 
     Attributes
     ----------
@@ -63,16 +61,16 @@ class FeatureChoice:
         Of the grids; as fine as the sample's held-out rows say.
     """
 
-    def __init__(self, problem, kernels, may_mix):
-        self._problem, self._kernels, self._may_mix = problem, kernels, may_mix
+    def __init__(self, problem, kernels):
+        self._problem, self._kernels = problem, kernels
 
     def run(self):
         """The features to take, a FeatureTrial."""
         wanted = self._problem.machine.features
         trials = [] if wanted == "fourier" else [self._try_grids()]
         if wanted != "binning" and self._varies and (wanted != "auto" or self._may_try_fourier()):
-            fourier = self._try_fourier(self._kernels.radial[0])
-            trials.append(self._try_both(fourier) if wanted == "hybrid" and self._may_mix else fourier)
+            tried = self._try_both if wanted == "hybrid" else self._try_fourier
+            trials.append(tried(self._kernels.radial[0]))
         best = trials[0]
         for trial in trials[1:]:
             if wanted == trial.features or surely_less(trial.errors, best.errors):
@@ -125,10 +123,14 @@ class FeatureChoice:
         """Whether there is a radial kernel, and time to try it."""
         return bool(self._kernels.radial) and self._kernels.may_search()
 
+    def _fourier_map(self, scales):
+        problem = self._problem
+        return fourier_map(scales, problem.limits.n_fourier, problem.seed, problem.n_jobs)
+
     def _try_fourier(self, scales):
         problem = self._problem
         sample = problem.sample(self._kernels.X, scales.kernel, problem.limits.sample_rows)
-        fourier = fourier_map(scales, problem.limits.n_fourier, problem.seed, problem.n_jobs)
+        fourier = self._fourier_map(scales)
         rows, alphas = LocalRows(fourier(sample.X), sample.Y, sample.weights), problem.penalties(_ALPHAS)
         out, trials = fourier(sample.X_out), []
         for alpha, result in zip(alphas, solve_ridge(rows, alphas, SolverOptions(solver="gram")), strict=True):
@@ -136,15 +138,15 @@ class FeatureChoice:
             trials.append(FeatureTrial("fourier", errors, float(alpha), fourier, scales))
         return min(trials, key=_error)
 
-    def _try_both(self, fourier):
-        sample, best, trials = self._sample, self._fit, []
+    def _try_both(self, scales):
+        fourier, sample, best, trials = self._fourier_map(scales), self._sample, self._fit, []
         rows = TrainingRows.in_memory(sample.X, sample.Y, sample.weights, self._problem.n_jobs)
-        growth = Growth(rows, sample.X_out, lambda n_grids: best.grids[:n_grids], fourier.fourier, self._problem.n_jobs)
+        growth = Growth(rows, sample.X_out, lambda n_grids: best.grids[:n_grids], fourier, self._problem.n_jobs)
         growth.grow(sample.n_grids)
         for alpha in self._problem.penalties(best.alpha * np.array([1.0, _DECREASE])):
             growth.solve(alpha, _TOL, _MAX_ITER)
             errors = sample.loss(growth.held_out())
-            trials.append(FeatureTrial("hybrid", errors, float(alpha), fourier.fourier, fourier.radial))
+            trials.append(FeatureTrial("hybrid", errors, float(alpha), fourier, scales))
         return min(trials, key=_error)
 
 

@@ -110,7 +110,7 @@ class MachineFit:
         """The features to take, and the kernel and the gamma of grids, if there are any."""
         if self._problem.earlier is not None:
             return self._problem.earlier.trial(self._problem)
-        choice = FeatureChoice(self._problem, self.kernels, self._rows.may_mix)
+        choice = FeatureChoice(self._problem, self.kernels)
         features = choice.run()
         return (features, choice.kernel, choice.gamma) if features.features != "fourier" else (features, None, None)
 

@@ -20,9 +20,7 @@ _LATE_ROWS, _LATE_ROWS_FOR_EACH = 500, 8  # of the last steps: an eighth of the 
 _TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
 _CHUNK = 5  # steps between looks at the clock
 _FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
-_BETTER = (
-    0.97  # times that of the grids' kernel, which a radial one has to be below for features, of which it has fewer
-)
+_BETTER = 0.97  # times the error of the grids' kernel, which one for Fourier features has to be below
 _COMMON_ROWS = 1000  # on which kernels are compared
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 _GAIN = 0.97  # share of the first scaling's error that another one has to be below

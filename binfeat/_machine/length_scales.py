@@ -16,7 +16,7 @@ _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at th
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
 _FIRST_ALPHA = 0.5
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e3
-_SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
+SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
 _PRIOR = 3.0  # logarithms lie about their mean: a squared deviation counts as so much of a row's log error
 _PRIOR_INPUTS = 20  # from which on it is less: of many inputs a few matter
 _WORK = 6e7  # pairs of rows times inputs in a step
@@ -145,7 +145,7 @@ class LengthScaleSearch:
         The end may be nearer than that: `progress` is the share of the time that is gone.
         """
         affordable = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._X.shape[1]))))
-        self.n_rows = max(min(2, len(self.rows)), min(most_rows, affordable, int(_SHARE * len(self.rows))))
+        self.n_rows = max(min(2, len(self.rows)), min(most_rows, affordable, int(SHARE * len(self.rows))))
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
             if self._live.any():

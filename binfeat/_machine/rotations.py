@@ -9,12 +9,11 @@ import numpy as np
 from binfeat._machine.adam import Adam
 from binfeat._machine.exact_kernels import kernel_matrix
 from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, residuals
-from binfeat._machine.length_scales import LEAST_ALPHA, MOST_ALPHA
+from binfeat._machine.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE
 from binfeat._machine.sample import surely_less
 from binfeat._rows.rows import Scratch
 
 _ROWS = 500  # of a step, at most
-_SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
 _JUDGES, _JUDGED, _FEWEST = 1000, 1 / 3, 300  # rows that no step sees, their share at most; rows that are worth it
 _RATE, _LAST_RATE = 0.05, 0.003  # of the entries of the rotation
 _MOST_INPUTS = 200
@@ -54,7 +53,7 @@ class RotationSearch:
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
         self._judges = search.spread(min(_JUDGES, int(_JUDGED * search.rows.size)))
         self._seen = np.setdiff1d(search.rows, self._judges)
-        self._n_rows = min(_ROWS, search.n_rows, int(_SHARE * self._seen.size))
+        self._n_rows = min(_ROWS, search.n_rows, int(SHARE * self._seen.size))
 
     @staticmethod
     def suits(search, categorical):

@@ -1,14 +1,12 @@
 """Prediction intervals on every regression table: their coverage, and their length beside LightGBM's quantiles."""
 
-import argparse
-
 import numpy as np
 
 from binfeat import KernelMachineRegressor
 from perf.data import MissingDataError, Split, seeded_split
 from perf.peers import QUICK, lightgbm, skipped
 from perf.record import Row
-from perf.suite import guarded
+from perf.suite import guarded, names_among
 from perf.tables import TABLES
 from perf.tables.splitting import DrawnTable, is_regression
 from perf.tables.standings import geometric_mean
@@ -26,16 +24,9 @@ _N_TREES, _N_LEAVES = 200, 31
 def add_options(parser):
     """What narrows the case; a narrowed run is not recorded."""
     group = parser.add_argument_group("options of intervals")
-    group.add_argument("--only", type=_tables, metavar="TABLE,...", help="these tables only")
+    group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
     group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows of each table at most")
     group.add_argument("--features", help="what our machines are made of, if not left to them")
-
-
-def _tables(text):
-    unknown = [name for name in text.split(",") if name not in TABLES]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are: {', '.join(TABLES)}")
-    return text.split(",")
 
 
 def run(quick, only=None, rows=None, features=None):

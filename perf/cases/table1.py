@@ -1,6 +1,5 @@
 """The paper's Table 1: Fourier + LS and Binning + LS on its data sets, beside exact machines and its figures."""
 
-import argparse
 from time import perf_counter
 
 import numpy as np
@@ -13,7 +12,7 @@ from perf.measure import Times
 from perf.paper import TABLE_1
 from perf.peers import trial
 from perf.record import Row
-from perf.suite import guarded
+from perf.suite import guarded, names_among
 
 METHODS = (FOURIER, LEARNED_FOURIER, ONE_GAMMA, LEARNED_WIDTHS)
 QUICK_TASKS, QUICK_ROWS, QUICK_STEP = ("CPU", "Adult"), 600, 9
@@ -44,15 +43,9 @@ NARROWING = ("only", "column")
 def add_options(parser):
     """What narrows the case; a narrowed run is not recorded."""
     group = parser.add_argument_group("options of table1")
-    group.add_argument("--only", type=_names, metavar="DATA,...", help=f"of {', '.join(tasks.LOADERS)} these only")
+    data = names_among(tasks.LOADERS)
+    group.add_argument("--only", type=data, metavar="DATA,...", help=f"of {', '.join(tasks.LOADERS)} these only")
     group.add_argument("--column", choices=("fourier", "binning"), help="these features only, and no exact machines")
-
-
-def _names(text):
-    unknown = [name for name in text.split(",") if name not in tasks.LOADERS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are: {', '.join(tasks.LOADERS)}")
-    return text.split(",")
 
 
 def run(quick, only=None, column=None):

@@ -1,12 +1,11 @@
 """KernelMachine* with its defaults beside all peers on more than fifty tables; it has options of its own."""
 
-import argparse
 import tempfile
 from pathlib import Path
 
 from perf.data import MissingDataError
 from perf.record import Row
-from perf.suite import guarded
+from perf.suite import guarded, names_among
 from perf.tables import TABLES
 from perf.tables.contest import Child
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, PEERS, QUICK_MACHINES
@@ -21,21 +20,13 @@ QUICK_TABLES = ("diabetes", "iris")
 def add_options(parser):
     """What narrows the case or leaves out fits; a narrowed run is not recorded."""
     group = parser.add_argument_group("options of tables")
-    group.add_argument("--only", type=_names(TABLES), metavar="TABLE,...", help="these tables only")
-    group.add_argument("--peers", type=_names(PEERS), metavar="PEER,...", help="fit these peers only, where not kept")
+    group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
+    group.add_argument(
+        "--peers", type=names_among(PEERS), metavar="PEER,...", help="fit these peers only, where not kept"
+    )
     group.add_argument("--splits", type=int, metavar="N", help=f"the first N splits of each table, not {N_SPLITS}")
     group.add_argument("--ours", action="store_true", help="fit ours only; the peers are those that are kept")
     group.add_argument("--print", action="store_true", dest="printed", help="fit nothing; print what is kept")
-
-
-def _names(known):
-    def names(text):
-        unknown = [name for name in text.split(",") if name not in known]
-        if unknown:
-            raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are: {', '.join(known)}")
-        return text.split(",")
-
-    return names
 
 
 def pictures(record):
