@@ -14,6 +14,7 @@ from binfeat._machine.leave_one_out import (
     inverse_root,
     leave_one_out,
     leave_one_out_error,
+    random_signs,
     residuals,
 )
 from tests import naive
@@ -29,6 +30,10 @@ CONTINUOUS = np.zeros(3, bool)
 
 def rows(rng, n_rows=20, n_targets=2):
     return rng.normal(size=(n_rows, 3)), rng.normal(size=(n_rows, n_targets)).astype(np.float32)
+
+
+def with_slopes(matrix, X, Y, gamma, alpha):
+    return leave_one_out(matrix, X, Y, None, gamma, alpha, random_signs(np.random.default_rng(0), len(Y), len(X)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -80,10 +85,25 @@ def test_rows_that_repeat_at_a_tiny_penalty(rng, kernel):
     """Float32 cannot tell the matrix from a singular one: the penalty is raised, and all is finite."""
     X, Y = rows(rng)
     X, Y = np.repeat(X, 3, axis=0), np.repeat(Y, 3, axis=0)
-    found = leave_one_out(kernel_matrix(kernel, CONTINUOUS), columns_of(X, 0.0), Y, None, np.full(3, 0.5), 1e-12)
+    found = with_slopes(kernel_matrix(kernel, CONTINUOUS), columns_of(X, 0.0), Y, np.full(3, 0.5), 1e-12)
     assert np.isfinite([found.error, found.alpha_slope, *found.slopes]).all()
     _, raised = factor(np.ones((60, 60), np.float32), 1e-12)
     assert 1e-12 < raised <= 1e-3
+
+
+def test_slopes_are_right_in_the_mean_over_probes(rng):
+    """With as many probes as rows they are exact, as tests of gradients show; with few ones they are unbiased."""
+    X, Y = rows(rng, 100)
+    matrix, gamma = kernel_matrix(kernels.Laplacian(), CONTINUOUS), np.array([0.2, 0.5, 1.0])
+    X, weights = columns_of(X, 0.0), rng.uniform(0.5, 1.5, size=100)
+    exact = leave_one_out(matrix, X, Y, weights, gamma, 0.5, random_signs(rng, 100, 100))
+    drawn = [leave_one_out(matrix, X, Y, weights, gamma, 0.5, random_signs(rng, 100, 3)) for _ in range(300)]
+    slopes = np.array([[*each.slopes, each.alpha_slope] for each in drawn])
+    assert random_signs(rng, 100, 3).shape == (100, 32)
+    assert (slopes.std(axis=0) > 0).all()
+    z = (slopes.mean(axis=0) - [*exact.slopes, exact.alpha_slope]) / (slopes.std(axis=0) / np.sqrt(len(drawn)))
+    assert np.abs(z).max() < 4.5
+    assert {each.error for each in drawn} == {exact.error}
 
 
 @pytest.mark.parametrize("kernel", KINDS, ids=repr)
@@ -91,11 +111,11 @@ def test_inputs_that_are_constant(rng, kernel):
     X, Y = rows(rng)
     X[:, 1] = 2.0
     matrix, gamma = kernel_matrix(kernel, CONTINUOUS), np.full(3, 0.5)
-    found = leave_one_out(matrix, columns_of(X, X.mean(axis=0)), Y, None, gamma, 0.1)
+    found = with_slopes(matrix, columns_of(X, X.mean(axis=0)), Y, gamma, 0.1)
     assert found.slopes[1] == 0.0
     assert found.slopes[[0, 2]].all()
     X[:] = 2.0  # the error is that of the mean of the other rows
-    found = leave_one_out(matrix, columns_of(X, X.mean(axis=0)), Y, None, gamma, 1.0)
+    found = with_slopes(matrix, columns_of(X, X.mean(axis=0)), Y, gamma, 1.0)
     np.testing.assert_array_equal(found.slopes, 0.0)
     np.testing.assert_allclose(found.error, naive.left_out_error(np.ones((20, 20)), Y, 1.0), rtol=1e-3)
 
@@ -104,9 +124,9 @@ def test_inputs_that_are_constant(rng, kernel):
 def test_two_rows_and_one(rng, kernel):
     X, Y = rows(rng, 2)
     matrix, gamma = kernel_matrix(kernel, CONTINUOUS), np.full(3, 0.5)
-    found = leave_one_out(matrix, columns_of(X, 0.0), Y, None, gamma, 0.5)
+    found = with_slopes(matrix, columns_of(X, 0.0), Y, gamma, 0.5)
     np.testing.assert_allclose(found.error, naive.left_out_error(kernel(X, gamma=0.5), Y, 0.5), rtol=1e-3)
-    alone = leave_one_out(matrix, columns_of(X[:1], 0.0), Y[:1], None, gamma, 0.5)
+    alone = with_slopes(matrix, columns_of(X[:1], 0.0), Y[:1], gamma, 0.5)
     np.testing.assert_allclose(alone.error, np.mean(Y[:1] ** 2), rtol=1e-3)  # of no rows nothing is known
     np.testing.assert_allclose(alone.slopes, 0.0, atol=1e-6)
 
@@ -114,7 +134,7 @@ def test_two_rows_and_one(rng, kernel):
 def test_targets_of_zero(rng):
     X, Y = rows(rng)
     matrix = kernel_matrix(kernels.Laplacian(), CONTINUOUS)
-    found = leave_one_out(matrix, columns_of(X, 0.0), 0 * Y, None, np.full(3, 0.5), 0.5)
+    found = with_slopes(matrix, columns_of(X, 0.0), 0 * Y, np.full(3, 0.5), 0.5)
     assert (found.error, found.alpha_slope, *found.slopes) == (0.0, 0.0, 0.0, 0.0, 0.0)
 
 

@@ -158,12 +158,16 @@ def test_constant_and_duplicate_columns_are_harmless(table):
 
 @pytest.mark.parametrize("features", ["exact", "binning"])
 def test_categories_of_noise_cost_little(rng, features):
-    X, y = make_friedman1(1400, noise=1.0, random_state=0)
-    frame = pd.DataFrame(X).rename(columns=str)
-    machine = KernelMachineRegressor(features=features, random_state=0)
-    plain = machine.fit(frame[:600], y[:600]).score(frame[600:], y[600:])
-    noisy = frame.assign(noise=rng.integers(0, 100, 1400).astype(str))
-    assert machine.fit(noisy[:600], y[:600]).score(noisy[600:], y[600:]) > plain - 0.01
+    """On the average of some tables: what the search finds differs from draw to draw."""
+    losses = []
+    for seed in range(3):
+        X, y = make_friedman1(1400, noise=1.0, random_state=seed)
+        frame = pd.DataFrame(X).rename(columns=str)
+        machine = KernelMachineRegressor(features=features, random_state=0)
+        plain = machine.fit(frame[:600], y[:600]).score(frame[600:], y[600:])
+        noisy = frame.assign(noise=rng.integers(0, 100, 1400).astype(str))
+        losses.append(plain - machine.fit(noisy[:600], y[:600]).score(noisy[600:], y[600:]))
+    assert np.mean(losses) < 0.01
     ids = frame.assign(id=[f"id{k}" for k in range(1400)])
     with pytest.warns(UserWarning, match="Column 'id' of X has a different value in nearly every row"):
         machine.fit(ids[:600], y[:600])

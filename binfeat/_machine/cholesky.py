@@ -1,4 +1,4 @@
-"""Cholesky factors of float32 matrices and their inverses, in place, by LAPACK without the interpreter's lock.
+"""Cholesky factors of float32 matrices and their inverses, in place, by BLAS and LAPACK without the interpreter's lock.
 
 SciPy's wrappers hold the lock, so that searches in several threads would wait for each other.
 """
@@ -13,34 +13,46 @@ _SMALL = 96  # columns of a triangle that LAPACK inverts; larger ones are faster
 
 
 @functools.cache
-def _lapack(name, n_arguments):
-    address = get_cython_function_address("scipy.linalg.cython_lapack", name)
+def _routine(library, name, n_arguments):
+    address = get_cython_function_address(f"scipy.linalg.cython_{library}", name)
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
 
 
-def _call(name, *arguments):
-    """Call a LAPACK routine with characters, integers and arrays; its `info`."""
-    kept = [np.array(each, np.intc) if isinstance(each, int) else each for each in arguments]
-    info = np.zeros(1, np.intc)
-    pointers = [each.ctypes.data if isinstance(each, np.ndarray) else each for each in (*kept, info)]
-    _lapack(name, len(pointers))(*pointers)
-    return int(info[0])
+def _call(library, name, *arguments):
+    """Call a routine of BLAS or LAPACK with characters, numbers and arrays."""
+    types = {int: np.intc, float: np.float32}
+    kept = [np.array(each, types[type(each)]) if type(each) in types else each for each in arguments]
+    pointers = [each.ctypes.data if isinstance(each, np.ndarray) else each for each in kept]
+    _routine(library, name, len(pointers))(*pointers)
 
 
 def factorise(A):
     """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite."""
-    return _call("spotrf", b"L", len(A), A, len(A)) == 0  # what is the upper triangle here is Fortran's lower one
+    info = np.zeros((), np.intc)
+    _call("lapack", "spotrf", b"L", len(A), A, len(A), info)  # what is the upper triangle here is Fortran's lower one
+    return info == 0
 
 
 def invert_triangle(U):
     """Invert an upper triangle in place, with zeros below: an array (n, n) or a view of one."""
     n = len(U)
     if n <= _SMALL:
-        _call("strtri", b"L", b"N", n, U, U.strides[0] // U.itemsize)
+        _call("lapack", "strtri", b"L", b"N", n, U, _row(U), np.zeros((), np.intc))
         return
     half = n // 2
     first, corner, last = U[:half, :half], U[:half, half:], U[half:, half:]
     invert_triangle(first)
     invert_triangle(last)
-    np.matmul(first, corner @ last, out=corner)
-    np.negative(corner, out=corner)
+    _multiply(b"R", first, corner, -1.0)
+    _multiply(b"L", last, corner, 1.0)
+
+
+def _multiply(side, U, A, factor):
+    """Multiply A in place by a factor and by an upper triangle U, from Fortran's side, where all is transposed."""
+    n_rows, n_columns = A.shape
+    _call("blas", "strmm", side, b"L", b"N", b"N", n_columns, n_rows, factor, U, _row(U), A, _row(A))
+
+
+def _row(A):
+    """Elements from a row to the next."""
+    return A.strides[0] // A.itemsize

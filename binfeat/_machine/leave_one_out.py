@@ -9,6 +9,7 @@ from binfeat._machine.cholesky import factorise, invert_triangle
 from binfeat._machine.exact_kernels import square
 from binfeat._rows.rows import Scratch
 
+_PROBES = 32  # at least: they are a part of the time of a step that hardly shows
 LEAST_ALPHA = 2e-6  # for each row, below which float32 cannot tell the penalty from rounding
 
 
@@ -63,12 +64,24 @@ def leave_one_out_error(matrix, X, Y, weights, gamma, alpha):
     return float((squares if weights is None else weights[:, np.newaxis] * squares).mean(dtype=np.float64))
 
 
-def leave_one_out(matrix, X, Y, weights, gamma, alpha, scratch=None):
-    """Weighted mean squared leave-one-out residual of some rows, and its gradient.
+def random_signs(rng, m, n_parameters):
+    """Probes of m rows for `leave_one_out`: columns of signs, or as many as rows, with which its gradient is exact.
+
+    More of them for more parameters, whose slopes take as long.
+    """
+    n_probes = max(_PROBES, n_parameters)
+    if n_probes >= m:
+        return np.float32(np.sqrt(m)) * np.eye(m, dtype=np.float32)
+    return rng.choice(np.array([-1.0, 1.0], np.float32), size=(m, n_probes))
+
+
+def leave_one_out(matrix, X, Y, weights, gamma, alpha, probes, scratch=None):
+    """Weighted mean squared leave-one-out residual of some rows, and an unbiased estimate of its gradient.
 
     With K the kernel matrix, v weights of mean 1, ``G = (K + 1 1' + alpha / v)^-1`` and ``c = G Y``, the residuals are
     ``r = c / diag G`` and the error the mean of ``v r^2``. Its derivative by a parameter of K is
-    ``2 / m sum_ab M_ab dK_ab`` with ``M = G diag(w) G - (G u) c' / T``.
+    ``2 / m sum_ab M_ab dK_ab`` with ``M = G diag(w) G - (G u) c' / T``. For probes Z with ``E Z Z' = s I`` the first
+    part is the expectation of ``G diag(w) Z (G Z)' / s``, which takes a factor of G only, not G (Hutchinson, 1990).
 
     Parameters
     ----------
@@ -80,6 +93,8 @@ def leave_one_out(matrix, X, Y, weights, gamma, alpha, scratch=None):
         Above 0.
     gamma : ndarray of shape (n_inputs,)
     alpha : float
+    probes : ndarray of shape (m, s), float32
+        As `random_signs` draws them.
     scratch : Scratch or None
         Where matrices are made, time after time: new memory would take a third of the time.
 
@@ -90,14 +105,17 @@ def leave_one_out(matrix, X, Y, weights, gamma, alpha, scratch=None):
     (m, n_targets), scratch = Y.shape, Scratch() if scratch is None else scratch
     K, slopes = matrix.with_slopes(X, gamma, scratch)
     B, alpha = inverse_root(K, alpha, weights, square(scratch, "B", m))
-    G = np.matmul(B, B.T, out=square(scratch, "G", m))
     shares = np.ones(m, np.float32) if weights is None else weights.astype(np.float32)
-    c, g = G @ Y, np.diag(G)[:, None]
+    c, g = B @ (B.T @ Y), np.einsum("ij,ij->i", B, B)[:, np.newaxis]
     r = c / g
-    u = shares[:, None] * r / g
-    w = (u * c).sum(axis=1) / g[:, 0] / n_targets
-    M = np.matmul(np.multiply(G, w, out=B), G, out=square(scratch, "M", m))
-    M -= np.matmul(G @ u, c.T / np.float32(n_targets), out=B)
+    u = shares[:, np.newaxis] * r / g
+    w = (u * c).sum(axis=1, keepdims=True) / n_targets / g
+    sides = B @ (B.T @ np.hstack([w * probes, u, probes]))
+    n_probes, last = probes.shape[1], sides.shape[1] - probes.shape[1]
+    left, right = sides[:, :last], np.hstack([sides[:, last:], c])
+    left[:, :n_probes] /= n_probes
+    left[:, n_probes:] /= -n_targets
+    M = np.matmul(left, right.T, out=B)
     by_alpha = float((np.diag(M) / shares).sum(dtype=np.float64))
-    error = float((shares[:, None] * r * r).mean(dtype=np.float64))
+    error = float((shares[:, np.newaxis] * r * r).mean(dtype=np.float64))
     return LeaveOneOut(error, 2 / m * slopes(M), 2 / m * alpha * by_alpha)

@@ -8,7 +8,7 @@ import numpy as np
 
 from binfeat._machine.adam import Adam
 from binfeat._machine.exact_kernels import kernel_matrix
-from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, residuals
+from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, random_signs, residuals
 from binfeat._machine.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE
 from binfeat._machine.sample import surely_less
 from binfeat._rows.rows import Scratch
@@ -112,7 +112,8 @@ class RotationSearch:
 
     def _step(self, rate):
         X, Y, weights = self._search.part(self._rng.permutation(self._seen)[: self._n_rows])
-        found = leave_one_out(self._matrix, X, Y, weights, self._gamma, self.alpha, self._scratch)
+        probes = random_signs(self._rng, len(Y), self._gamma.size)
+        found = leave_one_out(self._matrix, X, Y, weights, self._gamma, self.alpha, probes, self._scratch)
         if found.error > 0:
             self.rotation = self.rotation - rate * self._adam.step(found.slopes / found.error)
             if self._search.learns_alpha:
