@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
     from binfeat.display import RelevanceDisplay as RelevanceDisplay
+    from binfeat.display import RotationDisplay as RotationDisplay
     from binfeat.few_labels import LabelSpreading as LabelSpreading
     from binfeat.fourier import RandomFourier as RandomFourier
     from binfeat.machine import KernelMachineClassifier as KernelMachineClassifier
@@ -41,6 +42,7 @@ _HOMES = {
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",
     "RelevanceDisplay": "display",
+    "RotationDisplay": "display",
     "SpectralClustering": "clusters",
     "SpectralEmbedding": "clusters",
     "blocks": "_rows.sources",

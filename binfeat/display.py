@@ -7,14 +7,15 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
 from binfeat._display.canvas import AX, canvas, scale_errors, scale_x
+from binfeat._display.checks import names_of, require_machine
 from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, places_behind
+from binfeat._display.directions import RotationDisplay
 from binfeat._display.intervals import IntervalDisplay
 from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_out
-from binfeat._machine.base import KernelMachineBase
 from binfeat._rows.sampled import take_rows
 from binfeat.binning import RandomBinning
 
-__all__ = ["IntervalDisplay", "KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay"]
+__all__ = ["IntervalDisplay", "KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay", "RotationDisplay"]
 
 _ROWS = 600  # they make 180,000 pairs
 
@@ -39,6 +40,7 @@ class RelevanceDisplay:
     See Also
     --------
     learn_gamma : Finds the relevances of inputs.
+    RotationDisplay : The directions of a machine with a rotation.
 
     Examples
     --------
@@ -73,7 +75,7 @@ class RelevanceDisplay:
         TypeError
             If it is not a kernel machine.
         """
-        _require_machine(machine, "feature_relevances_")
+        require_machine(machine, "feature_relevances_")
         names = getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
         return cls(machine.feature_relevances_, names).plot(ax, max_features=max_features)
 
@@ -93,20 +95,15 @@ class RelevanceDisplay:
         Raises
         ------
         ValueError
-            If there are not as many names as relevances, one is negative or not finite, or `max_features` is
-            below 1.
+            If there are not as many names as relevances, one is negative or not finite, they have no single dimension,
+            or `max_features` is below 1.
         """
         relevances = check_numbers(self.relevances, "relevances")
         if not (np.isfinite(relevances).all() and (relevances >= 0).all()):
             raise ValueError(f"relevances must be finite and non-negative, got {self.relevances!r}.")
-        if self.feature_names is None:
-            names = [f"x{j}" for j in range(relevances.size)]
-        else:
-            names = [str(name) for name in np.atleast_1d(np.asarray(self.feature_names, dtype=object))]
-        if relevances.shape != (len(names),):
-            raise ValueError(
-                f"feature_names must have one name per relevance; got {len(names)} for shape {relevances.shape}."
-            )
+        if relevances.ndim != 1:
+            raise ValueError(f"relevances must have one dimension, got shape {relevances.shape}.")
+        names = names_of(self.feature_names, relevances, "relevance")
         order = np.argsort(-relevances, kind="stable")
         shown, others = np.split(order, [check_integer(max_features, "max_features", 1)])
         values, names = relevances[shown], [names[j] for j in shown]
@@ -191,7 +188,7 @@ class LearningCurveDisplay:
         TypeError
             If it is not a kernel machine.
         """
-        _require_machine(machine, "learning_curve_")
+        require_machine(machine, "learning_curve_")
         return cls(**curve_of(machine)).plot(ax, **line_kwargs)
 
     def plot(self, ax=None, **line_kwargs):
@@ -376,16 +373,6 @@ class KernelErrorDisplay:
             place = {"ha": "right", "va": "top", "transform": self.ax_.transAxes}
             self.ax_.text(1.0, 0.99, stripes, color="0.35", fontsize="small", **place)
         return self
-
-
-def _require_machine(machine, attribute):
-    """Refuse what is no kernel machine, or is not fitted."""
-    if not isinstance(machine, KernelMachineBase):
-        raise TypeError(
-            "machine must be a KernelMachineRegressor or KernelMachineClassifier, of a pipeline its last step; "
-            f"got {type(machine).__name__}."
-        )
-    check_is_fitted(machine, attribute)
 
 
 def _share(value):

@@ -16,6 +16,7 @@ from binfeat._common.validation import (
     check_choice,
     check_gamma,
     check_integer,
+    check_numbers,
     checked_rows,
     float_dtype,
     seed_of,
@@ -23,7 +24,7 @@ from binfeat._common.validation import (
 from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
-from binfeat._fourier.frequencies import draw_frequencies, resolve_sampler, scaled_frequencies
+from binfeat._fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sources import Survey, is_source
@@ -60,6 +61,10 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         Inverse length scale of each input, as the kernel defines it: for `RBF` and `Matern` one over the square of a
         length; 0 ignores an input. "scale" is ``1 / (n_inputs * std)``, with the standard deviation of all values of
         X, and for `RBF` and `Matern` ``1 / (n_inputs * std^2)``.
+    rotation : array-like of shape (n_inputs, rank), default=None
+        Any linear map of the scaled inputs, such as `rotation_` of a kernel machine: the kernel is that of ``(s * x) @
+        rotation`` with gamma 1, where s is `gamma` and for `RBF` and `Matern` its square root. None is the identity.
+        Not with fastfood.
     n_components : int, default=512
         Number of features; even for ``phase="pair"``.
     sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}, default="auto"
@@ -140,6 +145,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         *,
         kernel="rbf",
         gamma="scale",
+        rotation=None,
         n_components=512,
         sampler="auto",
         phase="pair",
@@ -148,6 +154,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     ):
         self.kernel = kernel
         self.gamma = gamma
+        self.rotation = rotation
         self.n_components = n_components
         self.sampler = sampler
         self.phase = phase
@@ -170,7 +177,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         ------
         TypeError, ValueError
             If a parameter is out of range, the kernel has no spectral law, the sampler cannot draw from it,
-            or `X` is not a table of finite numbers.
+            `rotation` is not finite or does not have a row for each input, or `X` is not a table of finite numbers.
         MemoryError
             If the frequencies would need more memory than the machine has.
         """
@@ -192,13 +199,20 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         """Draw the frequencies for rows of this type and these `Moments`, or None where `gamma` needs none."""
         kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
         n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
-        sampler = resolve_sampler(self.sampler, kernel, n_inputs)
-        _require_frequencies_memory(sampler, n_frequencies, n_inputs)
+        rotation = _checked_rotation(self.rotation, n_inputs)
+        rank = rank_of(rotation, n_inputs)
+        sampler = resolve_sampler(self.sampler, kernel, rank)
+        if sampler == "fastfood" and rotation is not None:
+            raise ValueError(
+                "sampler='fastfood' has no matrix of frequencies to put a rotation into. Use another sampler, or "
+                "rotation=None and rows that are rotated already."
+            )
+        _require_frequencies_memory(sampler, n_frequencies, max(n_inputs, rank))
         if self._scales:
             self.gamma_ = gamma_by_scale(moments, np.zeros(n_inputs, dtype=bool), power=kernel.power)
         else:
             self.gamma_ = check_gamma(self.gamma, n_inputs, words=("scale",))
-        self._draw_frequencies(kernel, sampler, n_frequencies, dtype)
+        self._draw_frequencies(kernel, sampler, n_frequencies, rotation, dtype)
 
     def transform(self, X):
         """Map rows to their features.
@@ -275,14 +289,14 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             )
 
     @np.errstate(over="ignore", invalid="ignore")  # overflow is refused in `transform`
-    def _draw_frequencies(self, kernel, sampler, n_frequencies, dtype):
+    def _draw_frequencies(self, kernel, sampler, n_frequencies, rotation, dtype):
         seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
         if sampler == "fastfood":
             fastfood = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
             drawn = dict(zip(_FASTFOOD, fastfood.arrays, strict=True))
         else:
-            frequencies = draw_frequencies(kernel, sampler, n_frequencies, scale.size, seed)
-            drawn = {"random_weights_": scaled_frequencies(frequencies, scale).astype(dtype, copy=False)}
+            frequencies = frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation)
+            drawn = {"random_weights_": frequencies.astype(dtype, copy=False)}
         if self.phase == "offset":
             phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
             drawn["random_offset_"] = phases.astype(dtype)
@@ -295,6 +309,18 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
 def _moments(X):
     return Moments.of(X, np.zeros(X.shape[1], dtype=bool))
+
+
+def _checked_rotation(rotation, n_inputs):
+    """A rotation as float64, or None."""
+    if rotation is None:
+        return None
+    values = check_numbers(rotation, "rotation")
+    if values.ndim != 2 or len(values) != n_inputs or not values.size:
+        raise ValueError(f"rotation must have a row per input, shape ({n_inputs}, rank); got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError("rotation must be finite; it holds NaN or infinity.")
+    return values
 
 
 def _require_frequencies_memory(sampler, n_frequencies, n_inputs):

@@ -4,6 +4,7 @@ import copy
 import subprocess
 import sys
 
+import naive
 import numpy as np
 import pytest
 from scipy import sparse
@@ -86,6 +87,7 @@ def test_bars_take_options_and_a_figure_of_their_own():
     ("display", "options", "error", "message"),
     [
         (RelevanceDisplay([0.5, 0.5], ["a"]), {}, ValueError, "feature_names must have one name per relevance; got 1"),
+        (RelevanceDisplay([[0.5]]), {}, ValueError, r"relevances must have one dimension, got shape \(1, 1\)"),
         (RelevanceDisplay([0.5]), {"max_features": 0}, ValueError, "max_features must be at least 1, got 0"),
         (RelevanceDisplay([0.5]), {"max_features": 1.5}, TypeError, "max_features must be an integer"),
         (LearningCurveDisplay([1, 2], [0.1]), {}, ValueError, r"x and error must have one row per point; got shapes"),
@@ -270,6 +272,15 @@ def test_kernel_errors_of_a_map(name, rng, ax):
     assert -low == high > np.abs(error).max()
     captions = [text.get_text() for text in ax.texts]
     assert captions == ([] if name == "fourier" else ["stripes: products are multiples of 1 / 60"])
+
+
+def test_kernel_errors_of_a_rotated_map(rng, ax):
+    X, rotation = rng.normal(size=(40, 3)), rng.normal(size=(3, 2))
+    fourier = RandomFourier(gamma=[0.2, 0.5, 0.0], rotation=rotation, n_components=400, random_state=0).fit(X)
+    display = KernelErrorDisplay.from_estimator(fourier, X, ax=ax)
+    exact = kernels.RBF()(naive.rotated(X, [0.2, 0.5, 0.0], rotation), gamma=1.0)
+    np.testing.assert_allclose(np.sort(display.exact), np.sort(exact[np.triu_indices(40, k=1)]))
+    assert display.rms_error_ < 0.1
 
 
 def test_kernel_errors_of_a_union(rng, ax):

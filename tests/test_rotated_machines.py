@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from machines import assert_same_state
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomFourier, kernels
 from tests import naive
 
 EXACT = {"features": "exact", "scaling": None, "random_state": 0}
@@ -91,6 +91,9 @@ def test_fourier_features_have_the_rotated_kernel():
     mapped = (X[:60] * machine.gamma_) @ machine.rotation_
     n_frequencies, apart = Z.shape[1] / 2, Z @ Z.T - kernel(mapped, gamma=1.0)
     assert np.sqrt((apart**2).mean()) < 1 / np.sqrt(n_frequencies)
+    own = {"kernel": kernel, "gamma": machine.gamma_**2, "rotation": machine.rotation_, "n_components": Z.shape[1]}
+    own_Z = RandomFourier(**own, random_state=0).fit_transform(X[:60])
+    np.testing.assert_allclose(own_Z @ own_Z.T, Z @ Z.T, atol=6 / np.sqrt(n_frequencies))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -26,10 +26,18 @@ def exact_kernel(estimator, X, kernel, gamma):
         weights = np.ones(len(parts)) if estimator.weights is None else estimator.weights
         return sum(check_real(w, "weights", 0.0) * part for w, part in zip(weights, parts, strict=True))
     if isinstance(estimator, RandomFourier):
-        return fourier_kernel(estimator.kernel)(X, gamma=estimator.gamma_)
+        return _of_fourier(estimator, X)
     if isinstance(estimator, RandomBinning):
         return _of_binning(estimator, X)
     raise TypeError(f"kernel must be given for {type(estimator).__name__}, whose kernel is not known.")
+
+
+def _of_fourier(fourier, X):
+    """The kernel, of rows that are scaled and rotated if there is a rotation."""
+    kernel = fourier_kernel(fourier.kernel)
+    if fourier.rotation is None:
+        return kernel(X, gamma=fourier.gamma_)
+    return kernel((X * fourier.gamma_ ** (1 / kernel.power)) @ np.asarray(fourier.rotation), gamma=1.0)
 
 
 def _of_binning(binning, X):

@@ -109,13 +109,20 @@ def draw_frequencies(kernel, sampler, n_frequencies, n_inputs, seed):
     return draw(kernel, n_frequencies, n_inputs, seed)
 
 
-def scaled_frequencies(frequencies, scale, rotation=None):
-    """Frequencies of inputs from those of a frequency scale of 1.
+def rank_of(rotation, n_inputs):
+    """The number of coordinates of rotated rows; without a rotation that of the inputs."""
+    return n_inputs if rotation is None else rotation.shape[1]
+
+
+def frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation=None):
+    """Frequencies of the kernel of scaled and rotated rows, as frequencies of the rows themselves.
 
     Parameters
     ----------
-    frequencies : ndarray of shape (n_frequencies, rank)
+    kernel, sampler, n_frequencies, seed
+        As in `draw_frequencies`.
     scale : ndarray of shape (n_inputs,)
+        ``kernel.frequency_scale(gamma)``.
     rotation : ndarray of shape (n_inputs, rank) or None
         Of scaled inputs; None is the identity.
 
@@ -123,6 +130,7 @@ def scaled_frequencies(frequencies, scale, rotation=None):
     -------
     frequencies : ndarray of shape (n_inputs, n_frequencies), float64 in C order
     """
+    frequencies = draw_frequencies(kernel, sampler, n_frequencies, rank_of(rotation, scale.size), seed)
     mapped = frequencies if rotation is None else frequencies @ rotation.T
     return np.ascontiguousarray((mapped * scale).T)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._fourier.features import FourierMap
-from binfeat._fourier.frequencies import draw_frequencies, scaled_frequencies
+from binfeat._fourier.frequencies import frequencies_of_inputs
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
 from binfeat._machine.growth import Growth, TrainingRows
@@ -39,10 +39,9 @@ class FeatureTrial:
 
 def fourier_map(scales, n_components, seed, n_jobs=None):
     """Random Fourier features of a radial kernel, as `RandomFourier` draws them."""
-    kernel, gamma, rotation = scales.kernel, scales.gamma, scales.rotation
-    rank = gamma.size if rotation is None else rotation.shape[1]
-    frequencies = draw_frequencies(kernel, "orthogonal", n_components // 2, rank, seed)
-    return FourierMap(scaled_frequencies(frequencies, kernel.frequency_scale(gamma), rotation), n_jobs=n_jobs)
+    kernel, scale = scales.kernel, scales.kernel.frequency_scale(scales.gamma)
+    frequencies = frequencies_of_inputs(kernel, "orthogonal", n_components // 2, scale, seed, scales.rotation)
+    return FourierMap(frequencies, n_jobs=n_jobs)
 
 
 class FeatureChoice:

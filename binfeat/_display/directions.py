@@ -1,0 +1,154 @@
+"""The display of the directions that a machine's rotation stretches most."""
+
+import numpy as np
+
+from binfeat._common.docstrings import filled
+from binfeat._common.validation import check_integer, check_numbers
+from binfeat._display.canvas import AX, canvas
+from binfeat._display.checks import names_of, require_machine
+
+
+@filled(AX)
+class RotationDisplay:
+    """Weights of the inputs in the directions along which a rotated kernel tells rows apart.
+
+    The singular value decomposition of a linear map of the inputs has a direction for each singular value. A column of
+    the picture is a direction, the left singular vector times the singular value, and a row is an input. Inputs of one
+    colour in a column act by their sum, inputs of opposite colours by their difference. A percentage is the share of a
+    direction in the sum of all squared singular values.
+
+    Parameters
+    ----------
+    linear_map : array-like of shape (n_inputs, rank)
+        Of inputs in units in which all vary alike.
+    feature_names : array-like of str of shape (n_inputs,), default=None
+        None is x0, x1, ...
+
+    Attributes
+    ----------
+    directions_ : ndarray of shape (n_inputs, n_directions)
+        Singular vectors times singular values, the largest first, in units in which all squares sum to 1. The largest
+        weight of each direction is positive.
+    shares_ : ndarray of shape (n_directions,)
+        Of each direction in the sum of all squared singular values.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    image_ : matplotlib AxesImage
+
+    See Also
+    --------
+    RelevanceDisplay : The share of each input, whatever the directions.
+
+    Examples
+    --------
+    >>> from binfeat import RotationDisplay
+    >>> from matplotlib.figure import Figure
+    >>> display = RotationDisplay([[3, 3], [3, 3], [1, -1]], feature_names=["age", "height", "weight"])
+    >>> [label.get_text() for label in display.plot(Figure().subplots()).ax_.get_xticklabels()]
+    ['95 %', '5 %']
+    >>> display.directions_[:, 0].round(2)
+    array([0.69, 0.69, 0.  ])
+    """
+
+    def __init__(self, linear_map, feature_names=None):
+        self.linear_map = linear_map
+        self.feature_names = feature_names
+
+    @classmethod
+    def from_estimator(cls, machine, *, feature_names=None, max_features=20, max_directions=5, ax=None):
+        """Draw the directions of a fitted kernel machine that has learned a rotation.
+
+        The weights are those of inputs in units of their spread: a row of `rotation_` counts as much as the input is
+        relevant. Categorical inputs, which are not rotated, are left out, and so are the columns that a machine makes
+        of dates and of missing values.
+
+        Parameters
+        ----------
+        machine : KernelMachineRegressor or KernelMachineClassifier
+        feature_names : array-like of str of shape (n_inputs,), default=None
+            None uses the column names seen in `fit`, if there were any.
+        max_features : int, default=20
+            Maximum number of inputs; those with the largest weights are drawn.
+        max_directions : int, default=5
+            Maximum number of directions.
+        $ax
+
+        $display
+
+        Raises
+        ------
+        TypeError
+            If it is not a kernel machine.
+        ValueError
+            If it has no rotation.
+        """
+        require_machine(machine, "feature_relevances_")
+        if machine.rotation_ is None:
+            raise ValueError(
+                "machine must have a rotation, and its rotation_ is None: none was learned, or none had less error. "
+                "RelevanceDisplay draws the relevances of its inputs."
+            )
+        names = getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
+        names = np.array(names_of(names, machine.feature_relevances_, "input"), dtype=object)
+        numbers = np.flatnonzero(~machine._columns["categorical"][: machine.n_features_in_])
+        power = 2 if machine.features_ == "exact" else 1  # of distances, of which relevances are shares
+        spread = machine.feature_relevances_[numbers, np.newaxis] ** (1 / power)
+        display = cls(spread * machine.rotation_[numbers], names[numbers])
+        return display.plot(ax, max_features=max_features, max_directions=max_directions)
+
+    def plot(self, ax=None, *, max_features=20, max_directions=5, **image_kwargs):
+        """Draw the weights, the input with the largest on top.
+
+        Parameters
+        ----------
+        $ax
+        max_features : int, default=20
+            Maximum number of inputs; those with the largest weights are drawn.
+        max_directions : int, default=5
+            Maximum number of directions.
+        **image_kwargs : dict
+            Passed to `Axes.imshow`.
+
+        $display
+
+        Raises
+        ------
+        ValueError
+            If there are not as many names as inputs, or the map is not finite, zero, or has no two dimensions.
+        """
+        linear_map = check_numbers(self.linear_map, "linear_map")
+        if linear_map.ndim != 2 or not np.isfinite(linear_map).all() or not linear_map.any():
+            raise ValueError(
+                "linear_map must be a finite map that is not zero, of shape (n_inputs, rank); "
+                f"got shape {linear_map.shape}."
+            )
+        names = names_of(self.feature_names, linear_map, "input")
+        n_directions = check_integer(max_directions, "max_directions", 1)
+        n_inputs = check_integer(max_features, "max_features", 1)
+        directions, self.shares_ = _directions(linear_map)
+        self.directions_, shares = directions, self.shares_[:n_directions]
+        shown = np.argsort(-np.linalg.norm(directions, axis=1), kind="stable")[:n_inputs]
+        weights = directions[shown, :n_directions]
+        self.figure_, self.ax_ = canvas(self, ax, figsize=(2.4 + 0.7 * len(shares), 1.2 + 0.28 * max(4, len(shown))))
+        most = np.abs(weights).max()
+        style = {"cmap": "RdBu", "vmin": -most, "vmax": most, "aspect": "auto", **image_kwargs}
+        self.image_ = self.ax_.imshow(weights, **style)
+        self.ax_.spines[:].set_visible(False)
+        self.ax_.set_xticks(np.arange(len(shares)), [_percent(share) for share in shares])
+        self.ax_.set_yticks(np.arange(len(shown)), [names[j] for j in shown])
+        self.ax_.tick_params(length=0)
+        self.ax_.set_xlabel("Share of the direction")
+        self.figure_.colorbar(self.image_, ax=self.ax_, label="Weight in the direction")
+        return self
+
+
+def _directions(linear_map):
+    """Left singular vectors times singular values of a map whose squares sum to 1, and the squares of these values."""
+    vectors, values, _ = np.linalg.svd(linear_map / np.abs(linear_map).max(), full_matrices=False)
+    values = values / np.linalg.norm(values)
+    largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[np.newaxis], axis=0)
+    return vectors * np.copysign(values, largest), values**2
+
+
+def _percent(share):
+    return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"
