@@ -29,11 +29,17 @@ def matern(square):
     return (1 + np.sqrt(6 * square)) * np.exp(-np.sqrt(6 * square))
 
 
-def values(A, B, n_jobs=None):
-    frame = Frame(np.zeros(3), np.ones(3))
+FRAME = Frame(np.zeros(3), np.ones(3))
+
+
+def kernel(n_jobs=None):
     matrices = [kernel_matrix(kernel, CATEGORICAL, n_jobs) for kernel in (Matern(1.5), Laplacian())]
-    first = frame.columns(A)
-    return KernelSum(matrices, SHARES, GAMMAS, n_jobs)(first, first if B is A else frame.columns(B))
+    return KernelSum(matrices, SHARES, GAMMAS, n_jobs)
+
+
+def values(A, B, n_jobs=None):
+    first = FRAME.columns(A)
+    return kernel(n_jobs)(first, first if B is A else FRAME.columns(B))
 
 
 def expected(A, B):
@@ -51,6 +57,11 @@ def test_of_one_table_each_pair_once(tables):
     found = values(tables[0], tables[0])
     np.testing.assert_allclose(found, expected(tables[0], tables[0]), rtol=2e-5, atol=2e-6)
     np.testing.assert_array_equal(found[:7, 7:], found[7:, :7].T)
+
+
+def test_of_one_table_the_upper_triangle(tables):
+    found = kernel().upper(FRAME.columns(tables[0]))
+    np.testing.assert_array_equal(np.triu(found), np.triu(values(tables[0], tables[0])))
 
 
 def test_any_number_of_threads(tables):

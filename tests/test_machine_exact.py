@@ -353,12 +353,14 @@ def test_the_same_bits_for_any_number_of_threads(table, threads, short, kernel):
 
 
 def test_iterations_give_the_same_machine(table, monkeypatch):
+    """But for what the tolerance of the residual leaves: of it predictions of these rows have a part at most."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 4))
     y = np.sin(X[:, 0]) + X[:, 1]
     expected = KernelMachineRegressor(**GIVEN).fit(X, y).predict(X)
     monkeypatch.setattr(kernel_solve, "cholesky_rows", lambda n_targets: 600)
-    np.testing.assert_allclose(KernelMachineRegressor(**GIVEN).fit(X, y).predict(X), expected, atol=1e-2)
+    found = KernelMachineRegressor(**GIVEN).fit(X, y).predict(X)
+    assert 0 < np.linalg.norm(found - expected) < kernel_solve._TOL * np.linalg.norm(y - y.mean())
 
 
 def test_callbacks_stop_a_fit(table, short):

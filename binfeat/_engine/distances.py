@@ -21,6 +21,23 @@ def _add_differences(x, others, gamma, categorical, out):
             out[b] += gamma * abs(others[b] - x)
 
 
+@jit
+def _add_differences_of_four(A, a, B, gamma, j, out):
+    """As one input after the other, but `out` is read and written once."""
+    first, second, third, fourth = B[j], B[j + 1], B[j + 2], B[j + 3]
+    x, y, z, w = A[j, a], A[j + 1, a], A[j + 2, a], A[j + 3, a]
+    for b in range(out.shape[0]):
+        total = out[b] + gamma[j] * abs(first[b] - x)
+        total += gamma[j + 1] * abs(second[b] - y)
+        total += gamma[j + 2] * abs(third[b] - z)
+        out[b] = total + gamma[j + 3] * abs(fourth[b] - w)
+
+
+@jit
+def _are_four_numbers(categorical, j):
+    return j + 4 <= categorical.shape[0] and not categorical[j : j + 4].any()
+
+
 @driver(work="out")
 def weighted_distances(A, B, gamma, categorical, out):
     """Distances ``sum_j gamma_j |a_j - b_j|`` of all pairs; a categorical input adds gamma_j where values differ.
@@ -29,15 +46,21 @@ def weighted_distances(A, B, gamma, categorical, out):
     ----------
     A : (n_inputs, n) float32
     B : (n_inputs, m) float32
-    gamma : (n_inputs,) float32; inputs where it is 0 are passed over
+    gamma : (n_inputs,) float32
     categorical : (n_inputs,) bool
     out : (n, m) float32, written
     """
     for a in prange(out.shape[0]):
         out[a] = _ZERO
-        for j in range(A.shape[0]):
-            if gamma[j] > _ZERO:
-                _add_differences(A[j, a], B[j], gamma[j], categorical[j], out[a])
+        j = 0
+        while j < A.shape[0]:
+            if _are_four_numbers(categorical, j):
+                _add_differences_of_four(A, a, B, gamma, j, out[a])
+                j += 4
+            else:
+                if gamma[j] > _ZERO:
+                    _add_differences(A[j, a], B[j], gamma[j], categorical[j], out[a])
+                j += 1
 
 
 @jit
@@ -48,6 +71,18 @@ def _add_weighted(x, others, weights, categorical, out):
     else:
         for b in range(others.shape[0]):
             out[b] += weights[b] * abs(others[b] - x)
+
+
+@jit
+def _add_weighted_of_four(X, a, j, weights, out):
+    """As one input after the other, but `weights` are read once."""
+    x, y, z, w = X[j, a], X[j + 1, a], X[j + 2, a], X[j + 3, a]
+    first, second, third, fourth = out[j], out[j + 1], out[j + 2], out[j + 3]
+    for b in range(weights.shape[0]):
+        first[b] += weights[b] * abs(X[j, b] - x)
+        second[b] += weights[b] * abs(X[j + 1, b] - y)
+        third[b] += weights[b] * abs(X[j + 2, b] - z)
+        fourth[b] += weights[b] * abs(X[j + 3, b] - w)
 
 
 @driver(work="weights")
@@ -61,10 +96,16 @@ def distance_sums(X, weights, categorical, out):
     categorical : (n_inputs,) bool; |x_aj - x_bj| is 1 there where values differ
     out : (n_inputs, m) float32, written
     """
-    for j in prange(X.shape[0]):
-        out[j] = _ZERO
+    for part in prange((X.shape[0] + 3) // 4):
+        first, last = 4 * part, min(4 * part + 4, X.shape[0])
+        out[first:last] = _ZERO
+        together = _are_four_numbers(categorical, first)
         for a in range(X.shape[1]):
-            _add_weighted(X[j, a], X[j], weights[a], categorical[j], out[j])
+            if together:
+                _add_weighted_of_four(X, a, first, weights[a], out)
+            else:
+                for j in range(first, last):
+                    _add_weighted(X[j, a], X[j], weights[a], categorical[j], out[j])
 
 
 @jit

@@ -7,7 +7,7 @@ import numpy as np
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
 from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
-from binfeat._machine.kernel_solve import solve_kernel
+from binfeat._machine.kernel_solve import reads_whole, solve_kernel
 from binfeat._machine.kernel_sum import KernelSum
 from binfeat._machine.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.length_scales import LengthScales
@@ -106,7 +106,7 @@ class ExactChoice:
         with one_blas_thread():
             self._best = self._try(parts, alpha)
             if self._tunes_alpha and len(self.rows) > parts[0].scales.n_rows:
-                self._best = self._descend(self._best, self._with_alpha, _DECREASE)
+                self._best = self._descend(self._best, self._with_alpha, _DECREASE, set())
         self.predictions, self.error = self._best.predictions, self._best.loss
 
     def _weighty(self, rows):
@@ -124,34 +124,43 @@ class ExactChoice:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
         problem = self._problem
         alpha = scales.alpha if self._tunes_alpha else float(problem.machine.alpha) / problem.mean_weight
+        seen: set[tuple] = set()
         best = self._try([Part(scales, 1.0)], alpha)
         for _ in range(_ROUNDS):
             before = best
             if self._tunes_alpha:
-                best = self._descend(best, self._with_alpha, _DECREASE)
+                best = self._descend(best, self._with_alpha, _DECREASE, seen)
             if self._kernels.learned:
-                best = self._descend(best, self._with_factor, _FACTOR)
+                best = self._descend(best, self._with_factor, _FACTOR, seen)
             if best is before:
                 break
         return best
 
     def _with_alpha(self, one, step):
-        return self._try(one.parts, max(_LEAST_ALPHA, one.alpha * step), one.K)
+        return one.parts, max(_LEAST_ALPHA, one.alpha * step), one.K
 
     def _with_factor(self, one, step):
-        parts = [replace(part, factor=part.factor * step) for part in one.parts]
-        return self._try(parts, one.alpha)
+        return [replace(part, factor=part.factor * step) for part in one.parts], one.alpha, None
 
     @property
     def _tunes_alpha(self):
         return self._problem.machine.alpha == "auto"
 
-    def _descend(self, best, attempt, step):
-        """Steps down while that helps, or else steps up."""
+    def _descend(self, best, moved, step, seen):
+        """Steps down while that helps, or else steps up; what was seen before, and was not better, is not tried again.
+
+        Of what is seen the best is always at hand.
+        """
         for move in (1 / step, step):
             before = best
+            seen.add(_place(best.parts, best.alpha))
             while self._may_try():
-                other = attempt(best, move)
+                candidate = moved(best, move)
+                place = _place(*candidate[:2])
+                if place in seen:
+                    break
+                seen.add(place)
+                other = self._try(*candidate)
                 if other.loss >= best.loss:
                     break
                 best = other
@@ -166,15 +175,19 @@ class ExactChoice:
 
     def _best_sum(self, best, *others):
         """More and more of the other kernel beside the better one, while that helps."""
-        first = best
-        for other in others:
-            for share in _SHARES if self._may_try() else ():
+        first, mixed = best, {}
+        for other in others if self._may_try() else ():
+
+            def mix(share, other=other):
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
                 K = _mixed(share, first.K, 1 - share, other.K)
-                both = self._try(parts, first.alpha**share * other.alpha ** (1 - share), K)
-                if both.loss >= best.loss:
+                mixed[share] = self._try(parts, first.alpha**share * other.alpha ** (1 - share), K)
+
+            side_by_side(mix, _SHARES, self._problem.n_jobs)
+            for share in _SHARES:
+                if mixed[share].loss >= best.loss:
                     break
-                best = both
+                best = mixed[share]
         return best
 
     def _beside_linear(self, best):
@@ -182,7 +195,7 @@ class ExactChoice:
         first, linear = best, self._linear(best)
         if linear is None or not self._may_try():
             return best
-        linear_K = self._matrix([linear], self._columns(self.rows))
+        linear_K = self._matrix([linear])
         for share in _LINEAR_SHARES:
             own, others = share / linear.scales.alpha, (1 - share) / first.alpha
             alpha = 1 / (own + others)
@@ -193,7 +206,7 @@ class ExactChoice:
                 break
             best = both
         if best is not first:
-            best = self._descend(best, self._with_alpha, _DECREASE)
+            best = self._descend(best, self._with_alpha, _DECREASE, set())
         return best
 
     def _linear(self, best):
@@ -213,7 +226,7 @@ class ExactChoice:
     def _try(self, parts, alpha, K=None):
         """The leave-one-out predictions with parts whose kernel matrix may be known."""
         problem, rows, start = self._problem, self.rows, self._problem.budget.used
-        Y, K = problem.Y[rows].astype(np.float32), self._matrix(parts, self._columns(rows)) if K is None else K
+        Y, K = problem.Y[rows].astype(np.float32), self._matrix(parts) if K is None else K
         try:
             predictions = problem.Y[rows] - residuals(K, alpha, self._relative_weights(rows), Y)
         except SingularKernelError:
@@ -224,11 +237,16 @@ class ExactChoice:
     def _columns(self, rows):
         return self._frame.columns(self._kernels.X[rows])
 
-    def _matrix(self, parts, X):
+    def _matrix(self, parts):
+        """Values for the rows that choices are made by."""
+        columns = self._columns(self.rows)
+        return self._kernel(parts)(columns, columns)
+
+    def _kernel(self, parts):
         problem, scales = self._problem, [part.scales for part in parts]
         matrices = [kernel_matrix(each.kernel, problem.categorical, problem.n_jobs, each.rotation) for each in scales]
         gammas = [self._frame.gamma(part.scales.kernel, part.gamma) for part in parts]
-        return KernelSum(matrices, [part.share for part in parts], gammas, problem.n_jobs)(X, X)
+        return KernelSum(matrices, [part.share for part in parts], gammas, problem.n_jobs)
 
     def _continued(self, tuned, n_rows):
         """Parts and penalty for more rows than they were found with, continued as they went from fewer."""
@@ -252,9 +270,10 @@ class ExactChoice:
         problem, rows = self._problem, self._all
         parts, alpha = self._continued(self._best, len(rows))
         X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
-        rng, weights = np.random.default_rng(problem.seed), self._relative_weights(rows)
+        kernel, weights = self._kernel(parts), self._relative_weights(rows)
         with threads_to_factorise(len(rows)):
-            coef, alpha = solve_kernel(self._matrix(parts, X), alpha, weights, Y, rng)
+            K = kernel(X, X) if reads_whole(*Y.shape) else kernel.upper(X)
+            coef, alpha = solve_kernel(K, alpha, weights, Y)
         self.alpha = alpha * problem.mean_weight if self._tunes_alpha else float(problem.machine.alpha)
         main = max((part for part in parts if not isinstance(part.scales.kernel, Linear)), key=_share)
         self.scales, self.gamma = main.scales, main.gamma
@@ -270,6 +289,11 @@ def _linear_error(columns, Y):
     kept = values / (values + len(X) * _PENALTIES[:, np.newaxis])
     left = (1 - kept) ** 2 @ ((U.T @ Y) ** 2).sum(axis=1)
     return float((left / Y.size / (1 - kept.sum(axis=1) / len(X)) ** 2).min())
+
+
+def _place(parts, alpha):
+    """What a try differs from others of the same kernels in, but for rounding."""
+    return *(np.float32(part.factor) for part in parts), np.float32(alpha)
 
 
 def _mixed(share, K, other_share, other_K):

@@ -15,41 +15,46 @@ def cholesky_rows(n_targets):
     return 4500 + 500 * n_targets
 
 
-def solve_kernel(K, alpha, weights, Y, rng):
+def reads_whole(n_rows, n_targets):
+    """Whether `solve_kernel` reads the whole matrix, or its upper triangle only."""
+    return n_targets > _FEW_TARGETS or n_rows <= cholesky_rows(n_targets)
+
+
+def solve_kernel(K, alpha, weights, Y):
     """Coefficients (n_rows, n_targets), float32, and the alpha that they took.
 
     Parameters
     ----------
     K : ndarray of shape (n_rows, n_rows), float32
-        May be overwritten.
+        Of rows in random order, the first of which make the preconditioner.
     alpha : float
     weights : ndarray of shape (n_rows,) or None
     Y : ndarray of shape (n_rows, n_targets), float32
-    rng : numpy.random.Generator
-        Draws the rows of the preconditioner.
     """
     if len(K) <= cholesky_rows(Y.shape[1]):
         U, alpha = factor(K, alpha, weights)
         return lapack.spotrs(U.T, Y, lower=1)[0], alpha
     alpha = max(alpha, LEAST_ALPHA * len(K))
     shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)
-    K += np.float32(1.0)
-    precondition = _Nystrom(K, shift, rng.choice(len(K), min(len(K), _RANK), replace=False))
-    return _conjugate_gradients(K, shift, Y, precondition), alpha
+    return _conjugate_gradients(K, shift, Y, _Nystrom(K, shift)), alpha
 
 
 class _Nystrom:
-    """Inverse of ``F F' + shift``, where F F' is Nystroem's approximation of K from some of its columns."""
+    """Inverse of ``F F' + shift``, where F F' is Nystroem's approximation of ``K + 1 1'`` from its first columns."""
 
-    def __init__(self, K, shift, some):
-        columns = K[:, some]
-        U, _ = factor(columns[some] - np.float32(1.0), 1e-3 * float(shift.min()))
-        roots = np.sqrt(shift)[:, np.newaxis]
-        F = blas.strsm(1.0, U.T, columns.T, lower=1).T / roots
+    def __init__(self, K, shift):
+        first = np.triu(K[:_RANK, :_RANK])
+        first += np.triu(first, 1).T
+        U, _ = factor(first, 1e-3 * float(shift.min()))
+        columns = np.hstack([first, K[: len(first), len(first) :]])
+        columns += np.float32(1.0)
+        F = blas.strsm(1.0, U.T, columns.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+        self._roots = np.sqrt(shift)[:, np.newaxis]
+        F /= self._roots
         inner = F.T @ F
         inner[np.diag_indices_from(inner)] += np.float32(1.0)
         self._factor = lapack.spotrf(inner, lower=1)[0]
-        self._F, self._roots = F, roots
+        self._F = F
 
     def __call__(self, R):
         scaled = R / self._roots
@@ -58,10 +63,13 @@ class _Nystrom:
 
 
 def _product(K, V):
-    """``K V`` of a symmetric matrix."""
+    """``(K + 1 1') V`` of a symmetric matrix."""
     if V.shape[1] > _FEW_TARGETS:
-        return K @ V
-    return np.column_stack([blas.ssymv(1.0, K.T, column, lower=1) for column in np.ascontiguousarray(V.T)])
+        image = K @ V
+    else:
+        image = np.column_stack([blas.ssymv(1.0, K.T, column, lower=1) for column in np.ascontiguousarray(V.T)])
+    image += V.sum(axis=0)
+    return image
 
 
 def _conjugate_gradients(K, shift, Y, precondition):

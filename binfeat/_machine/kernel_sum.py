@@ -26,18 +26,25 @@ class KernelSum:
 
     def __call__(self, A, B):
         """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); of one set of rows each pair once."""
-        out, alike = np.empty((A.shape[1], B.shape[1]), np.float32), A is B
+        return self._values(A, B, mirrored=A is B)
+
+    def upper(self, X):
+        """The upper triangle of the values for all pairs of X; what is below the diagonal is of no use."""
+        return self._values(X, X)
+
+    def _values(self, A, B, mirrored=False):
+        out = np.empty((A.shape[1], B.shape[1]), np.float32)
         sides = self._prepared(A), self._prepared(B)
 
         def fill(tiles):
             for rows, columns in tiles:
                 tile = self._tile(sides, rows, columns)
                 out[rows, columns] = tile
-                if alike and rows != columns:
+                if mirrored and rows != columns:
                     out[columns, rows] = tile.T
 
         pairs = product(_pieces(A.shape[1]), _pieces(B.shape[1]))
-        tiles = [pair for pair in pairs if not alike or pair[0].start <= pair[1].start]
+        tiles = [pair for pair in pairs if A is not B or pair[0].start <= pair[1].start]
         share_blocks(fill, tiles, out.size, self.n_jobs)
         return out
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._engine.policy import one_blas_thread
+from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.leave_one_out import SingularKernelError
 from binfeat._machine.length_scales import LengthScaleSearch
 from binfeat._machine.target_transforms import TRANSFORMS
@@ -53,11 +53,15 @@ def choose_targets(problem):
     Y = as_columns(problem.y)
     if not _is_long_tailed(Y):
         return problem.targets
-    trials: list[Trial] = []
+    kinds, found = [kind for kind in TRANSFORMS.values() if kind.takes(Y)], {}
+
+    def attempt(kind):
+        if kind is kinds[0] or problem.budget.allows(0.0, _SHARE):
+            found[kind] = _trials(problem, Targets.of(kind.fit(Y), problem.y))
+
     with one_blas_thread():
-        for kind in TRANSFORMS.values():
-            if kind.takes(Y) and (not trials or problem.budget.allows(0.0, _SHARE)):
-                trials += _trials(problem, Targets.of(kind.fit(Y), problem.y))
+        side_by_side(attempt, kinds, problem.n_jobs)
+    trials: list[Trial] = [trial for kind in kinds for trial in found.get(kind, ())]
     if not trials:
         return problem.targets
     plain, *others = trials
