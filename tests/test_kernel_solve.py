@@ -104,3 +104,12 @@ def test_the_preconditioner_helps(rows, monkeypatch):
         errors[name] = np.linalg.norm((K + 1) @ coef + alpha * coef - Y) / np.linalg.norm(Y)
     assert errors["with"] < 2e-3
     assert 10 * errors["with"] < errors["without"]
+
+
+def test_the_preconditioner_stays_definite(rng):
+    """However small the penalty: what float32 cannot tell from 0 is left to the iterations."""
+    K = RBF()(rng.normal(size=(N_ROWS, 5)), gamma=0.02).astype(np.float32)
+    R = ((K + 1.0) @ rng.normal(size=(N_ROWS, 50))).astype(np.float32)
+    for shift in (1e-3, 1e-4, 1e-5):
+        images = kernel_solve._Nystrom(K, np.full(N_ROWS, shift, np.float32))(R)
+        assert np.einsum("ij,ij->j", R, images, dtype=np.float64).min() > 0

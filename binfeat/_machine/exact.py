@@ -11,6 +11,7 @@ from binfeat._machine.kernel_solve import reads_whole, solve_kernel
 from binfeat._machine.kernel_sum import KernelSum
 from binfeat._machine.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.length_scales import LengthScales
+from binfeat._machine.memory import fit_bytes
 from binfeat._machine.predictor import ExactFunction
 
 _ROWS = 1500  # on which leave-one-out errors are compared
@@ -23,12 +24,29 @@ _MOST_NOISE = 0.9  # share of the variance of the targets
 _NEAR, _NEAR_ROWS = 2.0, 400  # times the error so far, up to which a linear machine's is near, and rows that tell
 _PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
+_PAIR_BYTES = 8  # a value of the kernel, float32, and one that is added to it
+_SHARE_OF_TIME = 0.5  # that an exact machine may take
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 
 
 def exact_seconds(n_rows, n_inputs):
     """What the solution for so many rows is expected to take, on a slow processor."""
     return n_rows**2 * (_PAIR_SECONDS + n_inputs * _INPUT_SECONDS)
+
+
+def most_exact_rows(problem):
+    """Rows that an exact machine may have: its matrix and the solution take memory and time by their square."""
+    limits, budget, n_inputs = problem.limits, problem.budget, problem.table.shape[1]
+    by_memory = fit_bytes(problem.machine.max_bytes) / _PAIR_BYTES
+    n_rows = min(limits.exact_rows, int(np.sqrt(min(by_memory, limits.exact_work / max(1, n_inputs)))))
+    while n_rows and not budget.allows(exact_seconds(n_rows, n_inputs), _SHARE_OF_TIME):
+        n_rows -= -(-n_rows // 8)
+    return n_rows
+
+
+def exact_bytes(n_rows):
+    """Memory for the kernel matrix of so many rows."""
+    return _PAIR_BYTES * n_rows**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +74,7 @@ class Tuned:
 
 
 class ExactChoice:
-    """An exact kernel machine on all rows.
+    """An exact kernel machine on all rows, or some.
 
     Parameters
     ----------
@@ -265,9 +283,9 @@ class ExactChoice:
             alpha = max(min(alpha, _LEAST_ALPHA), alpha * np.exp(_DAMPING * power * further))
         return parts, alpha
 
-    def solve(self):
-        """Solve for all rows, with more or less of what fewer of them were best with."""
-        problem, rows = self._problem, self._all
+    def solve(self, most=None):
+        """Solve for all rows, or so many at most, with more or less of what fewer of them were best with."""
+        problem, rows = self._problem, self._all[:most]
         parts, alpha = self._continued(self._best, len(rows))
         X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
         kernel, weights = self._kernel(parts), self._relative_weights(rows)

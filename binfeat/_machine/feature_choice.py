@@ -8,6 +8,7 @@ from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
+from binfeat._machine.exact import ExactChoice, most_exact_rows
 from binfeat._machine.growth import Growth, TrainingRows
 from binfeat._machine.sample import surely_less
 from binfeat._rows.rows import LocalRows
@@ -24,13 +25,14 @@ KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
 @dataclass(frozen=True)
 class FeatureTrial:
-    """Features that were tried on the sample: their map, the best penalty, and the held-out losses with it."""
+    """What was tried on the sample: its features or kernels, the best penalty, and the held-out losses with it."""
 
     features: str
     errors: np.ndarray
     alpha: float
     fourier: FourierMap | None
     radial: object = None  # LengthScales of the Fourier features
+    exact: ExactChoice | None = None
 
     @property
     def error(self):
@@ -45,13 +47,16 @@ def fourier_map(scales, n_components, seed, n_jobs=None):
 
 
 class FeatureChoice:
-    """Grids, random Fourier features of a radial kernel, or both.
+    """Grids, random Fourier features of a radial kernel, or both; or an exact machine of some of the rows.
 
     Parameters
     ----------
     problem : Problem
     kernels : KernelChoice
         Done.
+    may_be_exact : bool
+        Whether "auto" weighs grids against an exact machine, and not against Fourier features: where a radial kernel
+        does better than that of the grids, a part of the rows tells more than thousands of features of all.
 
     Attributes
     ----------
@@ -60,16 +65,19 @@ class FeatureChoice:
         Of the grids; as fine as the sample's held-out rows say.
     """
 
-    def __init__(self, problem, kernels):
-        self._problem, self._kernels = problem, kernels
+    def __init__(self, problem, kernels, may_be_exact):
+        self._problem, self._kernels, self._may_be_exact = problem, kernels, may_be_exact
 
     def run(self):
         """The features to take, a FeatureTrial."""
         wanted = self._problem.machine.features
         trials = [] if wanted == "fourier" else [self._try_grids()]
-        if wanted != "binning" and self._varies and (wanted != "auto" or self._may_try_fourier()):
-            tried = self._try_both if wanted == "hybrid" else self._try_fourier
-            trials.append(tried(self._kernels.radial[0]))
+        if wanted == "hybrid" and self._varies:
+            trials.append(self._try_both(self._kernels.radial[0]))
+        elif self._tries_exact(trials):
+            trials.append(self._try_exact())
+        elif self._varies and (wanted == "fourier" or (wanted == "auto" and self._may_try_fourier())):
+            trials.append(self._try_fourier(self._kernels.radial[0]))
         best = trials[0]
         for trial in trials[1:]:
             if wanted == trial.features or surely_less(trial.errors, best.errors):
@@ -119,8 +127,26 @@ class FeatureChoice:
         return sample, best
 
     def _may_try_fourier(self):
-        """Whether there is a radial kernel, and time to try it."""
-        return bool(self._kernels.radial) and self._kernels.may_search()
+        """Whether there is a radial kernel, and time to try it, and no exact machine is weighed instead."""
+        return not self._may_be_exact and bool(self._kernels.radial) and self._kernels.may_search()
+
+    def _tries_exact(self, trials):
+        """Whether an exact machine may do better: it has to on few rows already, where errors are squares as well."""
+        problem = self._problem
+        if not (self._may_be_exact and self._varies and self._kernels.may_search()):
+            return False
+        few = min(scales.error for scales in self._kernels.found)
+        if problem.machine.scoring is None and not few < trials[0].error:
+            return False
+        return most_exact_rows(problem) > problem.limits.exact_trial_rows
+
+    def _try_exact(self):
+        problem, exact = self._problem, ExactChoice(self._problem, self._kernels)
+        exact.choose()
+        exact.solve(min(problem.limits.exact_trial_rows, len(problem.train)))
+        out = problem.held_out[: problem.limits.sample_out]
+        predictions = exact.function(self._kernels.X[out], problem.n_jobs) + exact.intercept
+        return FeatureTrial("exact", problem.loss_of(out)(predictions), exact.alpha, None, exact=exact)
 
     def _fourier_map(self, scales):
         problem = self._problem

@@ -7,16 +7,14 @@ import numpy as np
 
 from binfeat._common.memory import require_memory
 from binfeat._machine.all_rows import MemoryRows
-from binfeat._machine.exact import ExactChoice, exact_seconds
+from binfeat._machine.exact import ExactChoice, exact_bytes, most_exact_rows
 from binfeat._machine.feature_choice import FeatureChoice, fourier_map
 from binfeat._machine.kernel_choice import KernelChoice
-from binfeat._machine.memory import fit_bytes
 from binfeat._machine.size_and_alpha_choice import Sizing, most_batches
 from binfeat._machine.warm_start import KnownKernels
 from binfeat.kernels import Laplacian, binning_kernel
 
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
-_EXACT_SHARE = 0.5  # of the time, that an exact machine may take
 _FACTOR_SHARE = 0.6  # of the time that may be gone after the search for an overall factor
 _ENOUGH = 0.98  # share of the error that twice as many Fourier features have to be below
 
@@ -92,6 +90,9 @@ class MachineFit:
         problem = self._problem
         with problem.stage("features"):
             self.features, kernel, gamma = self._choose_features()
+        if self.features.exact is not None:
+            self._solve_exact(self.features.exact, most_exact_rows(problem))
+            return
         if self._has_bins:
             self._kernel, self.gamma, self.fourier = kernel, gamma, self.features.fourier
             if self._tries_factors:
@@ -110,7 +111,7 @@ class MachineFit:
         """The features to take, and the kernel and the gamma of grids, if there are any."""
         if self._problem.earlier is not None:
             return self._problem.earlier.trial(self._problem)
-        choice = FeatureChoice(self._problem, self.kernels)
+        choice = FeatureChoice(self._problem, self.kernels, self._may_be_exact)
         features = choice.run()
         return (features, choice.kernel, choice.gamma) if features.features != "fourier" else (features, None, None)
 
@@ -124,7 +125,7 @@ class MachineFit:
     @property
     def status(self):
         """How the fit ended, as far as it is known."""
-        ended = self._exact_status if self.takes_exact else self.sizing.status
+        ended = self.sizing.status if self.exact is None else self._exact_status
         return "budget" if ended == "converged" and self.kernels.hurried else ended
 
     @property
@@ -168,30 +169,24 @@ class MachineFit:
             if self._rows.may_mix and machine.kernel != "auto" and not isinstance(self._own_kernel(), Laplacian):
                 raise ValueError(f"features='exact' takes kernel='auto' or 'laplacian'; got {machine.kernel!r}.")
             require_memory(
-                self._exact_bytes(), "an exact machine of so many rows", "Use features='auto' or fewer rows."
+                exact_bytes(len(self._problem.table)),
+                "an exact machine of so many rows",
+                "Use features='auto' or fewer rows.",
             )
             return True
-        own = (machine.features, machine.kernel, machine.n_grids, machine.cv, self._problem.grouped)
-        return self._rows.may_mix and own == ("auto", "auto", "auto", None, False) and self._is_small()
+        return self._may_be_exact and len(self._problem.table) <= most_exact_rows(self._problem)
 
-    def _is_small(self):
-        """Whether an exact machine takes little memory, and little of the time."""
-        limits, (n_rows, n_inputs) = self._problem.limits, self._problem.table.shape
-        pairs = n_rows**2
-        return (
-            n_rows <= limits.exact_rows
-            and pairs * n_inputs <= limits.exact_work
-            and self._exact_bytes() <= fit_bytes(self._problem.machine.max_bytes)
-            and self._problem.budget.allows(exact_seconds(n_rows, n_inputs), _EXACT_SHARE)
-        )
+    @property
+    def _may_be_exact(self):
+        """Whether nothing is asked for that only random features have."""
+        machine = self._problem.machine
+        own = (machine.features, machine.kernel, machine.n_grids, machine.cv, self._problem.grouped)
+        return self._rows.may_mix and own == ("auto", "auto", "auto", None, False)
 
     @property
     def _tries_factors(self):
         """Whether there are so many more rows than in the sample that length scales may be shorter."""
         return self.kernels.learns and len(self._problem.train) > 2 * self._problem.limits.sample_rows
-
-    def _exact_bytes(self):
-        return 8 * len(self._problem.table) ** 2  # the kernel matrix, float32, and one that is added to it
 
     def _own_kernel(self):
         return binning_kernel(self._problem.machine.kernel)
@@ -218,10 +213,19 @@ class MachineFit:
                 exact.choose()
             else:
                 exact.take(*problem.earlier.parts(problem))
+        self._solve_exact(exact, len(problem.table))
+
+    def _solve_exact(self, exact, most):
+        """Solve for so many rows at most; a fit that ends before has no exact machine."""
+        problem = self._problem
         with problem.stage("solution"):
-            exact.solve()
+            exact.solve(most)
             self._exact_status = "converged" if problem.goes_on() else "stopped"
-        problem.decisions.note("features", "exact", exact.error)
+        if not self.takes_exact:
+            n_rows = exact.function.support.shape[1]
+            problem.decisions.note("rows", f"{n_rows} of {len(problem.table)}", exact.error)
+        else:
+            problem.decisions.note("features", "exact", exact.error)
         problem.decisions.note("kernel", exact.kernel_name, exact.error)
         problem.decisions.note("penalty", f"{exact.alpha:.3g}", exact.error)
         self.exact, self.gamma = exact, exact.gamma

@@ -6,6 +6,7 @@ from scipy.linalg import blas, lapack
 from binfeat._machine.leave_one_out import LEAST_ALPHA, factor
 
 _RANK = 500  # of the preconditioner
+_LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
 _TOL, _MAX_ITER = 3e-3, 100
 _FEW_TARGETS = 3  # products with one after the other read half of the matrix each
 
@@ -40,9 +41,10 @@ def solve_kernel(K, alpha, weights, Y):
 
 
 class _Nystrom:
-    """Inverse of ``F F' + shift``, where F F' is Nystroem's approximation of ``K + 1 1'`` from its first columns."""
+    """Inverse of ``F F' + shift``, or a larger shift; F F' is Nystroem's approximation of ``K + 1 1'`` by some columns."""
 
     def __init__(self, K, shift):
+        shift = np.maximum(shift, np.float32(_LEAST_SHIFT * len(K)))
         first = np.triu(K[:_RANK, :_RANK])
         first += np.triu(first, 1).T
         U, _ = factor(first, 1e-3 * float(shift.min()))

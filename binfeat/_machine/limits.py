@@ -9,6 +9,7 @@ class Limits:
 
     exact_rows: int = 20_000  # of an exact machine, whose kernel matrix then takes 1.6 GB
     exact_work: float = 2e10  # pairs of its rows times inputs
+    exact_trial_rows: int = 6000  # of one that is tried beside grids on more rows
     n_steps: int = 60  # of a search for length scales
     sample_rows: int = 40_000  # that kinds of features are compared on
     sample_out: int = 10_000  # held-out rows of a sample
