@@ -8,9 +8,9 @@ features : {"auto", "exact", "binning", "fourier", "hybrid"}, default="auto"
     "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if `kernel` and `n_grids` are "auto",
     `cv` and `groups` are None, and that is expected to take half of `max_seconds` at most. Of more rows it takes
     binning, or "exact" with 20,000 of the rows: if leave-one-out errors of 1,000 rows are below the held-out error of
-    grids on 40,000, an exact machine of 6,000 rows is tried, and taken if the same held-out rows say so. Where a machine
-    cannot be exact, "auto" takes binning or Fourier features, by the held-out error; the latter are tried if they need
-    at most 1 GB, no input is a category, and a radial kernel did better in the search for length scales.
+    grids on 40,000, an exact machine of 6,000 rows is tried, and taken if the same held-out rows say so. Where a
+    machine cannot be exact, "auto" takes binning or Fourier features, by the held-out error; the latter are tried if
+    they need at most 1 GB, no input is a category, and a radial kernel did better in the search for length scales.
 kernel : "auto", str or object of `binfeat.kernels`, default="auto"
     Kernel of the binning features, one with a pitch law. "auto" learns length scales with the `Laplacian`, then takes
     ``GammaPitch(8)``, ``GammaPitch(inf)`` or ``Skip(GammaPitch(8), 0.2)`` if its held-out error is lower. An exact

@@ -41,7 +41,7 @@ def solve_kernel(K, alpha, weights, Y):
 
 
 class _Nystrom:
-    """Inverse of ``F F' + shift``, or a larger shift; F F' is Nystroem's approximation of ``K + 1 1'`` by some columns."""
+    """Inverse of ``F F' + shift``, or a larger shift; F F' is Nystroem's ``K + 1 1'`` of some columns."""
 
     def __init__(self, K, shift):
         shift = np.maximum(shift, np.float32(_LEAST_SHIFT * len(K)))
