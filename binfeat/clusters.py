@@ -162,6 +162,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Spec
     that is nearly its own value times the eigenvalue: the diffusion map of one step (Coifman & Lafon 2006).
 
     $similarity
+    $products
 
     Parameters
     ----------
@@ -278,6 +279,7 @@ class SpectralClustering(ClusterMixin, _Spectral):
     finds the clusters among them (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
 
     $similarity
+    $products
 
     Parameters
     ----------

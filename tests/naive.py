@@ -297,6 +297,16 @@ def similarities(all_codes):
     return W
 
 
+def nearest_only(W, n_neighbours):
+    """Each row with its largest similarities, of equal ones those of lower rows; halved if only one of two keeps it."""
+    kept = np.zeros_like(W)
+    for i, row in enumerate(W):
+        for j in sorted(range(len(W)), key=lambda j: (-row[j], j))[:n_neighbours]:
+            kept[i, j] += row[j] / 2
+            kept[j, i] += row[j] / 2
+    return kept
+
+
 def normalised(W):
     """``D^-1/2 W D^-1/2`` with the row sums D; rows without neighbours are 0."""
     roots = np.array([1 / math.sqrt(d) if d > 0 else 0.0 for d in W.sum(axis=1)])

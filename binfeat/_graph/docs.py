@@ -23,6 +23,7 @@ random_state : int, RandomState instance or None, default=None
 The graph is that of the features: a row goes to a random grid, and there to a random other row of its bin. So the
 similarity of two rows is ``W_ij = 1/P sum_p [i and j share the bin b of grid p] / (n_b - 1)`` for P grids and bins of
 n_b rows, as in a hypergraph whose edges are the bins (Zhou, Huang & Schoelkopf 2006): where rows are dense,
-neighbours are near, and where they are sparse, they are farther away. Of features that are no bins, ``W = Z Z'``. The
-matrix is never made; a product with it takes two products with the features.""",
+neighbours are near, and where they are sparse, they are farther away. Of features that are no bins, ``W = Z Z'``.""",
+    "products": """\
+The matrix is never made: a product with it takes two products with the features.""",
 }

@@ -1,0 +1,56 @@
+"""The most similar rows of each row: beside the slow twin, in bins of many rows, in blocks of rows and threads."""
+
+import naive
+import numpy as np
+import pytest
+
+from binfeat import RandomBinning
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._graph import neighbours
+from binfeat._graph.neighbours import NeighbourGraph
+from binfeat._graph.similarity import column_weights
+
+X = np.random.default_rng(0).normal(size=(60, 2))
+
+
+def graph_of(rows, gamma=1.0, **options):
+    Z = RandomBinning(gamma=gamma, n_grids=20, output="codes", random_state=0, **options).fit_transform(rows)
+    return NeighbourGraph(Z, column_weights(Z)[0], 0)
+
+
+def matrix(graph, n_rows):
+    return graph.normalised(np.eye(n_rows, order="F"))
+
+
+@pytest.mark.parametrize("gamma", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("min_count", [1, 2])
+def test_neighbours_are_those_of_the_twin(gamma, min_count, monkeypatch):
+    monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
+    W = naive.similarities(naive.codes(X, "laplacian", np.full(2, gamma), 20, 0)[0])
+    expected = naive.normalised(naive.nearest_only(W, 15))
+    np.testing.assert_allclose(matrix(graph_of(X, gamma, min_count=min_count), 60), expected, atol=1e-12)
+
+
+@pytest.mark.engine
+def test_neighbours_of_few_codes():
+    codes = np.array([[0, 0, 1, 1, 1, 65535], [0, 0, 0, 65535, 1, 1]], np.uint16)
+    Z = BinMatrix(codes, [0, 2, 4])
+    known = [[None if c == 65535 else c for c in row.tolist()] for row in codes]
+    expected = naive.normalised(naive.nearest_only(naive.similarities(known), 5))
+    np.testing.assert_allclose(matrix(NeighbourGraph(Z, column_weights(Z)[0], 0), 6), expected, atol=1e-12)
+
+
+def test_rows_of_a_large_bin_meet_16_of_them(monkeypatch):
+    monkeypatch.setattr(neighbours, "_N_NEIGHBOURS", 99)
+    S = matrix(graph_of(np.zeros((100, 2))), 100)
+    met = (S > 0).sum(axis=0)
+    assert sorted(met) == [16] * 84 + [99] * 16
+
+
+def test_same_in_any_blocks_and_threads(threads, monkeypatch):
+    expected = matrix(graph_of(X), 60)
+    for n_rows in (1, 7):
+        monkeypatch.setattr(neighbours, "_ROWS_AT_A_TIME", n_rows)
+        for n in (1, 2):
+            threads(n)
+            np.testing.assert_array_equal(matrix(graph_of(X), 60), expected)
