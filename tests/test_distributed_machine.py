@@ -8,6 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import binfeat
+from binfeat._machine import size_and_alpha_choice
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 from binfeat._rows import sampled
@@ -42,6 +43,7 @@ def small_sample(monkeypatch):
     monkeypatch.setattr(sampled, "_MOST_ROWS", N_SAMPLED)
     limits = Limits(n_steps=5, sample_rows=100, sample_grids=(5, 40), few_grids=5, n_fourier=64)
     monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+    monkeypatch.setattr(size_and_alpha_choice, "_TOL", 1e-5)  # else rounding may decide on one more iteration
 
 
 def chunked(values, chunks):
