@@ -46,8 +46,8 @@ class RotationDisplay:
     >>> display = RotationDisplay([[3, 3], [3, 3], [1, -1]], feature_names=["age", "height", "weight"])
     >>> [label.get_text() for label in display.plot(Figure().subplots()).ax_.get_xticklabels()]
     ['95 %', '5 %']
-    >>> display.directions_[:, 0].round(2)
-    array([0.69, 0.69, 0.  ])
+    >>> display.directions_[:2, 0].round(2)
+    array([0.69, 0.69])
     """
 
     def __init__(self, linear_map, feature_names=None):
