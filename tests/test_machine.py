@@ -147,6 +147,13 @@ def test_inputs_that_do_not_matter_get_small_gammas(rng):
     assert machine.width_errors_.min() < machine.width_errors_[0] / 2
 
 
+@pytest.mark.parametrize("features", ["auto", "exact", "binning", "fourier", "hybrid"])
+def test_inputs_that_are_all_constant(features):
+    """The mean of the targets, of whatever features."""
+    machine = KernelMachineRegressor(features=features, random_state=0).fit(np.ones((60, 3)), np.arange(60.0))
+    np.testing.assert_allclose(machine.predict(np.ones((2, 3))), 29.5)
+
+
 def test_constant_and_duplicate_columns_are_harmless(table):
     X, y, _ = table
     plain = KernelMachineRegressor(**BINS).fit(X[:300], y[:300]).score(X[300:], y[300:])

@@ -76,7 +76,7 @@ class FeatureChoice:
             trials.append(self._try_both(self._kernels.radial[0]))
         elif self._tries_exact(trials):
             trials.append(self._try_exact())
-        elif self._varies and (wanted == "fourier" or (wanted == "auto" and self._may_try_fourier())):
+        elif wanted == "fourier" or (wanted == "auto" and self._varies and self._may_try_fourier()):
             trials.append(self._try_fourier(self._kernels.radial[0]))
         best = trials[0]
         for trial in trials[1:]:
