@@ -9,6 +9,7 @@ from binfeat._common.memory import require_memory
 from binfeat._common.operators import FeatureOperator
 from binfeat._common.validation import check_float_type
 from binfeat._engine.bin_tables import count_entries, to_csr
+from binfeat._engine.fours import FOUR
 from binfeat._engine.policy import thread_count
 from binfeat._engine.products import COPIES, FEW_BINS, count, multiply, multiply_transposed
 
@@ -219,20 +220,27 @@ class BinMatrix(FeatureOperator):
 
     def _multiply(self, weights, out, first_row=0):
         """Write ``weights @ Z.T`` for weights (n_targets, n_columns), and the rows that out has room for."""
-        workers, dtype = thread_count(self.n_jobs), weights.dtype
-        n_pairs = (weights.shape[0] + 1) // 2
-        n_blocks = 1 if n_pairs % workers == 0 else workers
-        pairs = np.empty((workers, np.diff(self.offsets).max() + 1, 2), dtype)
-        value = dtype.type(self._value)
-        multiply(*self._parts, first_row, weights, value, n_blocks, pairs, out, n_jobs=self.n_jobs)
+        workers, (n_targets, n_rows) = thread_count(self.n_jobs), out.shape
+        n_blocks = 1 if n_targets % (FOUR * workers) == 0 else workers
+        sums = np.empty((workers, -(-n_rows // n_blocks), FOUR), out.dtype)
+        scratch = *self._tables(workers, out.dtype), sums
+        value = out.dtype.type(self._value)
+        multiply(*self._parts, first_row, weights, value, n_blocks, *scratch, out, n_jobs=self.n_jobs)
 
     def _multiply_transposed(self, values, value, out, first_row=0):
         """Write ``values @ Z`` with `value` for all entries, for values (n_targets, n_rows) of some rows."""
-        workers, dtype = thread_count(self.n_jobs), values.dtype
-        copies = np.empty((workers, COPIES, FEW_BINS), dtype)
-        pairs = np.empty((workers, np.diff(self.offsets).max() + 1, 2), dtype)
-        value = dtype.type(value)
-        multiply_transposed(*self._parts, first_row, values, value, copies, pairs, out, n_jobs=self.n_jobs)
+        workers, (n_targets, n_rows) = thread_count(self.n_jobs), values.shape
+        copies, rows = np.empty((workers, COPIES, FEW_BINS), out.dtype), np.empty((n_rows, FOUR), out.dtype)
+        value, scratch = out.dtype.type(value), (copies, *self._tables(workers, out.dtype), rows)
+        for first in range(0, n_targets, FOUR):
+            some = slice(first, first + FOUR)
+            of_some = values[some], value, *scratch, out[some]
+            multiply_transposed(*self._parts, first_row, *of_some, n_jobs=self.n_jobs)
+
+    def _tables(self, workers, dtype):
+        """Scratch for the numbers of two and of four targets, for the largest grid."""
+        bins = np.diff(self.offsets).max() + 1
+        return np.empty((workers, bins, 2), dtype), np.empty((workers, bins, FOUR), dtype)
 
     def _matmat_into(self, W, out):
         """Write ``Z @ W``; both are in Fortran order and of one type."""

@@ -1,14 +1,15 @@
 """Products with a binning matrix from its codes alone; every entry of the matrix has one value.
 
-Each target is a row in memory. Two targets are multiplied at a time; their numbers that are looked up at random are
-interleaved in pairs, which stay in the cache. Behind the pairs of a grid is one for "no bin", since branches for single
-codes would often be predicted wrongly. Each number of a result is a sum in a fixed order, that of grids or of rows, for
-any number of threads.
+Each target is a row in memory. Four targets are multiplied at a time, then two, then one; their numbers that are looked
+up at random are interleaved in scratch that stays in the cache. Behind the bins of a grid is one for "no bin", since
+branches for single codes would often be predicted wrongly. Each number of a result is a sum in a fixed order, that of
+grids or of rows, for any number of threads.
 """
 
 import numpy as np
 from numba import prange
 
+from binfeat._engine.fours import FOUR, add_four
 from binfeat._engine.policy import driver, jit
 
 FEW_BINS = 256  # with so few, each addition would wait for the previous one to the same bin
@@ -64,8 +65,57 @@ def _multiply_pair(codes, starts, weights, rows, pairs, out_0, out_1):
         _gather_pair(codes[p, rows], of_grid, out_0, out_1)
 
 
+@jit
+def _gather_four(codes, weights, sums):
+    no_bin = np.uint64(weights.shape[0] - 1)
+    for i in range(np.uint64(codes.shape[0])):
+        add_four(sums, i, weights, min(np.uint64(codes[i]), no_bin))
+
+
+@jit
+def _interleave_four(targets, place, out):
+    a, b, c, d = targets[0, place], targets[1, place], targets[2, place], targets[3, place]
+    for j in range(out.shape[0]):
+        out[j, 0] = a[j]
+        out[j, 1] = b[j]
+        out[j, 2] = c[j]
+        out[j, 3] = d[j]
+
+
+@jit
+def _separate_four(value, fours, place, out):
+    a, b, c, d = out[0, place], out[1, place], out[2, place], out[3, place]
+    for j in range(fours.shape[0]):
+        a[j] = value * fours[j, 0]
+        b[j] = value * fours[j, 1]
+        c[j] = value * fours[j, 2]
+        d[j] = value * fours[j, 3]
+
+
+@jit
+def _multiply_four(codes, starts, place, weights, fours, sums):
+    sums[:] = 0
+    for p in range(codes.shape[0]):
+        n_bins = starts[p + 1] - starts[p]
+        _interleave_four(weights, slice(starts[p], starts[p + 1]), fours[:n_bins])
+        fours[n_bins] = 0
+        _gather_four(codes[p, place], fours[: n_bins + 1], sums)
+
+
+@jit
+def _multiply_few(codes, none, starts, place, weights, value, pairs, rows, out):
+    """Up to three targets: two together, and one alone."""
+    n_targets = out.shape[0]
+    if n_targets > 1:
+        _multiply_pair(codes, starts, weights[:2], place, pairs, out[0, rows], out[1, rows])
+    if n_targets != 2:
+        _multiply_one(codes, none, starts, weights[n_targets - 1], place, out[n_targets - 1, rows])
+    for k in range(n_targets):
+        _scale(value, out[k, rows])
+
+
 @driver(work="codes")
-def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, out):
+def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, fours, sums, out):
     """``out = weights @ Z.T``, with the grids of each row added in order.
 
     Parameters
@@ -77,24 +127,24 @@ def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, ou
     weights : (n_targets, n_columns) float32 or float64
     value : of the type of `weights`; value of every entry of Z
     n_blocks : int; number of blocks of rows, for each of which a grid's weights are read once
-    pairs : (n_workers, largest grid + 1, 2) of the type of `weights`, scratch
+    pairs, fours : (n_workers, largest grid + 1, 2 and 4) of the type of `weights`, scratch
+    sums : (n_workers, largest block, 4), likewise
     out : (n_targets, n_rows) of the type of `weights`, written
     """
     n_targets, n_rows = out.shape
-    n_tasks = (n_targets + 1) // 2 * n_blocks
+    n_tasks = (n_targets + FOUR - 1) // FOUR * n_blocks
     for worker in prange(pairs.shape[0]):
         for task in range(worker, n_tasks, pairs.shape[0]):
-            first, block = 2 * (task // n_blocks), task % n_blocks
+            first, block = FOUR * (task // n_blocks), task % n_blocks
             rows = slice(block * n_rows // n_blocks, (block + 1) * n_rows // n_blocks)
             place = slice(first_row + rows.start, first_row + rows.stop)
-            last = min(first + 2, n_targets)
-            if last - first == 1:
-                _multiply_one(codes, none, starts, weights[first], place, out[first, rows])
+            some, into = weights[first : first + FOUR], out[first : first + FOUR]
+            if some.shape[0] == FOUR:
+                of_block = sums[worker, : rows.stop - rows.start]
+                _multiply_four(codes, starts, place, some, fours[worker], of_block)
+                _separate_four(value, of_block, rows, into)
             else:
-                two = weights[first:last]
-                _multiply_pair(codes, starts, two, place, pairs[worker], out[first, rows], out[first + 1, rows])
-            for k in range(first, last):
-                _scale(value, out[k, rows])
+                _multiply_few(codes, none, starts, place, some, value, pairs[worker], rows, into)
 
 
 @jit
@@ -144,29 +194,52 @@ def _multiply_transposed_pair(codes, values, value, pairs, out_0, out_1):
         out_1[code] = value * pairs[code, 1]
 
 
+@jit
+def _scatter_four(codes, rows, sums):
+    sums[:] = 0
+    no_bin = np.uint64(sums.shape[0] - 1)
+    for i in range(np.uint64(codes.shape[0])):
+        add_four(sums, min(np.uint64(codes[i]), no_bin), rows, i)
+
+
+@jit
+def _multiply_transposed_few(codes, none, values, value, copies, pairs, bins, out):
+    n_targets = out.shape[0]
+    if n_targets > 1:
+        _multiply_transposed_pair(codes, values[:2], value, pairs, out[0, bins], out[1, bins])
+    if n_targets != 2:
+        _scatter_one(codes, none, values[n_targets - 1], value, copies, out[n_targets - 1, bins])
+
+
 @driver(work="codes")
-def multiply_transposed(codes, none, starts, first_row, values, value, copies, pairs, out):
-    """``out = values @ Z``, with the rows of each bin added in order.
+def multiply_transposed(codes, none, starts, first_row, values, value, copies, pairs, fours, rows, out):
+    """``out = values @ Z`` for up to four targets, with the rows of each bin added in order.
 
     For a target without a second one beside it, and a grid of few bins, they are added in four interleaved sums.
 
     Parameters
     ----------
-    codes, none, starts, first_row, value, pairs : as in `multiply`
+    codes, none, starts, first_row, value, pairs, fours : as in `multiply`
     values : (n_targets, n_rows) float32 or float64
     copies : (n_workers, 4, 256) of the type of `values`, scratch
+    rows : (n_rows, 4), likewise; not used for less than four targets
     out : (n_targets, n_columns) of the type of `values`, written
     """
-    n_workers = pairs.shape[0]
+    n_workers, n_rows = pairs.shape[0], values.shape[1]
+    for worker in prange(n_workers):
+        place = slice(worker * n_rows // n_workers, (worker + 1) * n_rows // n_workers)
+        if out.shape[0] == FOUR:
+            _interleave_four(values, place, rows[place])
     for worker in prange(n_workers):
         for p in range(worker, codes.shape[0], n_workers):
             bins, of_grid = slice(starts[p], starts[p + 1]), codes[p, first_row : first_row + values.shape[1]]
-            for k in range(0, out.shape[0] - 1, 2):
-                two = values[k : k + 2]
-                sums = pairs[worker, : starts[p + 1] - starts[p] + 1]
-                _multiply_transposed_pair(of_grid, two, value, sums, out[k, bins], out[k + 1, bins])
-            if out.shape[0] % 2:
-                _scatter_one(of_grid, none, values[-1], value, copies[worker], out[-1, bins])
+            n_sums = starts[p + 1] - starts[p] + 1
+            if out.shape[0] == FOUR:
+                _scatter_four(of_grid, rows, fours[worker, :n_sums])
+                _separate_four(value, fours[worker, : n_sums - 1], bins, out)
+            else:
+                sums = pairs[worker, :n_sums]
+                _multiply_transposed_few(of_grid, none, values, value, copies[worker], sums, bins, out)
 
 
 @driver(work="codes")

@@ -10,6 +10,7 @@ from numba import prange
 from binfeat._engine.policy import driver, jit
 
 BLOCK = 4096
+LANES = 32  # sums of a block, which the processor's vectors add to side by side
 
 
 @jit
@@ -20,32 +21,43 @@ def _block(task, n_blocks, n):
 
 
 @jit
+def _total(sums):
+    total = 0.0
+    for k in range(sums.shape[0]):
+        total += sums[k]
+    return total
+
+
+@jit
 def _dot(a, b):
-    """Four interleaved sums, because in a single sum each addition would wait for the previous one."""
-    n = a.shape[0]
-    sum_0 = sum_1 = sum_2 = sum_3 = np.float64(0.0)
-    for i in range(0, n - 3, 4):
-        sum_0 += np.float64(a[i]) * np.float64(b[i])
-        sum_1 += np.float64(a[i + 1]) * np.float64(b[i + 1])
-        sum_2 += np.float64(a[i + 2]) * np.float64(b[i + 2])
-        sum_3 += np.float64(a[i + 3]) * np.float64(b[i + 3])
-    for i in range(n - n % 4, n):
-        sum_0 += np.float64(a[i]) * np.float64(b[i])
-    return (sum_0 + sum_1) + (sum_2 + sum_3)
+    """Interleaved sums, because in a single sum each addition would wait for the previous one."""
+    sums = np.zeros(LANES)
+    for start in range(0, a.shape[0], LANES):
+        lane_a, lane_b = a[start : start + LANES], b[start : start + LANES]
+        for k in range(lane_a.shape[0]):
+            sums[k] += np.float64(lane_a[k]) * np.float64(lane_b[k])
+    return _total(sums)
 
 
 @jit
 def _weighted_square(a, weights):
-    n = a.shape[0]
-    sum_0 = sum_1 = sum_2 = sum_3 = np.float64(0.0)
-    for i in range(0, n - 3, 4):
-        sum_0 += np.float64(a[i]) ** 2 * np.float64(weights[i])
-        sum_1 += np.float64(a[i + 1]) ** 2 * np.float64(weights[i + 1])
-        sum_2 += np.float64(a[i + 2]) ** 2 * np.float64(weights[i + 2])
-        sum_3 += np.float64(a[i + 3]) ** 2 * np.float64(weights[i + 3])
-    for i in range(n - n % 4, n):
-        sum_0 += np.float64(a[i]) ** 2 * np.float64(weights[i])
-    return (sum_0 + sum_1) + (sum_2 + sum_3)
+    sums = np.zeros(LANES)
+    for start in range(0, a.shape[0], LANES):
+        lane, lane_weights = a[start : start + LANES], weights[start : start + LANES]
+        for k in range(lane.shape[0]):
+            sums[k] += np.float64(lane[k]) ** 2 * np.float64(lane_weights[k])
+    return _total(sums)
+
+
+@jit
+def _curvature(direction, image, shift):
+    sums = np.zeros(LANES)
+    for start in range(0, direction.shape[0], LANES):
+        lane, lane_image = direction[start : start + LANES], image[start : start + LANES]
+        for k in range(lane.shape[0]):
+            d = np.float64(lane[k])
+            sums[k] += d * (np.float64(lane_image[k]) + shift * d)
+    return _total(sums)
 
 
 @driver(work="a")
@@ -105,8 +117,7 @@ def curvature(direction, image, shift, out):
     """
     for task in prange(out.size):
         k, block = _block(task, out.shape[1], direction.shape[1])
-        d = direction[k, block]
-        out[k, task % out.shape[1]] = _dot(d, image[k, block]) + shift[k] * _dot(d, d)
+        out[k, task % out.shape[1]] = _curvature(direction[k, block], image[k, block], shift[k])
 
 
 @jit
