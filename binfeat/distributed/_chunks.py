@@ -46,15 +46,16 @@ class Chunks:
     kind: Any  # the _ArrayKind or _FrameKind that every chunk has to look like; None if that is known
     name: str  # for errors
 
-    def each(self, function, *arguments, own=()):
-        """Delayed results of ``function(chunk, *its own, *arguments)``; errors and Dask's keys name the chunk.
+    def each(self, function, *arguments, own=(), common=()):
+        """Delayed results of ``function(chunk, *its own, *arguments, *common)``; errors and Dask's keys name the chunk.
 
-        `own` has sequences of an argument for each chunk.
+        `own` has sequences of an argument for each chunk; `common` has large arguments, sent out once and together.
         """
         call, what = delayed(_call), getattr(function, "__name__", "part").strip("_")
+        common = shared(common) if common else ()
         return [
             call(
-                *(function, f"Chunk {i} of {self.name}", self.kind, block, *its_own, *arguments),
+                *(function, f"Chunk {i} of {self.name}", self.kind, common, block, *its_own, *arguments),
                 dask_key_name=f"{what}-chunk{i}-{uuid4().hex}",
             )
             for i, (block, *its_own) in enumerate(zip(self.blocks, *own, strict=True))
@@ -98,11 +99,11 @@ class _FrameKind:
                 )
 
 
-def _call(function, where, kind, chunk, *arguments):
+def _call(function, where, kind, common, chunk, *arguments):
     try:
         if kind is not None:
             kind.check(chunk)
-        return function(chunk, *arguments)
+        return function(chunk, *arguments, *common)
     except (TypeError, ValueError, MemoryError) as error:
         like = next(own for own in (TypeError, ValueError, MemoryError) if isinstance(error, own))
         raise like(f"{where}: {error}") from error

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from binfeat._rows.rows import Part, Rows, add_arrays
 from binfeat._rows.vectors import column_dots
-from binfeat.distributed._chunks import Chunks, compute, persist, reduce_in_tree, shared, split_rows
+from binfeat.distributed._chunks import Chunks, compute, persist, reduce_in_tree, split_rows
 
 sizeof.register(Part, lambda part: sizeof(part.Z) + part.Y.nbytes + part.weights.nbytes)
 
@@ -30,9 +30,9 @@ class DaskRows(Rows):
         self.shape, self.n_targets = (sum(lengths), n_columns), n_targets
         self.dtype, self.dense, self.traffic = dtype, dense, []
 
-    def _each(self, function, *arguments, own=()):
+    def _each(self, function, own=(), common=()):
         """Delayed results on each part."""
-        return Chunks(self._parts, None, 0, self.dtype, None, "X").alive().each(function, *arguments, own=own)
+        return Chunks(self._parts, None, 0, self.dtype, None, "X").alive().each(function, own=own, common=common)
 
     @property
     def design(self):
@@ -51,7 +51,7 @@ class DaskRows(Rows):
         return tuple(self.sum(_totals))
 
     def sum(self, function, *arguments, join=add_arrays, in_blocks=False):
-        total = reduce_in_tree(self._each(function, *map(shared, arguments)), partial(_joined, join=join))
+        total = reduce_in_tree(self._each(function, common=arguments), partial(_joined, join=join))
         sent = [value for value in arguments if np.shape(value)[:1] == self.shape[1:]]
         if sent:
             self.traffic.append((sent[0].nbytes, total[0].nbytes))
@@ -72,7 +72,7 @@ class _Predictions(LinearOperator):
         return self._rows.take(rows).design
 
     def _matmat(self, W):
-        return np.concatenate(compute(self._rows._each(_predict, shared(W))))
+        return np.concatenate(compute(self._rows._each(_predict, common=(W,))))
 
     def _matvec(self, w):
         return self._matmat(np.reshape(w, (-1, 1)))
