@@ -20,7 +20,7 @@ dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
 
 import binfeat.distributed as remote  # noqa: E402
-from binfeat.distributed import _table  # noqa: E402
+from binfeat.distributed import _all_rows, _table  # noqa: E402
 from binfeat.distributed._rows import DaskRows  # noqa: E402
 
 N, N_SAMPLED = 1500, 400
@@ -82,6 +82,20 @@ def test_decisions_are_those_of_blocks(rows, small_sample, features):
             machine = remote.KernelMachineRegressor(**options)
             assert machine.fit(chunked(X, chunks), chunked(target, (N - 500, 500)), own) is machine
             assert_same_decisions(machine, expected, X)
+
+
+def test_error_is_that_of_all_rows_in_memory(rows, small_sample):
+    """Decided on a sample or on all rows: errors on new rows are a standard error apart at most."""
+    X, y, _ = rows
+    rng = np.random.default_rng(1)
+    new = rng.normal(size=(N, 3))
+    truth = np.sin(2 * new[:, 0]) + new[:, 2]
+    options = {**FIXED, "alpha": "auto", "n_grids": 40}
+    memory = binfeat.KernelMachineRegressor(**options).fit(X, y)
+    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
+    errors, own = ((each.predict(new) - truth) ** 2 for each in (memory, machine))
+    assert errors.mean() < 0.2 * truth.var()
+    assert abs(own.mean() - errors.mean()) < errors.std() / np.sqrt(N)
 
 
 def test_few_rows_are_fitted_in_memory(rows, few_steps):
@@ -159,6 +173,22 @@ def test_frames(rows, small_sample):
     np.testing.assert_allclose(machine.predict(inputs).compute(), expected.predict(table), atol=1e-3)
     with pytest.raises(ValueError, match="The feature names should match"):
         machine.predict(inputs.rename(columns={"number": "count"}))
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (2, 2)])
+def test_tasks_take_threads(rows, small_sample, monkeypatch, n_jobs, threads):
+    X, y, _ = rows
+    number, taken = _all_rows.number_bins, []
+
+    def noted(X, grids, n_jobs):
+        taken.append(n_jobs)
+        return number(X, grids, n_jobs)
+
+    machine = remote.KernelMachineRegressor(**FIXED).fit(chunked(X, CHUNKS[0]), y)
+    monkeypatch.setattr(_all_rows, "number_bins", noted)
+    other = remote.KernelMachineRegressor(**FIXED, n_jobs=n_jobs).fit(chunked(X, CHUNKS[0]), y)
+    assert set(taken) == {threads}
+    np.testing.assert_array_equal(other.predict(X), machine.predict(X))
 
 
 def test_groups_are_held_out_as_a_whole(rows, small_sample):

@@ -32,14 +32,15 @@ class DaskMachineRows(RowsBeyondMemory):
         self._table = table
         budget = code_budget(problem.machine.max_bytes)
         super().__init__(problem, table.n_rows, budget)
-        self._parts = persist(table.given.each(_part, shared(problem.targets)))
+        self._task_jobs = 1 if problem.n_jobs is None else problem.n_jobs
+        self._parts = persist(table.given.each(_part, shared(problem.targets), self._task_jobs))
 
     def _training_rows(self, encoding, width):
         problem, table = self._problem, self._table
         twin = type(problem.machine)()  # what else the machine holds need not travel
         names = "n_features_in_", "feature_names_in_"
         vars(twin).update({name: value for name, value in vars(problem.machine).items() if name in names})
-        here = Encoding(twin, encoding.encoder, encoding.scaler, n_jobs=1)
+        here = Encoding(twin, encoding.encoder, encoding.scaler, self._task_jobs)
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
         return DaskTrainingRows(table.chunks, table.lengths, self._parts, self._n_targets, here, held_out)
 
@@ -70,7 +71,7 @@ class DaskTrainingRows:
 
     def features(self, fourier):
         """Fourier features, made whenever they are needed: their map."""
-        return replace(fourier, n_jobs=1)
+        return fourier
 
     def count(self, grids, first_grid):
         """Keep the codes of the rows in more grids on the workers, and give the bins of these."""
@@ -100,8 +101,8 @@ class DaskTrainingRows:
         self._parts = replace(self._whole, blocks=persist(parts))
 
 
-def _part(given, targets):
-    return Part(None, targets.encode(given.y), given.weights, n_jobs=1)
+def _part(given, targets, n_jobs):
+    return Part(None, targets.encode(given.y), given.weights, n_jobs)
 
 
 def _without(part, rows):
@@ -111,7 +112,7 @@ def _without(part, rows):
 
 
 def _for_less_memory(part, dtype, targets):
-    return replace(part, Z=BinMatrix._trusted(part.Z.codes, part.Z.offsets, dtype, 1), Y=part.Y[:, targets])
+    return replace(part, Z=BinMatrix._trusted(part.Z.codes, part.Z.offsets, dtype, part.n_jobs), Y=part.Y[:, targets])
 
 
 def _with_weights(part, whole):
@@ -119,7 +120,7 @@ def _with_weights(part, whole):
 
 
 def _numbered(X, encoding, grids):
-    return number_bins(encoding(X), grids)
+    return number_bins(encoding(X), grids, encoding.n_jobs)
 
 
 def _with_grids(part, numbered, united):
@@ -133,9 +134,10 @@ def _with_grids(part, numbered, united):
     codes = np.empty((n_known + len(fresh), len(part.Y)), np.uint16 if narrow else np.uint32)
     if known is not None:
         codes[:n_known] = known
-    renumber(fresh, bins, united, codes[n_known:])
-    return replace(part, Z=BinMatrix._trusted(codes, offsets, np.dtype(np.float64), 1))
+    renumber(fresh, bins, united, codes[n_known:], part.n_jobs)
+    return replace(part, Z=BinMatrix._trusted(codes, offsets, np.dtype(np.float64), part.n_jobs))
 
 
 def _with_fourier(X, part, encoding, fourier):
+    fourier = replace(fourier, n_jobs=part.n_jobs)
     return replace(part, Z=LazyFeatures(fourier, encoding(X), fourier.n_components))

@@ -13,12 +13,12 @@ sizeof.register(BinMatrix, lambda Z: Z.nbytes)
 sizeof.register(Bins, lambda bins: bins.keys.nbytes + bins.counts.nbytes + bins.starts.nbytes)
 
 
-def number_bins(X, grids):
+def number_bins(X, grids, n_jobs=1):
     """The bins of rows, and the number of each row's bin in each grid."""
     store = CodeStore(X.shape[0], len(grids))
-    return count_bins(grids, [X], X.shape[0], codes=store, n_jobs=1), store.array
+    return count_bins(grids, [X], X.shape[0], codes=store, n_jobs=n_jobs), store.array
 
 
-def renumber(codes, bins, united, out):
+def renumber(codes, bins, united, out, n_jobs=1):
     """Write the numbers that united bins have for the rows whose numbers among `bins` are `codes`."""
-    recode(codes, codes_among(bins, united), bins.starts, out, n_jobs=1)
+    recode(codes, codes_among(bins, united), bins.starts, out, n_jobs=n_jobs)

@@ -48,6 +48,10 @@ their size. 16 bytes are sent for each bin of each chunk, and the bins of all ch
 If a worker is lost, Dask computes again what it held, provided that the collection can be computed again from its
 source. Without any worker a fit waits for one. `max_bytes` limits the bins, which are united in this process.
 `features` "hybrid" and "exact", and ``loss="huber"``, need all rows in memory, and so do indicator matrices of labels.
-A transformer for `target_transform` is fitted to the sample.""",
+A transformer for `target_transform` is fitted to the sample.
+
+A task on a worker takes `n_jobs` threads, one if it is None. So the cores of a machine can be used by as many workers
+with one thread, or by one such worker with `n_jobs` at the number of cores and a chunk for each machine: that has fewer
+tasks, and coefficients travel to each machine once. Results are the same.""",
     "on_dask": _ON_DASK,
 }

@@ -1,6 +1,8 @@
 """Kernel machines and ridge on Dask, beside memory and boosted trees on Dask; what an iteration costs, and clusters."""
 
+import json
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from unittest import mock
 
@@ -11,43 +13,49 @@ from distributed import Client, LocalCluster, wait
 import binfeat
 from binfeat import distributed
 from binfeat._rows import sampled
-from perf import dask_cost, dask_peers
+from perf import dask_cost, dask_peers, record
+from perf.dask_rounds import recorded
 from perf.measure import interleave, stopwatch
 from perf.record import Row
-from perf.suite import guarded
+from perf.suite import guarded, names_among
 
-NARROWING = ("rows",)
-N_ROWS, N_INPUTS = 4_000_000, 20
+N_ROWS, N_INPUTS, CHUNKS, GRIDS = 4_000_000, 20, 4, 64
 QUICK_ROWS = 50_000
-CHUNKS = 4
-GAMMA = np.where(np.arange(N_INPUTS) < 4, 1.0, 0.1)
-BINNING = {"gamma": GAMMA, "n_grids": 64, "output": "codes", "random_state": 0}
-FIXED = {"features": "binning", "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.1, "scaling": None, "refit": False}
-MACHINE = {"features": "binning", "max_grids": 64, "random_state": 0}
-GRIDS = 64
+FIXED = {"features": "binning", "kernel": "laplacian", "alpha": 0.1, "scaling": None, "refit": False, "random_state": 0}
+MACHINE = {"features": "binning", "max_grids": GRIDS, "random_state": 0}
 TEST_ROWS = 100_000
 SAMPLE = 300
-WORKERS = (1, 2, 4)
-MANY_CHUNKS = 32
 GOAL_ROWS, GOAL_INPUTS, MACHINES = 10**9, 50, (8, 32, 100)
 
 
 def add_options(parser):
-    """How many rows the largest tables have."""
+    """What is measured anew, and how many rows tables have that are fitted beside memory or beside peers."""
     group = parser.add_argument_group("options of scale_dask")
     group.add_argument(
-        "--rows", type=int, metavar="N", help=f"rows of the largest tables, not {N_ROWS:,}; try 10000000"
+        "--parts", type=names_among(PARTS), metavar="PART,...", help=f"of {', '.join(PARTS)}; the others are kept"
     )
+    group.add_argument("--rows", type=int, metavar="N", help=f"rows beside memory and beside peers, not {N_ROWS:,}")
 
 
-def run(quick, rows=None):
-    n_rows = rows or (QUICK_ROWS if quick else N_ROWS)
-    with _cluster(2) as client:
-        dX, dy = _rows(n_rows)
-        yield from guarded("binning and ridge", _beside_memory, dX, dy, quick)
-        with _small_sample() if quick else nullcontext():
-            yield from guarded("machines", _machines, client, dX, dy, quick)
-    yield from guarded("cost", _cost, n_rows, quick)
+def run(quick, parts=None, rows=None):
+    """Measure the parts anew; of the others those figures that are kept."""
+    if quick:
+        for part in parts or PARTS:
+            yield from guarded(part, PARTS[part], rows or QUICK_ROWS, quick)
+        return
+    for part in parts or PARTS:
+        _keep(part, rows or N_ROWS, list(guarded(part, PARTS[part], rows or N_ROWS, quick)))
+    for path in sorted(_folder().glob("*.json")):
+        yield from (Row.from_dict(kept) for kept in json.loads(path.read_text()))
+
+
+def _folder():
+    return record.FOLDER / "scale_dask"
+
+
+def _keep(part, n_rows, rows):
+    _folder().mkdir(parents=True, exist_ok=True)
+    (_folder() / f"{part}-{n_rows}.json").write_text(json.dumps([row.as_dict() for row in rows], indent=1) + "\n")
 
 
 @contextmanager
@@ -58,45 +66,76 @@ def _cluster(n_workers):
         yield client
 
 
-def _beside_memory(dX, dy, quick):
-    X, y = dX.compute(), dy.compute()
-    calls = {"dask": stopwatch(partial(_fit, distributed, dX, dy)), "memory": stopwatch(partial(_fit, binfeat, X, y))}
-    times = interleave(calls, 1 if quick else 3)
-    what = f"{len(X):,} rows x 64 grids, binning and ridge / in memory"
-    yield Row(what, times["dask"], times["memory"], ("<=", 1.5))
+def _ridge(n_rows, quick):
+    """Binning and ridge with four chunks on two workers, and in memory."""
+    with _cluster(2):
+        dX, dy = _rows(n_rows)
+        X, y = dX.compute(), dy.compute()
+        fits = {"dask": partial(_fit, distributed, dX, dy), "memory": partial(_fit, binfeat, X, y)}
+        times = interleave({name: stopwatch(fit) for name, fit in fits.items()}, 1 if quick else 3)
+    what = f"{n_rows:,} rows x {GRIDS} grids, binning and ridge / in memory"
+    yield Row(what, times["dask"], times["memory"], _reach(n_rows))
+
+
+def _reach(n_rows):
+    return "<=", 1.3 if n_rows >= 10**7 else 1.5
 
 
 def _fit(home, X, y):
-    return home.CGRidge().fit(home.RandomBinning(**BINNING).fit_transform(X), y)
+    binning = home.RandomBinning(gamma=_gamma(N_INPUTS), n_grids=GRIDS, output="codes", random_state=0)
+    return home.CGRidge().fit(binning.fit_transform(X), y)
 
 
-def _machines(client, dX, dy, quick):
-    """Whole kernel machines on Dask and in memory, and boosted trees on Dask, with their errors on new rows."""
-    n_rows = dX.shape[0]
-    X, y = (part.compute() for part in _rows(TEST_ROWS, seed=1))
-    fitted = {}
+def _threads(n_rows, quick):
+    """A fit with nothing left to choose by two workers of one thread, and by one whose tasks take two threads."""
+    seconds = {}
+    for setting, n_jobs in ((Setting(n_rows), None), (Setting(n_rows, n_workers=1, n_chunks=2), 2)):
+        with _cluster(setting.n_workers), _small_sample():
+            fit = setting.fit(n_jobs=n_jobs)
+            seconds[n_jobs] = interleave({"fit": stopwatch(fit)}, 1 if quick else 3)["fit"]
+    yield Row(f"{n_rows:,} rows: two workers of one thread, beside one whose tasks take two", seconds[None], seconds[2])
 
-    def fit(home, name, *rows):
-        fitted[name] = home.KernelMachineRegressor(**MACHINE).fit(*rows)
 
-    calls = {
-        "dask": stopwatch(partial(fit, distributed, "dask", dX, dy)),
-        "memory": stopwatch(partial(fit, binfeat, "memory", dX.compute(), dy.compute())),
-    }
-    times = interleave(calls, 1)
-    reach = ("<=", 1.3 if n_rows >= 10**7 else 1.5)
-    yield Row(f"{n_rows:,} rows, kernel machine / in memory", times["dask"], times["memory"], reach)
-    errors = {name: (machine.predict(X) - y) ** 2 / y.var() for name, machine in fitted.items()}
-    apart = errors["dask"] - errors["memory"]
-    deviations = apart.mean() / (apart.std() / np.sqrt(apart.size)) if apart.any() else 0.0
-    yield Row("its error beside that in memory, in standard errors of the difference", deviations, None, ("<=", 1), "")
-    for name, machine in fitted.items():
-        yield Row(
-            f"kernel machine, {name}: {machine.n_grids_} grids, variance left", 100 * errors[name].mean(), unit="%"
-        )
-    ours = times["dask"]
-    for name, make in dask_peers.peers(client, dask_peers.QUICK_TREES if quick else dask_peers.N_TREES).items():
-        yield from guarded(name, _beside_peer, name, make, ours, (dX, dy, X, y))
+def _machine(n_rows, quick):
+    """Whole kernel machines on Dask and in memory, with their errors on new rows."""
+    with _cluster(2), _small_sample() if quick else nullcontext():
+        dX, dy = _rows(n_rows)
+        X, y = (part.compute() for part in _rows(TEST_ROWS, seed=1))
+        fitted = {}
+        calls = {
+            "dask": stopwatch(partial(_fit_machine, distributed, fitted, dX, dy)),
+            "memory": stopwatch(partial(_fit_machine, binfeat, fitted, dX.compute(), dy.compute())),
+        }
+        times = interleave(calls, 1)
+    what = f"{n_rows:,} rows, kernel machine"
+    yield Row(f"{what} / in memory", times["dask"], times["memory"], _reach(n_rows))
+    dask, memory = (fitted[home] for home in (distributed, binfeat))
+    squares = [(machine.predict(X) - y) ** 2 / y.var() for machine in (dask, memory)]
+    apart = squares[0] - squares[1]
+    for whose, each in (("its", squares[1]), ("the difference's", apart)):
+        deviations = apart.mean() / max(each.std() / np.sqrt(each.size), np.finfo(float).tiny)
+        reach = ("<=", 1) if each is not apart else None
+        yield Row(f"{what}: error beyond that in memory, in {whose} standard errors", deviations, None, reach, "")
+    for name, machine, own in zip(("on Dask", "in memory"), (dask, memory), squares, strict=True):
+        yield Row(f"{what} {name}: {machine.n_grids_} grids, variance left", 100 * own.mean(), unit="%")
+
+
+def _fit_machine(home, fitted, X, y):
+    fitted[home] = home.KernelMachineRegressor(**MACHINE).fit(X, y)
+
+
+def _peers(n_rows, quick):
+    """A kernel machine and boosted trees on the same Dask cluster, and all of them on larger ones."""
+    with _cluster(2) as client:
+        dX, dy = _rows(n_rows)
+        X, y = (part.compute() for part in _rows(TEST_ROWS, seed=1))
+        with _small_sample() if quick else nullcontext():
+            fitted = {}
+            ours = stopwatch(partial(_fit_machine, distributed, fitted, dX, dy))()
+        left = ((fitted[distributed].predict(X) - y) ** 2).mean() / y.var()
+        yield Row("kernel machine on Dask, beside peers: variance left", 100 * left, unit="%")
+        for name, make in dask_peers.peers(client, dask_peers.QUICK_TREES if quick else dask_peers.N_TREES).items():
+            yield from guarded(name, _beside_peer, name, make, ours, (dX, dy, X, y))
 
 
 def _beside_peer(name, make, ours, rows):
@@ -105,41 +144,135 @@ def _beside_peer(name, make, ours, rows):
     yield Row(f"{name}: variance left", 100 * error, unit="%")
     for n_machines in MACHINES:
         share = GOAL_ROWS * GOAL_INPUTS / (rows[0].size * n_machines * dask_cost.WORKERS / 2)
-        what = f"{name}: 10^9 rows x 50 inputs on {n_machines} machines, in proportion"
-        yield Row(what, seconds * share)
-        yield Row(f"{what}, dollars", seconds * share * n_machines * dask_cost.DOLLARS, unit="$")
+        yield from _bill(
+            f"{name}: 10^9 rows x 50 inputs on {n_machines} machines, in proportion", seconds * share, n_machines
+        )
 
 
-def _cost(most_rows, quick):
-    """A model of an iteration and of a binning, fitted to 1, 2 and 4 workers, checked on a fit that it has not seen."""
-    sizes = [most_rows // 100, most_rows // 10, most_rows]
-    cases = [(sizes[0], n, CHUNKS) for n in WORKERS] + [(size, 2, CHUNKS) for size in sizes[1:]]
-    cases += [(sizes[1], 1, CHUNKS), (sizes[0], 2, MANY_CHUNKS)]
-    seen = [_measure(*case) for case in cases]
-    costs = tuple(dask_cost.Cost.fit([rounds[kind] for rounds in seen]) for kind in (0, 1))
-    for kind, cost in zip(("iteration", "binning"), costs, strict=True):
-        round_, task, row_grid, byte = cost.each
-        yield Row(f"{kind}: a round of the scheduler", round_)
-        yield Row(f"{kind}: a chunk", 1e3 * task, unit="ms")
-        yield Row(f"{kind}: a row and grid on one thread", 1e9 * row_grid, unit="ns")
-        yield Row(f"{kind}: a byte carried", 1e9 * byte, unit="ns")
-    largest = seen[cases.index((sizes[-1], 2, CHUNKS))][0]
+def _bill(what, seconds, n_machines):
+    yield Row(what, seconds)
+    yield Row(f"{what}, dollars", seconds * n_machines * dask_cost.DOLLARS, unit="$")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A fit with nothing left to choose, and the cluster it runs on."""
+
+    n_rows: int
+    n_workers: int = 2
+    n_chunks: int = CHUNKS
+    n_inputs: int = N_INPUTS
+    n_grids: int = GRIDS
+    finer: float = 1.0  # grids: more bins
+
+    def fit(self, **more):
+        """What fits a machine to rows that are drawn now."""
+        X, y = _rows(self.n_rows, self.n_chunks, n_inputs=self.n_inputs)
+        options = {**FIXED, "gamma": self.finer * _gamma(self.n_inputs), "n_grids": self.n_grids, **more}
+        return lambda: distributed.KernelMachineRegressor(**options).fit(X, y)
+
+
+def _settings(least, most):
+    """What the model is fitted to: each of its terms is far larger in some than in others."""
+    middle = int(np.sqrt(least * most))
+    return [
+        Setting(least),
+        Setting(least, finer=2.5),
+        Setting(least, n_chunks=32),
+        Setting(middle, n_inputs=2 * N_INPUTS),
+        Setting(middle),
+        Setting(most),
+        Setting(least, n_workers=1),
+        Setting(middle, n_workers=1),
+        Setting(least, n_workers=4),
+    ]
+
+
+def _unseen(most):
+    """What it is not fitted to: other rows, inputs, grids, bins and chunks."""
+    return [
+        Setting(most // 4, n_inputs=30, n_grids=32, n_chunks=6),
+        Setting(most // 20, n_grids=96, finer=1.5, n_chunks=8),
+    ]
+
+
+def _cost(_, quick):
+    """A model of each kind of round, fitted to 1, 2 and 4 workers, checked on fits that it has not seen."""
+    least, most = (2_000, 200_000) if quick else (10**5, 10**7)
+    settings, unseen = _settings(least, most), _unseen(most)
+    if quick:
+        settings, unseen = settings[:7], unseen[:1]
+    measured = _measured([*settings, *unseen], 1 if quick else 3)
+    seen = [own for setting in settings for own in measured[setting]]
+    costs = dask_cost.costs_of(seen)
+    for kind, cost in costs.items():
+        for name, each in cost.each.items():
+            scale, unit = (1e3, "ms") if name in dask_cost.SCHEDULER else (1e9, "ns")
+            yield Row(f"{kind}: a {name}", scale * each, unit=unit)
+    largest = next(own for own in measured[Setting(most)] if own.kind == "iteration")
     what = f"an iteration, carried in all / {largest.sent:g} times the coefficients"
     yield Row(what, largest.carried / 1e6, largest.sent * largest.coefficients / 1e6, ("<=", 1.1), "MB")
-    yield from _checked(costs, sizes[-1] // 2)
-    yield from _on_clusters(costs, seen, sizes[-1], quick)
+    for setting in unseen:
+        yield from _checked(costs, setting, measured[setting])
+    few = next(own for own in measured[Setting(least)] if own.kind == "iteration")
+    yield from _on_clusters(costs, dask_cost.growth(few, largest), QUICK_ROWS if quick else N_ROWS, quick)
 
 
-def _measure(n_rows, n_workers, n_chunks):
-    """A typical iteration and the binning of a machine with nothing left to choose."""
-    with _cluster(n_workers):
-        dX, dy = _rows(n_rows, n_chunks)
-        with _small_sample(), dask_cost.recorded(n_workers) as (iterations, binnings):
-            for _ in range(2):  # the first one loads kernels on the workers
-                iterations.clear()
-                binnings.clear()
-                distributed.KernelMachineRegressor(n_grids=GRIDS, random_state=0, **FIXED).fit(dX, dy)
-        return dask_cost.typical(iterations), dask_cost.typical(binnings)
+def _measured(settings, repeats):
+    """The rounds of each setting, with the least seconds of some fits."""
+    found = {}
+    for n_workers in sorted({setting.n_workers for setting in settings}):
+        with _cluster(n_workers), _small_sample():
+            Setting(10_000, n_chunks=4 * n_workers).fit()()  # loads kernels on the workers
+            for setting in (own for own in settings if own.n_workers == n_workers):
+                found[setting] = _rounds(setting, repeats)
+                print(f"{setting}: {sum(own.seconds for own in found[setting]):.3g} s", flush=True)
+    return found
+
+
+def _rounds(setting, repeats):
+    fit, fits = setting.fit(), []
+    for _ in range(repeats):
+        with recorded(setting.n_workers) as rounds:
+            fit()
+        fits.append(rounds)
+    return dask_cost.least(fits)
+
+
+def _checked(costs, setting, rounds):
+    what = f"{setting.n_rows:,} rows x {setting.n_inputs} inputs, {setting.n_grids} grids, {setting.n_chunks} chunks"
+    measured = sum(own.seconds for own in rounds)
+    predicted = sum(costs[own.kind].seconds(own) for own in rounds)
+    for kind, cost in costs.items():
+        own = [(one.seconds, cost.seconds(one)) for one in rounds if one.kind == kind]
+        seconds, model = (sum(column) for column in zip(*own, strict=True))
+        yield Row(f"{what}: {kind}, {len(own)} times", seconds, model)
+    apart = max(measured / predicted, predicted / measured)
+    yield Row(
+        f"{what}: measured {measured:.3g} s, model {predicted:.3g} s, larger / smaller", apart, None, ("<=", 1.25), ""
+    )
+
+
+def _on_clusters(costs, power, n_rows, quick):
+    """Seconds and dollars of 10^9 rows x 50 inputs, with the rounds that a fit of this many rows takes."""
+    with _cluster(2), _small_sample() if quick else nullcontext(), recorded(2) as rounds:
+        X, y = _rows(n_rows)
+        total = stopwatch(partial(distributed.KernelMachineRegressor(**MACHINE).fit, X, y))()
+    local = total - sum(own.seconds for own in rounds)
+    for n_machines in MACHINES:
+        what = f"10^9 rows x 50 inputs on {n_machines} machines"
+        own = dask_cost.scaled(rounds, GOAL_ROWS, GOAL_INPUTS, power, n_machines)
+        parts = dask_cost.of_cluster(costs, own, local, n_machines)
+        yield from _bill(f"{what}, by the model", sum(parts.values()), n_machines)
+        yield from (Row(f"{what}: {name}", seconds) for name, seconds in parts.items())
+        few = dask_cost.scaled(rounds, GOAL_ROWS, GOAL_INPUTS, power, n_machines, chunks_each=1)
+        fewer = dask_cost.of_cluster(costs, few, local, n_machines)
+        yield Row(f"{what}, by the model, with one chunk on each machine and its cores", sum(fewer.values()))
+    way = costs[own[-1].kind].on_cluster(own[-1], n_machines)["coefficients' way"]
+    yield Row(f"{what}: bytes of an iteration, grids shared out / rows", dask_cost.by_shared_grids(own[-1]), way)
+
+
+PARTS = {"ridge": _ridge, "threads": _threads, "machine": _machine, "peers": _peers, "cost": _cost}
 
 
 def _small_sample():
@@ -147,58 +280,13 @@ def _small_sample():
     return mock.patch.object(sampled, "_MOST_ROWS", SAMPLE)
 
 
-def _checked(costs, n_rows):
-    """Seconds on Dask of a fit with other numbers of rows and grids, on 2 workers."""
-    with _cluster(2):
-        dX, dy = _rows(n_rows)
-        with _small_sample(), dask_cost.recorded(2) as fits:
-            for _ in range(2):
-                for rounds in fits:
-                    rounds.clear()
-                distributed.KernelMachineRegressor(n_grids=GRIDS // 2, random_state=0, **FIXED).fit(dX, dy)
-    measured = sum(own.seconds for rounds in fits for own in rounds)
-    predicted = sum(cost.seconds(own) for cost, rounds in zip(costs, fits, strict=True) for own in rounds)
-    yield Row(f"{n_rows:,} rows x {GRIDS // 2} grids: measured", measured)
-    yield Row(f"{n_rows:,} rows x {GRIDS // 2} grids: the model", predicted)
-    apart = max(measured / predicted, predicted / measured)
-    yield Row("the model and what it was not fitted to, larger / smaller", apart, None, ("<=", 1.25), "")
+def _gamma(n_inputs):
+    return np.where(np.arange(n_inputs) < 4, 1.0, 2.0 / n_inputs)
 
 
-def _on_clusters(costs, seen, n_rows, quick):
-    """Seconds and dollars of 10^9 rows x 50 inputs, with the rounds that a fit of this many rows takes."""
-    with _cluster(2):
-        dX, dy = _rows(n_rows)
-        with _small_sample() if quick else nullcontext(), dask_cost.recorded(2) as fits:
-            total = stopwatch(partial(distributed.KernelMachineRegressor(**MACHINE).fit, dX, dy))()
-    if not fits[0]:
-        raise ValueError(f"{n_rows:,} rows are so few that the machine was fitted in memory; give more by --rows.")
-    local = total - sum(own.seconds for rounds in fits for own in rounds)
-    iterations = [rounds[0] for rounds in seen]
-    power = dask_cost.growth(min(iterations, key=_rows_of), max(iterations, key=_rows_of))
-    for n_machines in MACHINES:
-        own = tuple(dask_cost.scaled(rounds, GOAL_ROWS, power, n_machines) for rounds in fits)
-        parts = dask_cost.of_cluster(costs, own, local)
-        seconds, first = sum(parts.values()), max(parts, key=parts.__getitem__)
-        what = f"10^9 rows x 50 inputs on {n_machines} machines"
-        yield Row(f"{what}: seconds by the model, most in {first}", seconds)
-        yield Row(f"{what}: {first}", parts[first])
-        yield Row(f"{what}: dollars", seconds * n_machines * dask_cost.DOLLARS, unit="$")
-        last = own[0][-1]
-        shared = costs[0].by_shared_grids(last)
-        yield Row(
-            f"{what}: bytes of an iteration, grids shared out / rows",
-            shared,
-            costs[0].on_cluster(last)["coefficients' way"],
-        )
-
-
-def _rows_of(own):
-    return own.n_rows
-
-
-def _rows(n_rows, n_chunks=CHUNKS, seed=0):
+def _rows(n_rows, n_chunks=CHUNKS, seed=0, n_inputs=N_INPUTS):
     """Rows that are drawn on the workers, and a target that four inputs make."""
-    shape, chunks = (n_rows, N_INPUTS), (-(-n_rows // n_chunks), N_INPUTS)
+    shape, chunks = (n_rows, n_inputs), (-(-n_rows // n_chunks), n_inputs)
     X = da.random.default_rng(seed).uniform(-1, 1, size=shape, chunks=chunks)
     y = da.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + da.fabs(X[:, 3])
     X, y = X.persist(), y.persist()
