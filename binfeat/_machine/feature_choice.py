@@ -55,8 +55,8 @@ class FeatureChoice:
     kernels : KernelChoice
         Done.
     may_be_exact : bool
-        Whether "auto" weighs grids against an exact machine, and not against Fourier features: where a radial kernel
-        does better than that of the grids, a part of the rows tells more than thousands of features of all.
+        Whether "auto" weighs grids against an exact machine, and not against Fourier features: where a kernel without
+        random error is worth more than all rows, it is worth more than thousands of features too.
 
     Attributes
     ----------
