@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
 from binfeat._display.canvas import AX, canvas, scale_errors, scale_x
-from binfeat._display.checks import names_of, require_machine
+from binfeat._display.checks import OF_INPUTS, given_or_seen, names_of, require_machine
 from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, places_behind
 from binfeat._display.directions import RotationDisplay
 from binfeat._display.intervals import IntervalDisplay
@@ -20,7 +20,7 @@ __all__ = ["IntervalDisplay", "KernelErrorDisplay", "LearningCurveDisplay", "Rel
 _ROWS = 600  # they make 180,000 pairs
 
 
-@filled(AX)
+@filled(OF_INPUTS)
 class RelevanceDisplay:
     """Bars of the relevance of each input: its share in the mean exponent of the kernel with learned length scales.
 
@@ -61,9 +61,7 @@ class RelevanceDisplay:
 
         Parameters
         ----------
-        machine : KernelMachineRegressor or KernelMachineClassifier
-        feature_names : array-like of str of shape (n_inputs,), default=None
-            None uses the column names seen in `fit`, if there were any.
+        $machine
         max_features : int, default=20
             Maximum number of bars; the other inputs share one more.
         $ax
@@ -76,7 +74,7 @@ class RelevanceDisplay:
             If it is not a kernel machine.
         """
         require_machine(machine, "feature_relevances_")
-        names = getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
+        names = given_or_seen(feature_names, machine)
         return cls(machine.feature_relevances_, names).plot(ax, max_features=max_features)
 
     def plot(self, ax=None, *, max_features=20, **bar_kwargs):

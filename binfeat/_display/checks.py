@@ -1,9 +1,19 @@
-"""Checks that displays share."""
+"""Checks that displays share, and what their docstrings say of them."""
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._display.canvas import AX
 from binfeat._machine.base import KernelMachineBase
+
+# For docstrings of displays of a machine's inputs.
+OF_INPUTS = {
+    **AX,
+    "machine": """\
+machine : KernelMachineRegressor or KernelMachineClassifier
+feature_names : array-like of str of shape (n_inputs,), default=None
+    None uses the column names seen in `fit`, if there were any.""",
+}
 
 
 def require_machine(machine, attribute):
@@ -14,6 +24,11 @@ def require_machine(machine, attribute):
             f"got {type(machine).__name__}."
         )
     check_is_fitted(machine, attribute)
+
+
+def given_or_seen(feature_names, machine):
+    """These names, or those of the columns seen in `fit`; None if there are neither."""
+    return getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
 
 
 def names_of(feature_names, values, what):

@@ -4,11 +4,11 @@ import numpy as np
 
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers
-from binfeat._display.canvas import AX, canvas
-from binfeat._display.checks import names_of, require_machine
+from binfeat._display.canvas import canvas
+from binfeat._display.checks import OF_INPUTS, given_or_seen, names_of, require_machine
 
 
-@filled(AX)
+@filled(OF_INPUTS)
 class RotationDisplay:
     """Weights of the inputs in the directions along which a rotated kernel tells rows apart.
 
@@ -64,9 +64,7 @@ class RotationDisplay:
 
         Parameters
         ----------
-        machine : KernelMachineRegressor or KernelMachineClassifier
-        feature_names : array-like of str of shape (n_inputs,), default=None
-            None uses the column names seen in `fit`, if there were any.
+        $machine
         max_features : int, default=20
             Maximum number of inputs; those with the largest weights are drawn.
         max_directions : int, default=5
@@ -88,12 +86,11 @@ class RotationDisplay:
                 "machine must have a rotation, and its rotation_ is None: none was learned, or none had less error. "
                 "RelevanceDisplay draws the relevances of its inputs."
             )
-        names = getattr(machine, "feature_names_in_", None) if feature_names is None else feature_names
-        names = np.array(names_of(names, machine.feature_relevances_, "input"), dtype=object)
+        names = names_of(given_or_seen(feature_names, machine), machine.feature_relevances_, "input")
         numbers = np.flatnonzero(~machine._columns["categorical"][: machine.n_features_in_])
         power = 2 if machine.features_ == "exact" else 1  # of distances, of which relevances are shares
         spread = machine.feature_relevances_[numbers, np.newaxis] ** (1 / power)
-        display = cls(spread * machine.rotation_[numbers], names[numbers])
+        display = cls(spread * machine.rotation_[numbers], [names[j] for j in numbers])
         return display.plot(ax, max_features=max_features, max_directions=max_directions)
 
     def plot(self, ax=None, *, max_features=20, max_directions=5, **image_kwargs):

@@ -7,6 +7,7 @@ from binfeat._binning.bin_matrix import no_bin
 from binfeat._common.memory import require_memory
 from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._engine.policy import thread_count
+from binfeat._graph.similarity import inverse_roots
 
 # The fewer of 10, 15, 20, 30, 50, 100 and all neighbours, the more digits get the right one of few labels, and the
 # fewer rows of satimage.
@@ -38,8 +39,7 @@ class NeighbourGraph:
         W = sparse.csr_array((similarities.ravel(), neighbours.ravel(), ends), shape=(n_rows, n_rows))
         W.eliminate_zeros()
         self._W = (W + W.T) / 2
-        degrees = self._W.sum(axis=1)
-        self._inverse = np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)[:, None]
+        self._inverse = inverse_roots(self._W.sum(axis=1))[:, None]
 
     def normalised(self, V):
         """``D^-1/2 W D^-1/2 V`` for V of shape (n_rows, k), D the row sums of W."""

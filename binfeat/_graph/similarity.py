@@ -22,6 +22,11 @@ def column_weights(Z):
     return weights, np.asarray(Z @ weights) / np.sqrt(n_grids)
 
 
+def inverse_roots(degrees):
+    """``D^-1/2``, with 0 for rows without neighbours."""
+    return np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+
+
 class SimilarityGraph:
     """Similarities ``W = Z diag(w) Z' - diag(own)`` of rows, with their sums, the degrees D.
 
@@ -57,7 +62,7 @@ class SimilarityGraph:
         if not degrees.any():
             raise ValueError("gamma is too large: no two rows of X share a bin. Lower gamma.")
         self.degrees, self.known = degrees, np.sqrt(degrees / degrees.sum())
-        self._inverse = np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)
+        self._inverse = inverse_roots(degrees)
 
     def of_columns(self, V):
         """``diag(w) Z' V`` for V of shape (n_rows, k): what new rows are multiplied with."""

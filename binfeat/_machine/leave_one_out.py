@@ -75,7 +75,7 @@ def random_signs(rng, m, n_parameters):
     return rng.choice(np.array([-1.0, 1.0], np.float32), size=(m, n_probes))
 
 
-def leave_one_out(matrix, X, Y, weights, gamma, alpha, probes, scratch=None):
+def leave_one_out(matrix, X, Y, weights, gamma, alpha, rng, scratch=None):
     """Weighted mean squared leave-one-out residual of some rows, and an unbiased estimate of its gradient.
 
     With K the kernel matrix, v weights of mean 1, ``G = (K + 1 1' + alpha / v)^-1`` and ``c = G Y``, the residuals are
@@ -93,8 +93,8 @@ def leave_one_out(matrix, X, Y, weights, gamma, alpha, probes, scratch=None):
         Above 0.
     gamma : ndarray of shape (n_inputs,)
     alpha : float
-    probes : ndarray of shape (m, s), float32
-        As `random_signs` draws them.
+    rng : numpy.random.Generator
+        Draws the probes, see `random_signs`.
     scratch : Scratch or None
         Where matrices are made, time after time: new memory would take a third of the time.
 
@@ -103,6 +103,7 @@ def leave_one_out(matrix, X, Y, weights, gamma, alpha, probes, scratch=None):
     found : LeaveOneOut
     """
     (m, n_targets), scratch = Y.shape, Scratch() if scratch is None else scratch
+    probes = random_signs(rng, m, len(gamma))
     K, slopes = matrix.with_slopes(X, gamma, scratch)
     B, alpha = inverse_root(K, alpha, weights, square(scratch, "B", m))
     shares = np.ones(m, np.float32) if weights is None else weights.astype(np.float32)

@@ -9,13 +9,7 @@ import numpy as np
 
 from binfeat._machine.adam import Adam
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
-from binfeat._machine.leave_one_out import (
-    SingularKernelError,
-    leave_one_out,
-    leave_one_out_error,
-    random_signs,
-    residuals,
-)
+from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error, residuals
 from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
@@ -213,8 +207,7 @@ class LengthScaleSearch:
         X, Y, weights = self.part(self.spread(most))
         with suppress(SingularKernelError):
             gamma = self.framed_gamma
-            probes = random_signs(self._rng, len(Y), self.gamma.size)
-            return leave_one_out(self.matrix, X, Y, weights, gamma, self.alpha, probes, self._scratch).slopes
+            return leave_one_out(self.matrix, X, Y, weights, gamma, self.alpha, self._rng, self._scratch).slopes
         return np.zeros_like(self.gamma)
 
     def spread(self, most):
@@ -239,8 +232,7 @@ class LengthScaleSearch:
 
     def _step(self, rows, rate):
         X, Y, weights = self.part(rows)
-        probes = random_signs(self._rng, len(rows), self.gamma.size)
-        found = leave_one_out(self.matrix, X, Y, weights, self.framed_gamma, self.alpha, probes, self._scratch)
+        found = leave_one_out(self.matrix, X, Y, weights, self.framed_gamma, self.alpha, self._rng, self._scratch)
         self.errors.append(found.error)
         self.gammas.append(self.gamma)
         if found.error > 0:

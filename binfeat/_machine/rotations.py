@@ -8,7 +8,7 @@ import numpy as np
 
 from binfeat._machine.adam import Adam
 from binfeat._machine.exact_kernels import kernel_matrix
-from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, random_signs, residuals
+from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, residuals
 from binfeat._machine.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE
 from binfeat._machine.sample import surely_less
 from binfeat._rows.rows import Scratch
@@ -41,13 +41,13 @@ class RotationSearch:
     alpha : float
     rotation : ndarray of shape (n_inputs, n_inputs)
     error : float
-        Of rows that no step has seen, each left out; NaN until `pays` has looked.
+        Of rows that no step has seen, each left out, when they last judged; NaN before.
     """
 
     def __init__(self, search, seed):
         self._search, n_inputs = search, search.gamma.size
         self._gamma, self.alpha, self.rotation = search.framed_gamma, search.alpha, np.eye(n_inputs)
-        self.error = np.nan
+        self.error, self._given_up = np.nan, False
         self._adam, self._alpha_adam = Adam(self.rotation.shape), Adam(())
         self._rate = min(1.0, np.sqrt(_FEW_INPUTS / n_inputs))
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
@@ -64,7 +64,10 @@ class RotationSearch:
     def run(self, n_steps, goes_on):
         """So many steps, while `goes_on()`; a fourth of them if rows that no step sees have no less error then."""
         for k in range(n_steps):
-            if not goes_on() or (k == -(-n_steps // _TRIAL) and not self._gains()):
+            if not goes_on():
+                break
+            if k == -(-n_steps // _TRIAL) and not self._gains():
+                self._given_up = True
                 break
             with suppress(SingularKernelError):
                 self._step(self._rate * (_RATE + (_LAST_RATE - _RATE) * k / n_steps))
@@ -72,16 +75,14 @@ class RotationSearch:
 
     def pays(self):
         """Whether rows that no step has seen are left out with surely less error than without the rotation."""
+        return not self._given_up and self._gains(_SURELY)
+
+    def _gains(self, n_deviations=0.0):
+        """Whether these rows are left out with less error, by so many paired standard errors."""
         with suppress(SingularKernelError):
             errors = self._errors(self._matrix, self.alpha)
             self.error = float(errors.mean())
-            return surely_less(errors, self._errors_before, _SURELY)
-        return False
-
-    def _gains(self):
-        """Whether these rows are left out with less error so far."""
-        with suppress(SingularKernelError):
-            return self._errors(self._matrix, self.alpha).mean() < self._errors_before.mean()
+            return surely_less(errors, self._errors_before, n_deviations)
         return False
 
     @cached_property
@@ -112,8 +113,7 @@ class RotationSearch:
 
     def _step(self, rate):
         X, Y, weights = self._search.part(self._rng.permutation(self._seen)[: self._n_rows])
-        probes = random_signs(self._rng, len(Y), self._gamma.size)
-        found = leave_one_out(self._matrix, X, Y, weights, self._gamma, self.alpha, probes, self._scratch)
+        found = leave_one_out(self._matrix, X, Y, weights, self._gamma, self.alpha, self._rng, self._scratch)
         if found.error > 0:
             self.rotation = self.rotation - rate * self._adam.step(found.slopes / found.error)
             if self._search.learns_alpha:
