@@ -116,7 +116,7 @@ def rank_bins(bins, min_count=1, n_coded=0, n_jobs=None):
 
 
 def unite_bins(parts):
-    """The bins of all rows from those of several parts of the rows, in the order that `rank_bins` gives them.
+    """The bins of all rows from those of several parts of the rows, by ascending hash within each grid.
 
     The result is the same whatever the order and the grouping of the parts, and can be a part itself, so that unions
     may be reduced in a tree. Bins of few rows can be told after the last union only.
@@ -126,27 +126,10 @@ def unite_bins(parts):
 
 
 def _unite_grid(of_grid):
-    """Distinct keys and sums of their counts: falling sums, ascending keys where they tie."""
-    keys, places = np.unique(np.concatenate([part.keys[bins] for part, bins in of_grid]), return_inverse=True)
-    counts = np.zeros(keys.size, np.int64)
-    np.add.at(counts, places, np.concatenate([part.counts[bins] for part, bins in of_grid]))
-    order = np.argsort(-counts, kind="stable")
-    return keys[order], counts[order]
-
-
-def codes_among(bins, united):
-    """The code of each bin of a part, (n_bins,) uint32, among united ones of the same grids.
-
-    Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes; a bin that the
-    union does not have becomes 2^32 - 1.
-    """
-    codes = np.full(bins.keys.size, no_bin(np.uint32))
-    for (_, mine), (_, wanted) in _grid_slices([bins, united]):
-        keys = united.keys[wanted]
-        if not keys.size:
-            continue
-        order = np.argsort(keys)
-        places = order[np.minimum(np.searchsorted(keys, bins.keys[mine], sorter=order), keys.size - 1)]
-        known = keys[places] == bins.keys[mine]
-        codes[mine][known] = places[known]
-    return codes
+    """Distinct keys in ascending order, and sums of their counts."""
+    keys = np.concatenate([part.keys[bins] for part, bins in of_grid])
+    order = np.argsort(keys)
+    keys = keys[order]
+    firsts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
+    counts = np.concatenate([part.counts[bins] for part, bins in of_grid])[order]
+    return keys[firsts], np.add.reduceat(counts, firsts) if firsts.size else counts

@@ -5,7 +5,8 @@ import numpy as np
 from binfeat._binning.bin_matrix import no_bin
 from binfeat._binning.bins import Bins, rank_bins, starts_of
 from binfeat._binning.grids import hash_blocks
-from binfeat._engine.bin_tables import LOAD, find, index, insert
+from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert
+from binfeat._engine.policy import thread_count
 
 _FIRST_BITS = 12  # a new table's size
 _GROWTH = 0.5  # bins are taken to grow with this power of the rows, when a full table is made larger
@@ -129,3 +130,19 @@ class BinTables:
     def arrays(self):
         """Slots, where each grid's begin, keys, and where each grid's begin."""
         return self._slots, self._slot_starts, self.keys, self._starts
+
+
+def codes_among(bins, united, n_jobs=None):
+    """The code of each bin of a part, (n_bins,) uint32, among united ones of the same grids.
+
+    Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes; a bin that the
+    union does not have becomes 2^32 - 1. As many grids have look-up tables at a time as there are threads.
+    """
+    codes, n_threads = np.empty(bins.keys.size, np.uint32), thread_count(n_jobs)
+    for first in range(0, bins.sizes.size, n_threads):
+        grids = slice(first, first + n_threads)
+        own, wanted = bins.of(grids), united.of(grids)
+        tables = BinTables(wanted.keys, wanted.starts, n_jobs)
+        written = codes[bins.starts[first] :][: own.keys.size]
+        find_ragged(own.keys, own.starts, *tables.arrays, no_bin(np.uint32), written, n_jobs=n_jobs)
+    return codes

@@ -122,6 +122,22 @@ def find(hashes, first_row, slots, slot_starts, keys, key_starts, none, codes):
 
 
 @driver(work="hashes")
+def find_ragged(hashes, starts, slots, slot_starts, keys, key_starts, none, codes):
+    """Look up the numbers of bins in each grid, of which grids have different numbers.
+
+    Parameters
+    ----------
+    hashes : (n_hashes,) uint64
+    starts : (n_grids + 1,) int64; first hash of each grid
+    slots, slot_starts, keys, key_starts, none : as in `find`
+    codes : (n_hashes,) uint32, written
+    """
+    for p in prange(starts.shape[0] - 1):
+        own, table = slice(starts[p], starts[p + 1]), slots[slot_starts[p] : slot_starts[p + 1]]
+        _find_grid(hashes[own], table, keys[key_starts[p] : key_starts[p + 1]], none, codes[own])
+
+
+@driver(work="hashes")
 def fold(hashes, first_row, n_slots, codes):
     """Select one of `n_slots` columns by the top bits of each hash.
 

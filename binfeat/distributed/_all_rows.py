@@ -6,7 +6,7 @@ from operator import itemgetter
 import numpy as np
 
 from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.bins import starts_of, unite_bins
+from binfeat._binning.bins import rank_bins, starts_of, unite_bins
 from binfeat._binning.code_store import code_budget
 from binfeat._machine.all_rows import Encoding, RowsBeyondMemory
 from binfeat._rows.lazy import LazyFeatures
@@ -77,7 +77,7 @@ class DaskTrainingRows:
         """Keep the codes of the rows in more grids on the workers, and give the bins of these."""
         blocks = persist(self._chunks.each(_numbered, self._encoding, shared(grids)))
         numbered = replace(self._whole, blocks=blocks)
-        bins = reduce_in_tree(numbered.each(itemgetter(0)), unite_bins)
+        bins = rank_bins(reduce_in_tree(numbered.each(itemgetter(0)), unite_bins)).coded
         self._keep(self._parts.alive().each(_with_grids, shared(bins), own=[blocks]))
         return bins
 

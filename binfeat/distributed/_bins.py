@@ -3,9 +3,9 @@
 from dask.sizeof import sizeof
 
 from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.bins import Bins, codes_among
+from binfeat._binning.bins import Bins
 from binfeat._binning.code_store import CodeStore
-from binfeat._binning.tables import count_bins
+from binfeat._binning.tables import codes_among, count_bins
 from binfeat._engine.bin_tables import recode
 
 # Dask schedules tasks by these sizes; its default is a few bytes for both types.
@@ -21,4 +21,4 @@ def number_bins(X, grids, n_jobs=1):
 
 def renumber(codes, bins, united, out, n_jobs=1):
     """Write the numbers that united bins have for the rows whose numbers among `bins` are `codes`."""
-    recode(codes, codes_among(bins, united), bins.starts, out, n_jobs=n_jobs)
+    recode(codes, codes_among(bins, united, n_jobs), bins.starts, out, n_jobs=n_jobs)
