@@ -46,7 +46,8 @@ writes what does not fit to its disks. A round of the solver sends the coefficie
 their size. 16 bytes are sent for each bin of each chunk, and the bins of all chunks are united in this process.
 
 If a worker is lost, Dask computes again what it held, provided that the collection can be computed again from its
-source. Without any worker a fit waits for one. `max_bytes` limits the bins, which are united in this process.
+source. Without any worker a fit waits for one. `max_bytes` limits the bins and the solver's vectors in this process,
+which unites them; None is half of its machine's memory.
 `features` "hybrid" and "exact", and ``loss="huber"``, need all rows in memory, and so do indicator matrices of labels.
 A transformer for `target_transform` is fitted to the sample.
 
