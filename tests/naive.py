@@ -108,6 +108,19 @@ def dense_features(all_codes, sizes):
     return Z
 
 
+def merged_lone_columns(Z):
+    """Columns of Z, with one for all those of a row that no other row has, of the same length together."""
+    lone = {}
+    columns = []
+    for column in Z.T:
+        (rows,) = np.nonzero(column)
+        if len(rows) == 1:
+            lone.setdefault(rows[0], []).append(column)
+        else:
+            columns.append(column)
+    return np.transpose(columns + [np.sqrt(np.sum(np.square(own), axis=0)) for own in lone.values()])
+
+
 def ridge(Z, Y, alpha, sample_weight=None, fit_intercept=True):
     """Coefficients (n_targets, n_features) and intercepts by dense Cholesky-free least squares."""
     n, d = Z.shape

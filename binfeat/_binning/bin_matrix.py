@@ -218,24 +218,24 @@ class BinMatrix(FeatureOperator):
         """Of each row the share of the grids in which it has no bin."""
         return np.mean(self.codes == no_bin(self.codes.dtype), axis=0)
 
-    def _multiply(self, weights, out, first_row=0):
-        """Write ``weights @ Z.T`` for weights (n_targets, n_columns), and the rows that out has room for."""
+    def _multiply(self, weights, value, out, first_row=0):
+        """Write ``weights @ Z.T`` with `value` for all entries, for as many rows as there is room for in out."""
         workers, (n_targets, n_rows) = thread_count(self.n_jobs), out.shape
         n_blocks = 1 if n_targets % (FOUR * workers) == 0 else workers
         sums = np.empty((workers, -(-n_rows // n_blocks), FOUR), out.dtype)
         scratch = *self._tables(workers, out.dtype), sums
-        value = out.dtype.type(self._value)
-        multiply(*self._parts, first_row, weights, value, n_blocks, *scratch, out, n_jobs=self.n_jobs)
+        value = out.dtype.type(value)
+        multiply(self.codes, self.offsets, first_row, weights, value, n_blocks, *scratch, out, n_jobs=self.n_jobs)
 
     def _multiply_transposed(self, values, value, out, first_row=0):
         """Write ``values @ Z`` with `value` for all entries, for values (n_targets, n_rows) of some rows."""
         workers, (n_targets, n_rows) = thread_count(self.n_jobs), values.shape
-        copies, rows = np.empty((workers, COPIES, FEW_BINS), out.dtype), np.empty((n_rows, FOUR), out.dtype)
+        copies, rows = np.empty((workers, COPIES, FEW_BINS + 1), out.dtype), np.empty((n_rows, FOUR), out.dtype)
         value, scratch = out.dtype.type(value), (copies, *self._tables(workers, out.dtype), rows)
         for first in range(0, n_targets, FOUR):
             some = slice(first, first + FOUR)
             of_some = values[some], value, *scratch, out[some]
-            multiply_transposed(*self._parts, first_row, *of_some, n_jobs=self.n_jobs)
+            multiply_transposed(self.codes, self.offsets, first_row, *of_some, n_jobs=self.n_jobs)
 
     def _tables(self, workers, dtype):
         """Scratch for the numbers of two and of four targets, for the largest grid."""
@@ -244,7 +244,7 @@ class BinMatrix(FeatureOperator):
 
     def _matmat_into(self, W, out):
         """Write ``Z @ W``; both are in Fortran order and of one type."""
-        self._multiply(W.T, out.T)
+        self._multiply(W.T, self._value, out.T)
 
     def _rmatmat_into(self, V, out):
         """Write ``Z.T @ V``, likewise."""
@@ -285,7 +285,7 @@ class _RowRange:
         self.shape, self.dtype = (rows.stop - rows.start, matrix.shape[1]), matrix.dtype
 
     def _matmat_into(self, W, out):
-        self._matrix._multiply(W.T, out.T, self._rows.start)
+        self._matrix._multiply(W.T, self._matrix._value, out.T, self._rows.start)
 
     def _rmatmat_into(self, V, out):
         self._matrix._multiply_transposed(V.T, self._matrix._value, out.T, self._rows.start)

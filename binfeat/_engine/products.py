@@ -23,11 +23,10 @@ def _scale(value, out):
 
 
 @jit
-def _gather(codes, none, weights, out):
-    for i in range(out.shape[0]):
-        code = codes[i]
-        if code != none:
-            out[i] += weights[code]
+def _gather(codes, weights, out):
+    no_bin = np.uint64(weights.shape[0] - 1)
+    for i in range(np.uint64(codes.shape[0])):
+        out[i] += weights[min(np.uint64(codes[i]), no_bin)]
 
 
 @jit
@@ -47,10 +46,13 @@ def _interleave(first, second, out):
 
 
 @jit
-def _multiply_one(codes, none, starts, weights, rows, out):
+def _multiply_one(codes, starts, weights, rows, table, out):
     out[:] = 0
     for p in range(codes.shape[0]):
-        _gather(codes[p, rows], none, weights[starts[p] : starts[p + 1]], out)
+        n_bins = starts[p + 1] - starts[p]
+        table[:n_bins] = weights[starts[p] : starts[p + 1]]
+        table[n_bins] = 0
+        _gather(codes[p, rows], table[: n_bins + 1], out)
 
 
 @jit
@@ -103,28 +105,27 @@ def _multiply_four(codes, starts, place, weights, fours, sums):
 
 
 @jit
-def _multiply_few(codes, none, starts, place, weights, value, pairs, rows, out):
+def _multiply_few(codes, starts, place, weights, value, pairs, rows, out):
     """Up to three targets: two together, and one alone."""
     n_targets = out.shape[0]
     if n_targets > 1:
         _multiply_pair(codes, starts, weights[:2], place, pairs, out[0, rows], out[1, rows])
     if n_targets != 2:
-        _multiply_one(codes, none, starts, weights[n_targets - 1], place, out[n_targets - 1, rows])
+        _multiply_one(codes, starts, weights[n_targets - 1], place, pairs.reshape(-1), out[n_targets - 1, rows])
     for k in range(n_targets):
         _scale(value, out[k, rows])
 
 
 @driver(work="codes")
-def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, fours, sums, out):
+def multiply(codes, starts, first_row, weights, value, n_blocks, pairs, fours, sums, out):
     """``out = weights @ Z.T``, with the grids of each row added in order.
 
     Parameters
     ----------
-    codes : (n_grids, n_all_rows) uint16 or uint32
-    none : uint32; code for "no bin"
+    codes : (n_grids, n_all_rows) uint16 or uint32; those beyond a grid's columns are "no bin"
     starts : (n_grids + 1,) int64; first column of each grid
     first_row : int; of the rows of Z among those of `codes`
-    weights : (n_targets, n_columns) float32 or float64
+    weights : (n_targets, at least n_columns) float32 or float64
     value : of the type of `weights`; value of every entry of Z
     n_blocks : int; number of blocks of rows, for each of which a grid's weights are read once
     pairs, fours : (n_workers, largest grid + 1, 2 and 4) of the type of `weights`, scratch
@@ -144,34 +145,33 @@ def multiply(codes, none, starts, first_row, weights, value, n_blocks, pairs, fo
                 _multiply_four(codes, starts, place, some, fours[worker], of_block)
                 _separate_four(value, of_block, rows, into)
             else:
-                _multiply_few(codes, none, starts, place, some, value, pairs[worker], rows, into)
+                _multiply_few(codes, starts, place, some, value, pairs[worker], rows, into)
 
 
 @jit
-def _scatter(codes, none, values, out):
-    for i in range(codes.shape[0]):
-        code = codes[i]
-        if code != none:
-            out[code] += values[i]
+def _scatter(codes, values, out):
+    no_bin = np.uint64(out.shape[0] - 1)
+    for i in range(np.uint64(codes.shape[0])):
+        out[min(np.uint64(codes[i]), no_bin)] += values[i]
 
 
 @jit
-def _scatter_to_copies(codes, none, values, copies):
-    for i in range(codes.shape[0]):
-        code = codes[i]
-        if code != none:
-            copies[i % COPIES, code] += values[i]
+def _scatter_to_copies(codes, values, copies):
+    no_bin = np.uint64(copies.shape[1] - 1)
+    for i in range(np.uint64(codes.shape[0])):
+        copies[i % np.uint64(COPIES), min(np.uint64(codes[i]), no_bin)] += values[i]
 
 
 @jit
-def _scatter_one(codes, none, values, value, copies, out):
+def _scatter_one(codes, values, value, copies, sums, out):
     if out.shape[0] > FEW_BINS:
-        out[:] = 0
-        _scatter(codes, none, values, out)
-        _scale(value, out)
+        sums[:] = 0
+        _scatter(codes, values, sums)
+        for code in range(out.shape[0]):
+            out[code] = value * sums[code]
         return
     copies[:] = 0
-    _scatter_to_copies(codes, none, values, copies)
+    _scatter_to_copies(codes, values, copies)
     for code in range(out.shape[0]):
         out[code] = value * ((copies[0, code] + copies[1, code]) + (copies[2, code] + copies[3, code]))
 
@@ -203,27 +203,28 @@ def _scatter_four(codes, rows, sums):
 
 
 @jit
-def _multiply_transposed_few(codes, none, values, value, copies, pairs, bins, out):
+def _multiply_transposed_few(codes, values, value, copies, pairs, bins, out):
     n_targets = out.shape[0]
     if n_targets > 1:
         _multiply_transposed_pair(codes, values[:2], value, pairs, out[0, bins], out[1, bins])
     if n_targets != 2:
-        _scatter_one(codes, none, values[n_targets - 1], value, copies, out[n_targets - 1, bins])
+        sums, into = pairs.reshape(-1)[: pairs.shape[0]], out[n_targets - 1, bins]
+        _scatter_one(codes, values[n_targets - 1], value, copies[:, : pairs.shape[0]], sums, into)
 
 
 @driver(work="codes")
-def multiply_transposed(codes, none, starts, first_row, values, value, copies, pairs, fours, rows, out):
+def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, fours, rows, out):
     """``out = values @ Z`` for up to four targets, with the rows of each bin added in order.
 
     For a target without a second one beside it, and a grid of few bins, they are added in four interleaved sums.
 
     Parameters
     ----------
-    codes, none, starts, first_row, value, pairs, fours : as in `multiply`
+    codes, starts, first_row, value, pairs, fours : as in `multiply`
     values : (n_targets, n_rows) float32 or float64
-    copies : (n_workers, 4, 256) of the type of `values`, scratch
+    copies : (n_workers, 4, 257) of the type of `values`, scratch
     rows : (n_rows, 4), likewise; not used for less than four targets
-    out : (n_targets, n_columns) of the type of `values`, written
+    out : (n_targets, at least n_columns) of the type of `values`, written up to there
     """
     n_workers, n_rows = pairs.shape[0], values.shape[1]
     for worker in prange(n_workers):
@@ -239,7 +240,7 @@ def multiply_transposed(codes, none, starts, first_row, values, value, copies, p
                 _separate_four(value, fours[worker, : n_sums - 1], bins, out)
             else:
                 sums = pairs[worker, :n_sums]
-                _multiply_transposed_few(of_grid, none, values, value, copies[worker], sums, bins, out)
+                _multiply_transposed_few(of_grid, values, value, copies[worker], sums, bins, out)
 
 
 @driver(work="codes")
@@ -248,7 +249,8 @@ def count(codes, none, starts, out):
 
     Parameters
     ----------
-    codes, none, starts : as in `multiply`
+    codes, starts : as in `multiply`
+    none : uint32; code for "no bin"
     out : (n_columns,) int64, written
     """
     for p in prange(codes.shape[0]):

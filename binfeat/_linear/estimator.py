@@ -26,9 +26,7 @@ from binfeat._common.validation import (
     checked_rows,
     require_y,
 )
-from binfeat._linear import cg
 from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
-from binfeat._linear.gram import GramSystem
 from binfeat._linear.incremental import KeptRows, kept_of
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system, solve_ridge
@@ -206,9 +204,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _solve(self, rows, alpha, options, start):
         """One solve for given penalties, one for each target."""
         system = ridge_system(rows, 1, options)
-        if isinstance(system, GramSystem):
-            return next(system.solve([alpha]))
-        return cg.solve(system, alpha, options, start=None if start is None else start.solution)
+        return next(system.solve([alpha], options, None if start is None else start.solution))
 
     def _solve_path(self, rows, alphas, options):
         """Results for falling penalties."""

@@ -87,8 +87,8 @@ class GramSystem:
         """Intercepts that belong to coefficients W of shape (n_columns, n_targets)."""
         return self.target_means - self.means @ W
 
-    def solve(self, alphas, options=None):
-        """Exact results for each penalty; see `solve_ridge`. There are no iterations that options could limit."""
+    def solve(self, alphas, options=None, start=None):
+        """Exact results for each penalty; see `solve_ridge`. There are no iterations, so no start and no limit."""
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
         factors = None
         if len(alphas) > 1 and _eigen_pays(len(alphas)):

@@ -80,9 +80,9 @@ class NormalEquations:
         """Intercepts that go with coefficients W, one for each target; 0 without."""
         return self._target_means - (0.0 if self._means is None else column_dots(W, self._means))
 
-    def solve(self, alphas, options):
-        """Results for falling penalties; see `solve_ridge`."""
-        return solve_path(self, alphas, options)
+    def solve(self, alphas, options, start=None):
+        """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""
+        return solve_path(self, alphas, options, start)
 
     def _recentre(self, image, rest, targets):
         image -= self._of(self._typed_means, targets) * rest.astype(self.dtype)

@@ -9,7 +9,7 @@ _MOST_KEPT = 3  # earlier solutions whose best combination starts the next solve
 _KEPT_BYTES = 2**31  # for them and their images; the last one is kept in any case
 
 
-def solve_path(system, alphas, options, *, kept_bytes=_KEPT_BYTES):
+def solve_path(system, alphas, options, first=None, *, kept_bytes=_KEPT_BYTES):
     """Solve one ridge system for falling penalties.
 
     The Jacobi preconditioner ties the Krylov space to the penalty, so that nothing of it serves another one
@@ -23,6 +23,8 @@ def solve_path(system, alphas, options, *, kept_bytes=_KEPT_BYTES):
     alphas : sequence of float, falling, or of ndarray of shape (n_targets,)
     options : SolverOptions
         For each penalty.
+    first : ndarray of shape (n_columns, n_targets), default=None
+        What the first solve starts from; None is 0.
 
     Yields
     ------
@@ -36,7 +38,7 @@ def solve_path(system, alphas, options, *, kept_bytes=_KEPT_BYTES):
     images: list[np.ndarray] = []
     for alpha in alphas:
         alpha = np.array(np.broadcast_to(alpha, every.shape), dtype=np.float64)
-        start = start_image = None
+        start, start_image = first, None
         if solutions:
             images = [*images, system.apply(solutions[-1], every).copy(order="F")][-n_kept:]
             start, start_image = _best_combination(right, solutions, images, alpha)

@@ -73,7 +73,7 @@ def ridge_posterior(rows, alpha, n_samples, options, rng, system=None):
     n_samples : int
     options : SolverOptions
     rng : numpy.random.Generator
-    system : NormalEquations, GramSystem or None
+    system : NormalEquations, MergedEquations, GramSystem or None
         Of the rows, if there is one.
     """
     system = ridge_system(rows, 1, options) if system is None else system

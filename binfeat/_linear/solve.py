@@ -1,11 +1,14 @@
 """Ridge machines on rows anywhere: the one solver that all estimators call."""
 
+from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.lone_bins import merge_lone_bins
 from binfeat._linear.gram import GramSystem, gram_pays, gram_system
+from binfeat._linear.merged import MergedEquations
 from binfeat._linear.normal_equations import NormalEquations
 
 
 def ridge_system(rows, n_alphas, options):
-    """The normal equations of rows in the form that suits so many penalties, with ``solve(alphas, options)``.
+    """The normal equations of rows in the form that suits so many penalties, with ``solve(alphas, options, start)``.
 
     `rows` may be a `GramSystem`, which is all that is known of them.
     """
@@ -13,6 +16,9 @@ def ridge_system(rows, n_alphas, options):
         return rows
     if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
         return gram_system(rows, options.fit_intercept)
+    merged = merge_lone_bins(rows.Z) if rows.whole and isinstance(rows.Z, BinMatrix) else None
+    if merged is not None:
+        return MergedEquations(merged, rows, options.fit_intercept)
     return NormalEquations(rows, options.fit_intercept)
 
 
