@@ -1,5 +1,7 @@
 """Exact kernel ridge systems: by Cholesky and by iterations, against a dense solve."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,18 @@ def test_against_a_dense_solve(rows, rng, way, kernel, alpha, weighted):
     weights = rng.uniform(0.2, 3.0, size=N_ROWS) if weighted else None
     coef, _ = solve_kernel(K.astype(np.float32), alpha, weights, Y.astype(np.float32))
     assert relative_error(K, Y, alpha, weights, coef).max() < (1e-3 if way == "cholesky" else 1e-2)
+
+
+def test_the_factor_takes_the_place_of_the_matrix(rows):
+    K, Y = Laplacian()(rows[0], gamma=0.5).astype(np.float32), rows[1].astype(np.float32)
+    solve_kernel(K.copy(), 1.0, None, Y)  # compiles
+    tracemalloc.start()
+    try:
+        solve_kernel(K, 1.0, None, Y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.2 * K.nbytes
 
 
 def test_few_targets_and_many(rows, rng, monkeypatch):

@@ -9,6 +9,7 @@ from binfeat._machine import leave_one_out as module
 from binfeat._machine.cholesky import invert_triangle
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.leave_one_out import (
+    LEAST_ALPHA,
     SingularKernelError,
     factor,
     inverse_root,
@@ -87,8 +88,19 @@ def test_rows_that_repeat_at_a_tiny_penalty(rng, kernel):
     X, Y = np.repeat(X, 3, axis=0), np.repeat(Y, 3, axis=0)
     found = with_slopes(kernel_matrix(kernel, CONTINUOUS), columns_of(X, 0.0), Y, np.full(3, 0.5), 1e-12)
     assert np.isfinite([found.error, found.alpha_slope, *found.slopes]).all()
-    _, raised = factor(np.ones((60, 60), np.float32), 1e-12)
-    assert 1e-12 < raised <= 1e-3
+
+
+@pytest.mark.engine
+def test_the_penalty_is_raised_in_place_too():
+    """Of a matrix with negative eigenvalues, beyond which it takes one more power of ten."""
+    K = np.ones((60, 60), np.float32) - 5e-4 * np.eye(60, dtype=np.float32)
+    before = K.copy()
+    U, raised = factor(K, 1e-12)
+    assert raised == pytest.approx(10 * LEAST_ALPHA * 60)
+    np.testing.assert_array_equal(K, before)
+    again, as_far = factor(K, 1e-12, out=K)
+    assert (again is K, as_far) == (True, raised)
+    np.testing.assert_array_equal(again, U)
 
 
 def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):

@@ -13,3 +13,15 @@ def clear_below_diagonal(A):
     """
     for i in range(1, A.shape[0]):
         A[i, :i] = 0.0
+
+
+@jit
+def mirror_below_diagonal(A):
+    """Copy what is below the diagonal to what is above it.
+
+    Parameters
+    ----------
+    A : (n, n) float32, updated
+    """
+    for i in range(1, A.shape[0]):
+        A[:i, i] = A[i, :i]

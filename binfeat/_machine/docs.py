@@ -71,7 +71,7 @@ max_bytes : int, default=None
     machine's memory. Up to three copies of the table, and up to 300 MB for samples and hashes, come on top. Codes that
     need more than half of what the vectors of rows leave are kept in a scratch file. Where bins need more than codes
     leave, there are fewer grids; where they need more than that or 2 GB, vectors are float32, and fewer targets are
-    solved for at a time, which `summary` says. An exact machine is not chosen if its matrices need more.
+    solved for at a time, which `summary` says. An exact machine is not chosen if its matrix needs more.
 cv : int, splitter or iterable, default=None
     How rows are held out for the choices, as in `sklearn.model_selection.check_cv`; only the first split is used.
     None holds out one random part. Length scales are learned on the other rows. An exact machine is tuned by

@@ -24,7 +24,7 @@ _MOST_NOISE = 0.9  # share of the variance of the targets
 _NEAR, _NEAR_ROWS = 2.0, 400  # times the error so far, up to which a linear machine's is near, and rows that tell
 _PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
-_PAIR_BYTES = 8  # a value of the kernel, float32, and one that is added to it
+_PAIR_BYTES = 4  # a value of the kernel, float32
 _SHARE_OF_TIME = 0.5  # that an exact machine may take
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 

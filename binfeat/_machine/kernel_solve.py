@@ -27,13 +27,13 @@ def solve_kernel(K, alpha, weights, Y):
     Parameters
     ----------
     K : ndarray of shape (n_rows, n_rows), float32
-        Of rows in random order, the first of which make the preconditioner.
+        Of rows in random order, the first of which make the preconditioner. A Cholesky factor takes its place.
     alpha : float
     weights : ndarray of shape (n_rows,) or None
     Y : ndarray of shape (n_rows, n_targets), float32
     """
     if len(K) <= cholesky_rows(Y.shape[1]):
-        U, alpha = factor(K, alpha, weights)
+        U, alpha = factor(K, alpha, weights, out=K)
         return lapack.spotrs(U.T, Y, lower=1)[0], alpha
     alpha = max(alpha, LEAST_ALPHA * len(K))
     shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._engine.triangles import clear_below_diagonal
+from binfeat._engine.triangles import clear_below_diagonal, mirror_below_diagonal
 from binfeat._machine.cholesky import factorise, invert_triangle
 from binfeat._machine.exact_kernels import square
 from binfeat._rows.rows import Scratch
@@ -21,17 +21,18 @@ def factor(K, alpha, weights=None, out=None):
     """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, float32, and the alpha that it took.
 
     Where rounding leaves the matrix indefinite, alpha is raised by factors of ten. It is never below what rounding
-    makes of zero.
+    makes of zero. K is symmetric, and may itself be `out`.
     """
     alpha = max(alpha, LEAST_ALPHA * len(K))
     shift = np.ones(len(K), np.float32) if weights is None else (1.0 / weights).astype(np.float32)
-    U = np.empty_like(K) if out is None else out
+    U = np.add(K, np.float32(1.0), out=np.empty_like(K) if out is None else out)
+    diagonal = U.diagonal().copy()
     for _ in range(8):
-        np.add(K, np.float32(1.0), out=U)
-        U[np.diag_indices_from(U)] += np.float32(alpha) * shift
+        U[np.diag_indices_from(U)] = diagonal + np.float32(alpha) * shift
         if factorise(U):
             clear_below_diagonal(U)
             return U, alpha
+        mirror_below_diagonal(U)
         alpha *= 10.0
     raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
 
