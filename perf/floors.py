@@ -5,6 +5,7 @@ import functools
 import numba
 import numpy as np
 
+from binfeat._engine.bin_tables import LOAD
 from binfeat._engine.hashing import _add_column
 from binfeat._engine.trig import WRITERS
 from perf.measure import interleave, stopwatch
@@ -139,6 +140,16 @@ def look_up(kind, n_entries, quick):
     """Seconds of a "gather" or "scatter" with a table of at least so many entries."""
     known = {int(name.split()[1].replace(",", "")): rate for name, rate in rates(quick).items() if kind in name}
     return known[min((size for size in known if size >= n_entries), default=max(known))]
+
+
+def find_bins(X, n_grids, bins_of_grid, quick):
+    """Seconds that finding the bins of rows takes at least, as `over_floor` wants them."""
+    own = rates(quick)
+    return {
+        "memory read": X.nbytes * own["memory: read"],
+        "hashing": X.size * n_grids * own["hash, a term"],
+        "look-ups": len(X) * n_grids * look_up("gather", LOAD * bins_of_grid, quick),
+    }
 
 
 def over_floor(what, ours, parts):

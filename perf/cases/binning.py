@@ -9,10 +9,9 @@ from sklearn.ensemble import RandomTreesEmbedding
 from binfeat import BinMatrix, RandomBinning, binning
 from binfeat._binning import code_store, tables
 from binfeat._binning.grids import Grids
-from binfeat._engine.bin_tables import LOAD
 from perf import numpy_binning
 from perf.data import forest_cover_hand_widths
-from perf.floors import look_up, over_floor, rates
+from perf.floors import find_bins, over_floor, rates
 from perf.measure import interleave, peak_memory, stages, stopwatch
 from perf.record import Row
 from perf.suite import guarded
@@ -66,18 +65,14 @@ def _against_references(ours, X, quick):
         Row("fit_transform / RandomTreesEmbedding.transform", times["fit_transform"], times["trees"], (">=", 6)),
         Row("transform / RandomTreesEmbedding.transform", times["transform"], times["trees"], (">=", 6)),
         Row("fit_transform, row-grids a second", row_grids, reach=(">=", 60), unit="M"),
-        over_floor("fit_transform", times["fit_transform"], _floor(X, ours.kappa_, quick)),
+        *(over_floor(name, times[name], _floor(X, ours.kappa_, quick)) for name in ("fit_transform", "transform")),
     ]
 
 
 def _floor(X, bins_of_grid, quick):
-    own, codes = rates(quick), len(X) * N_GRIDS
-    return {
-        "memory read": X.nbytes * own["memory: read"],
-        "hashing": X.size * N_GRIDS * own["hash, a term"],
-        "look-ups": codes * look_up("gather", LOAD * bins_of_grid, quick),
-        "new memory": codes * (8 + 4) * own["memory: new, written"],
-    }
+    entries = len(X) * N_GRIDS * (8 + 4)
+    written = {"new memory": entries * rates(quick)["memory: new, written"]}
+    return find_bins(X, N_GRIDS, bins_of_grid, quick) | written
 
 
 def _require_same_bins(ours, X):

@@ -7,6 +7,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.svm import LinearSVC
 
 from binfeat import CGRidgeClassifier, RandomBinning
+from binfeat._engine.fours import FOUR
 from binfeat._linear import cg
 from binfeat._linear.normal_equations import NormalEquations
 from binfeat._linear.result import SolverOptions
@@ -61,12 +62,12 @@ def _products(Z, quick):
 
 
 def _floor(Z, n_columns, quick):
-    """Codes are read for each pair of columns, whose numbers lie side by side."""
-    pairs, bins_of_grid = (n_columns + 1) // 2, Z.shape[1] / len(Z.codes)
+    """Codes are read for each four columns, whose numbers lie side by side, for two that are left, and for one."""
+    reads, bins_of_grid = n_columns // FOUR + (n_columns % FOUR + 1) // 2, Z.shape[1] / len(Z.codes)
     return {
-        "memory read": 2 * pairs * Z.codes.nbytes * rates(quick)["memory: read"],
-        "gathers": pairs * Z.codes.size * look_up("gather", bins_of_grid, quick),
-        "scatters": pairs * Z.codes.size * look_up("scatter", bins_of_grid, quick),
+        "memory read": 2 * reads * Z.codes.nbytes * rates(quick)["memory: read"],
+        "gathers": reads * Z.codes.size * look_up("gather", bins_of_grid, quick),
+        "scatters": reads * Z.codes.size * look_up("scatter", bins_of_grid, quick),
     }
 
 
