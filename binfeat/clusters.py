@@ -17,8 +17,7 @@ from binfeat._common.validation import callers_level, check_integer, check_real,
 from binfeat._graph.docs import TEXTS as SHARED
 from binfeat._graph.eigenvectors import leading_eigenvectors
 from binfeat._graph.estimator import GraphEstimator
-from binfeat._graph.similarity import weighted_means
-from binfeat._graph.start import start_from_smaller
+from binfeat._graph.start import start_from_sample
 from binfeat._rows.sources import is_source
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
@@ -46,8 +45,8 @@ eigenvalues_ : ndarray of shape (n_found,)
 eigengaps_ : ndarray of shape (n_gammas,)
     Eigengap with each of `gammas`. Only if `gammas` are given.
 n_iter_ : int
-    Number of products with a block of vectors. With bins, the first block comes from the eigenvectors of 10,000 of
-    20,000 rows or more, and theirs from 16 of 32 grids or more, whose products are not counted.
+    Number of products with a block of vectors. With bins, the first block comes from the eigenvectors of a quarter of
+    4,000 rows or more, 10,000 at most, whose products are not counted.
 $gamma_
 $features_
 $inputs""",
@@ -112,13 +111,13 @@ class _Spectral(GraphEstimator):
         for gamma in self._candidates():
             made, Z, graph = self._graph(table, gamma)
             self._check_size(Z.shape[0])
-            start = start_from_smaller(Z, graph, n_components + 1, **options)
+            start = start_from_sample(Z, graph, n_components + 1, **options)
             found = leading_eigenvectors(
                 graph.normalised, graph.known, n_components, start=start, callback=stops, **options
             )
             gaps.append(-np.diff(np.append(1.0, found.values)[n_components:]).sum())
             if gaps[-1] == max(gaps):
-                kept = made, Z, graph, found
+                kept = made, graph, found
         self._keep(*kept, options["tol"])
         self.__dict__.pop("eigengaps_", None)  # of an earlier fit
         if self.gammas is not None:
@@ -133,12 +132,13 @@ class _Spectral(GraphEstimator):
             raise ValueError(f"gammas must be a sequence of at least one gamma, or None, got {self.gammas!r}.")
         return self.gammas
 
-    def _keep(self, made, Z, graph, found, tol):
+    def _keep(self, made, graph, found, tol):
         """Set the attributes, among them what coordinates of new rows are made of."""
         self._keep_map(made)
         self.eigenvalues_, self.n_iter_ = found.values, found.n_products
-        self._columns = graph.columns_of_means(graph.by_root_degree(found.vectors))
-        self._keep_rows(weighted_means(Z, self._columns))
+        means, coordinates = graph.means(graph.by_root_degree(found.vectors))
+        self._means = means.arrays()
+        self._keep_rows(coordinates)
         residual = found.residuals.max(initial=0.0)
         if residual > tol:
             warnings.warn(
@@ -148,21 +148,17 @@ class _Spectral(GraphEstimator):
                 stacklevel=callers_level(),
             )
 
-    def _coordinates(self, X):
-        return weighted_means(self._features_of(X), self._columns)
-
 
 @filled(TEXTS)
 class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Spectral):
     """Spectral embedding of rows on the graph of random binning features, at linear cost, for new rows too.
 
     Rows that are linked by many similar rows come to lie side by side. With the similarities W of the training rows and
-    their row sums D, a coordinate of a row is the mean over its neighbours of ``D^-1/2 u``, where u is one of the
-    leading eigenvectors of ``D^-1/2 W D^-1/2`` after the first. So new rows have coordinates too. For a training row
-    that is nearly its own value times the eigenvalue: the diffusion map of one step (Coifman & Lafon 2006).
+    their row sums D, a coordinate of a row is the mean of ``D^-1/2 u`` over the 16 training rows that are most similar
+    to it, itself among them, where u is one of the leading eigenvectors of ``D^-1/2 W D^-1/2`` after the first. So new
+    rows have coordinates too. It is near the diffusion map of one step (Coifman & Lafon 2006).
 
     $similarity
-    $products
 
     Parameters
     ----------
@@ -254,7 +250,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Spec
         embedding : ndarray of shape (n_rows, n_components)
             0 for a row that shares no bin with a training row.
         """
-        return self._coordinates(X)
+        return self._means_for(X)
 
     def _check_size(self, n_rows=np.inf):
         n_components = check_integer(self.n_components, "n_components", 1)
@@ -279,7 +275,6 @@ class SpectralClustering(ClusterMixin, _Spectral):
     finds the clusters among them (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
 
     $similarity
-    $products
 
     Parameters
     ----------
@@ -364,7 +359,7 @@ class SpectralClustering(ClusterMixin, _Spectral):
         -------
         labels : ndarray of shape (n_rows,), int32
         """
-        return self._nearest(self._coordinates(X))
+        return self._nearest(self._means_for(X))
 
     def _check_size(self, n_rows=np.inf):
         n_clusters = check_integer(self.n_clusters, "n_clusters", 1)

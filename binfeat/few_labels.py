@@ -8,7 +8,6 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, require_two
@@ -21,12 +20,9 @@ from binfeat._common.validation import (
     check_share,
     checked_array,
     require_y,
-    seed_of,
 )
 from binfeat._graph.docs import TEXTS
 from binfeat._graph.estimator import GraphEstimator
-from binfeat._graph.neighbours import NeighbourGraph
-from binfeat._graph.similarity import weighted_means
 from binfeat._graph.spreading import SpreadingSystem
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
@@ -47,9 +43,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
 
     $similarity
 
-    Of the similarities by bins, the 15 largest of each row are kept, and ``(W + W') / 2`` of what is left is the graph.
-    The time is linear in the rows: in a bin of more than 16 rows, the others meet only 16 of them. Other similarities
-    are all kept, in products with the features.
+    Rows get the mean of the 16 training rows that are most similar to them, by `predict`.
 
     Parameters
     ----------
@@ -164,7 +158,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         made, Z, graph = self._graph(X, self.gamma)
         Y = np.zeros((Z.shape[0], self.classes_.size), order="F")
         Y[np.flatnonzero(labelled), np.searchsorted(self.classes_, labels)] = 1.0
-        system = SpreadingSystem(self._spread_over(Z, graph), alpha, Y, labelled if clamp else None)
+        system = SpreadingSystem(graph, alpha, Y, labelled if clamp else None)
         options = SolverOptions(options.tol, options.max_iter, callback=lambda _: not progress.step("iteration"))
         result = cg.solve(system, np.ones(Y.shape[1]), options)
         self._keep_map(made)
@@ -185,10 +179,6 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         require_two(self.classes_)
         return labelled, labels
 
-    def _spread_over(self, Z, graph):
-        """The graph of the most similar rows, where there are bins."""
-        return NeighbourGraph(Z, graph.weights, seed_of(self.random_state)) if isinstance(Z, BinMatrix) else graph
-
     def _keep(self, graph, scores, result, tol):
         """Set the attributes of a solution."""
         shares = np.maximum(scores, 0.0)
@@ -197,7 +187,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         self.n_iter_ = result.n_iter
         self._prior = self.label_distributions_.mean(axis=0)
-        self._columns = graph.columns_of_means(self.label_distributions_)
+        self._means = graph.means(self.label_distributions_)[0].arrays()
         if result.advice:
             warnings.warn(
                 f"Labels were spread for {result.n_iter} iterations, to a relative residual of "
@@ -207,7 +197,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
             )
 
     def predict_proba(self, X):
-        """Shares of the classes among the neighbours of rows, new ones or those of `fit`.
+        """Shares of the classes among the 16 most similar training rows of rows, new ones or those of `fit`.
 
         Parameters
         ----------
@@ -219,7 +209,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
             They sum to 1. A row that shares no bin with a training row, or only with rows that no label reaches, gets
             those of all training rows together.
         """
-        shares = weighted_means(self._features_of(X), self._columns)
+        shares = self._means_for(X)
         total = shares.sum(axis=1, keepdims=True)
         prior = np.broadcast_to(self._prior / self._prior.sum(), shares.shape)
         return np.divide(shares, total, out=prior.copy(), where=total > 0)

@@ -320,6 +320,28 @@ def nearest_only(W, n_neighbours):
     return kept
 
 
+def similarities_of_new_rows(all_codes, new_codes):
+    """To the old ones, (n_new, n_old): as `similarities`, by the bins' old rows; a bin of one old row is left out."""
+    W = np.zeros((len(new_codes[0]), len(all_codes[0])))
+    for old, new in zip(all_codes, new_codes, strict=True):
+        sizes = Counter(old)
+        for i, a in enumerate(new):
+            for j, b in enumerate(old):
+                if a is not None and a == b and sizes[b] > 1:
+                    W[i, j] += 1 / (sizes[b] - 1) / len(all_codes)
+    return W
+
+
+def means_of_largest(W, values, n_largest):
+    """Mean of values (n_old, k) by the largest of the similarities W (n_new, n_old); 0 where there are none."""
+    means = np.zeros((len(W), values.shape[1]))
+    for i, row in enumerate(W):
+        chosen = sorted(range(len(row)), key=lambda j: (-row[j], j))[:n_largest]
+        if row[chosen].sum() > 0:
+            means[i] = sum(row[j] * values[j] for j in chosen) / row[chosen].sum()
+    return means
+
+
 def normalised(W):
     """``D^-1/2 W D^-1/2`` with the row sums D; rows without neighbours are 0."""
     roots = np.array([1 / math.sqrt(d) if d > 0 else 0.0 for d in W.sum(axis=1)])

@@ -49,18 +49,26 @@ def test_features_that_are_no_bins_keep_all_similarities():
     np.testing.assert_allclose(spread.label_distributions_, expected, atol=1e-7)
 
 
-def test_new_rows_take_the_mean_of_their_neighbours():
-    binning = RandomBinning(gamma=1.0, n_grids=20, random_state=0).fit(X)
+def test_new_rows_take_the_mean_of_the_most_similar_ones(monkeypatch):
+    monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
     spread = LabelSpreading(features=MAP, gamma=1.0).fit(X, FEW)
     new = np.random.default_rng(1).normal(size=(10, 2))
-    sizes = np.asarray((binning.transform(X) > 0).sum(axis=0)).ravel()
-    weights = binning.transform(new).toarray() / np.where(sizes > 1, sizes - 1, np.inf)
-    sums = weights @ binning.transform(X).T @ spread.label_distributions_
-    expected = sums / sums.sum(axis=1, keepdims=True)
+    codes = naive.codes(np.concatenate([X, new]), "laplacian", np.full(2, 1.0), 20, 0)[0]
+    similarities = naive.similarities_of_new_rows([of_grid[:60] for of_grid in codes], [row[60:] for row in codes])
+    expected = naive.means_of_largest(similarities, spread.label_distributions_, 16)
+    expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(spread.predict_proba(new), expected, atol=1e-12)
-    np.testing.assert_array_equal(spread.predict(new), expected.argmax(axis=1))
+    np.testing.assert_array_equal(spread.predict(new), spread.classes_[expected.argmax(axis=1)])
     far = spread.predict_proba([[1e9, 1e9]])
     np.testing.assert_allclose(far[0], spread.label_distributions_.mean(axis=0))
+
+
+def test_digits_of_new_rows_are_right_as_often(rng):
+    rows, digit = load_digits(return_X_y=True)
+    few = np.where(rng.random(len(digit)) < 0.1, digit, -1)
+    spread = LabelSpreading(random_state=0).fit(rows[:1200], few[:1200])
+    assert spread.score(rows[:1200], digit[:1200]) > (spread.transduction_ == digit[:1200]).mean() - 0.01
+    assert spread.score(rows[1200:], digit[1200:]) > 0.85
 
 
 @pytest.mark.parametrize("make", [make_moons, make_circles])
@@ -185,6 +193,7 @@ def test_attributes_hold_arrays_numbers_and_a_map():
     spread = LabelSpreading(random_state=0).fit(X, FEW)
     fitted = {k: v for k, v in vars(spread).items() if k not in spread.get_params() and not k.startswith("_sk")}
     fitted.pop("features_")
+    fitted.update(fitted.pop("_means"))
     assert all(isinstance(v, np.ndarray | np.number | int | float | str) for v in fitted.values())
     for other in (pickle.loads(pickle.dumps(spread)), copy.deepcopy(spread)):
         np.testing.assert_array_equal(other.predict_proba(X), spread.predict_proba(X))

@@ -8,14 +8,13 @@ from binfeat import RandomBinning
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._graph import neighbours
 from binfeat._graph.neighbours import NeighbourGraph
-from binfeat._graph.similarity import column_weights
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
 
 def graph_of(rows, gamma=1.0, **options):
     Z = RandomBinning(gamma=gamma, n_grids=20, output="codes", random_state=0, **options).fit_transform(rows)
-    return NeighbourGraph(Z, column_weights(Z)[0], 0)
+    return NeighbourGraph(Z, 0)
 
 
 def matrix(graph, n_rows):
@@ -37,11 +36,11 @@ def test_neighbours_of_few_codes():
     Z = BinMatrix(codes, [0, 2, 4])
     known = [[None if c == 65535 else c for c in row.tolist()] for row in codes]
     expected = naive.normalised(naive.nearest_only(naive.similarities(known), 5))
-    np.testing.assert_allclose(matrix(NeighbourGraph(Z, column_weights(Z)[0], 0), 6), expected, atol=1e-12)
+    np.testing.assert_allclose(matrix(NeighbourGraph(Z, 0), 6), expected, atol=1e-12)
 
 
 def test_rows_of_a_large_bin_meet_16_of_them(monkeypatch):
-    monkeypatch.setattr(neighbours, "_N_NEIGHBOURS", 99)
+    monkeypatch.setattr(neighbours, "_N_NEAREST", 100)
     S = matrix(graph_of(np.zeros((100, 2))), 100)
     met = (S > 0).sum(axis=0)
     assert sorted(met) == [16] * 84 + [99] * 16

@@ -202,6 +202,20 @@ def check_fourier(state):
         raise ValueError(f"_n_features_out should be {n_features}, got {state['_n_features_out']!r}.")
 
 
+_MEMBERS = {"weights": (np.float64, "bins"), "rows": (np.int32, "listed"), "values": (np.float64, "rows", "values")}
+
+
+def check_graph(state):
+    """Refuse an estimator of graphs whose lists of the rows of bins do not fit together."""
+    members, sizes = state.get("_means", {}), {}
+    if "rows" not in members:
+        return
+    _check_arrays(members, _MEMBERS, sizes)
+    _check_starts(members, "begins", sizes["bins"], sizes["listed"])
+    if members["rows"].min() < 0 or members["rows"].max() >= sizes["rows"]:
+        raise ValueError(f"rows should be numbers from 0, below {sizes['rows']}.")
+
+
 def check_machine(state):
     """Refuse a kernel machine whose arrays do not fit together."""
     if "_exact" not in state:

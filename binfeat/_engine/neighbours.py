@@ -1,6 +1,5 @@
 """Rows that share bins with a row: the most similar ones, by sums over the grids."""
 
-import numpy as np
 from numba import prange
 
 from binfeat._engine.policy import driver, jit
@@ -31,7 +30,7 @@ def list_rows(codes, none, starts, order, begins, rows):
 
 @jit
 def _add_similarities(row, codes, none, starts, weights, begins, rows, sums, met):
-    """Add up the similarities of a row; returns how many rows it meets, itself among them."""
+    """Add up the similarities of listed rows with a row; returns how many it meets, each once in `met`."""
     n_met = 0
     for p in range(codes.shape[0]):
         if codes[p, row] == none:
@@ -52,15 +51,15 @@ def _is_nearer(value, row, other_value, other_row):
 
 
 @jit
-def _keep_largest(row, sums, met, neighbours, similarities):
+def _keep_largest(sums, met, neighbours, similarities):
     """Write the largest sums in falling order, equal ones by rising row, and set all to 0 again."""
-    neighbours[:] = row
+    neighbours[:] = 0
     similarities[:] = 0
     last = neighbours.shape[0] - 1
     for other in met:
         value = sums[other]
         sums[other] = 0
-        if other == row or not _is_nearer(value, other, similarities[last], neighbours[last]):
+        if not _is_nearer(value, other, similarities[last], neighbours[last]):
             continue
         k = last
         while k > 0 and _is_nearer(value, other, similarities[k - 1], neighbours[k - 1]):
@@ -71,7 +70,7 @@ def _keep_largest(row, sums, met, neighbours, similarities):
 
 @driver(work="codes")
 def nearest(codes, none, starts, weights, begins, rows, first_row, sums, met, neighbours, similarities):
-    """Find the most similar rows of some rows: those with the largest sum of the weights of shared bins.
+    """Find the listed rows that are most similar to some rows: the largest sums of the weights of shared bins.
 
     Parameters
     ----------
@@ -88,6 +87,6 @@ def nearest(codes, none, starts, weights, begins, rows, first_row, sums, met, ne
     for worker in prange(n_workers):
         of_worker, its_met = sums[worker], met[worker]
         for i in range(worker * n_wanted // n_workers, (worker + 1) * n_wanted // n_workers):
-            row = np.int32(first_row + i)
+            row = first_row + i
             n_met = _add_similarities(row, codes, none, starts, weights, begins, rows, of_worker, its_met)
-            _keep_largest(row, of_worker, its_met[:n_met], neighbours[i], similarities[i])
+            _keep_largest(of_worker, its_met[:n_met], neighbours[i], similarities[i])

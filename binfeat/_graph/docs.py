@@ -23,7 +23,9 @@ random_state : int, RandomState instance or None, default=None
 The graph is that of the features: a row goes to a random grid, and there to a random other row of its bin. So the
 similarity of two rows is ``W_ij = 1/P sum_p [i and j share the bin b of grid p] / (n_b - 1)`` for P grids and bins of
 n_b rows, as in a hypergraph whose edges are the bins (Zhou, Huang & Schoelkopf 2006): where rows are dense,
-neighbours are near, and where they are sparse, they are farther away. Of features that are no bins, ``W = Z Z'``.""",
-    "products": """\
-The matrix is never made: a product with it takes two products with the features.""",
+neighbours are near, and where they are sparse, they are farther away.
+
+Of the similarities, the 15 largest of each row are kept, and ``(W + W') / 2`` of what is left is the graph. The time is
+linear in the rows: in a bin of more than 16 rows, the others meet only 16 of them. Of features that are no bins,
+``W = Z Z'`` is all kept, in products with the features.""",
 }

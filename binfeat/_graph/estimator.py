@@ -7,12 +7,14 @@ from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.input_checks import ARRAY_CHECKS
-from binfeat._common.persistence import Persistent
+from binfeat._common.persistence import Persistent, check_graph
 from binfeat._common.validation import callers_level, canonical, checked_rows, seed_of
 from binfeat._engine.policy import thread_count
+from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans
 from binfeat._graph.scale import gamma_by_occupancy
-from binfeat._graph.similarity import SimilarityGraph
+from binfeat._graph.similarity import ColumnMeans, SimilarityGraph
 from binfeat._graph.start import SAMPLE_ROWS, rows_of_sample
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
@@ -24,6 +26,9 @@ _MANY_ALONE = 0.1  # share of the rows
 
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of estimators that see rows as a graph, with `features`, `gamma`, `n_jobs` and `random_state`."""
+
+    _check_state = staticmethod(check_graph)
+    _means: dict
 
     def _check_map(self):
         thread_count(self.n_jobs)
@@ -73,7 +78,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             Z = made.fit_transform(X)
         if Z.shape[0] < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")
-        graph = SimilarityGraph(Z)
+        graph = NeighbourGraph(Z, seed_of(self.random_state)) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
         self._warn_of_rows_alone((graph.degrees == 0).mean())
         return made, Z, graph
 
@@ -92,10 +97,11 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         if hasattr(made, "gamma_"):
             self.gamma_ = made.gamma_
 
-    def _features_of(self, X):
-        """Features of new rows."""
+    def _means_for(self, X):
+        """Means over the neighbours of new rows, of what `_means` has of the training rows."""
         check_is_fitted(self)
-        return self.features_.transform(self._check(X))
+        known = NeighbourMeans if "rows" in self._means else ColumnMeans
+        return known.from_arrays(self._means).of_rows(self.features_.transform(self._check(X)))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

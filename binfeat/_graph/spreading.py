@@ -8,7 +8,7 @@ class SpreadingSystem:
 
     Parameters
     ----------
-    graph : SimilarityGraph
+    graph : NeighbourGraph or SimilarityGraph
     alpha : float
         Above 0 and below 1.
     Y : ndarray of shape (n_rows, n_classes)
