@@ -214,6 +214,8 @@ def check_graph(state):
     _check_starts(members, "begins", sizes["bins"], sizes["listed"])
     if members["rows"].min() < 0 or members["rows"].max() >= sizes["rows"]:
         raise ValueError(f"rows should be numbers from 0, below {sizes['rows']}.")
+    if not (members["weights"][np.diff(members["begins"]) > 0] > 0).all():
+        raise ValueError("weights should be above 0 where rows are listed.")
 
 
 def check_machine(state):
