@@ -197,3 +197,18 @@ def test_attributes_hold_arrays_numbers_and_a_map():
     assert all(isinstance(v, np.ndarray | np.number | int | float | str) for v in fitted.values())
     for other in (pickle.loads(pickle.dumps(spread)), copy.deepcopy(spread)):
         np.testing.assert_array_equal(other.predict_proba(X), spread.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("begins", 1, "begins should rise from 0"),
+        ("rows", 1, "rows should be numbers from 0, below 60"),
+        ("weights", -1.0, "weights should be above 0 where rows are listed"),
+    ],
+)
+def test_lists_that_do_not_fit_are_refused(name, change, message):
+    state = LabelSpreading(features=MAP, gamma=1.0).fit(X, FEW).__getstate__()
+    state["_means"] = state["_means"] | {name: state["_means"][name] + type(state["_means"][name][0])(change)}
+    with pytest.raises(ValueError, match=f"damaged: ValueError: {message}"):
+        LabelSpreading().__setstate__(state)
