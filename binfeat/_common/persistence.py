@@ -207,7 +207,7 @@ _MEMBERS = {"weights": (np.float64, "bins"), "rows": (np.int32, "listed"), "valu
 
 def check_graph(state):
     """Refuse an estimator of graphs whose lists of the rows of bins do not fit together."""
-    members, sizes = state.get("_means", {}), {}
+    members, sizes = state.get("_means", {}), dict[str, int]()
     if "rows" not in members:
         return
     _check_arrays(members, _MEMBERS, sizes)
