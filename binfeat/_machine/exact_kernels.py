@@ -76,21 +76,26 @@ class _Matrix(ABC):
         The function overwrites M.
         """
 
-    def _weighted_distances(self, A, B, gamma, out=None):
-        """Distances of all pairs of rows, an array (n, m)."""
+    def _mismatches(self, A, B, gamma, out=None):
+        """What the categorical inputs add to the distances of all pairs of rows, an array (n, m)."""
+        some = self.categorical
+        return self._weighted_distances(A[some], B[some], gamma[some], some[some], out)
+
+    def _weighted_distances(self, A, B, gamma, categorical, out):
         if out is None:
             out = np.empty((A.shape[1], B.shape[1]), np.float32)
-        weighted_distances(A, B, _typed(gamma), self.categorical, out, n_jobs=self.n_jobs)
+        weighted_distances(A, B, _typed(gamma), categorical, out, n_jobs=self.n_jobs)
         return out
 
-    def _mismatches(self, A, B, gamma, out=None):
-        """The part of the categorical inputs in them."""
-        return self._weighted_distances(A, B, np.where(self.categorical, gamma, 0.0), out)
+    def _mismatch_sums(self, X, weights):
+        """Of each categorical input the weighted sum of the pairs of rows that differ in it."""
+        some = self.categorical
+        return self._distance_sums(X[some], weights, some[some]) if some.any() else 0.0
 
-    def _distance_sums(self, X, weights):
+    def _distance_sums(self, X, weights, categorical):
         """Weighted sum of the distances of all pairs along each input."""
         sums = np.empty_like(X)
-        distance_sums(X, weights, self.categorical, sums, n_jobs=self.n_jobs)
+        distance_sums(X, weights, categorical, sums, n_jobs=self.n_jobs)
         return sums.sum(axis=1, dtype=np.float64)
 
 
@@ -99,14 +104,14 @@ class LaplacianMatrix(_Matrix):
 
     def of_prepared(self, A, B, gamma, out=None):
         (A,), (B,) = A, B
-        K = self._weighted_distances(A, B, gamma, out)
+        K = self._weighted_distances(A, B, gamma, self.categorical, out)
         return np.exp(np.negative(K, out=K), out=K)
 
     def with_slopes(self, X, gamma, scratch):
         K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
 
         def slopes(M):
-            return -gamma * self._distance_sums(X, np.multiply(K, M, out=M))
+            return -gamma * self._distance_sums(X, np.multiply(K, M, out=M), self.categorical)
 
         return K, slopes
 
@@ -138,10 +143,9 @@ class ProfileMatrix(_Matrix):
         def slopes(M):
             weights, sums = np.multiply(K, M, out=M), np.empty_like(X)
             profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
-            numeric = sums.sum(axis=1, dtype=np.float64)
-            if not self.categorical.any():
-                return numeric
-            return np.where(self.categorical, -gamma * self._distance_sums(X, weights), numeric)
+            found = sums.sum(axis=1, dtype=np.float64)
+            found[self.categorical] = -gamma[self.categorical] * self._mismatch_sums(X, weights)
+            return found
 
         return K, slopes
 
@@ -213,8 +217,7 @@ class RadialMatrix(_Matrix):
             both = weights.sum(axis=0) + weights.sum(axis=1)
             squares = np.einsum("ji,ji,i->j", X, X, both, dtype=np.float64)
             sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
-            if self.categorical.any():
-                sums = np.where(self.categorical, self._distance_sums(X, weights), sums)
+            sums[self.categorical] = self._mismatch_sums(X, weights)
             return -gamma * sums
 
         return K, slopes
