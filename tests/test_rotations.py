@@ -74,18 +74,18 @@ def test_judges_are_rows_that_no_step_sees(rows):
     np.testing.assert_allclose(found.found.gamma, search.gamma)
 
 
-def test_a_trial_without_a_gain_is_the_end(rows, monkeypatch):
-    n_steps = []
+@pytest.mark.parametrize(("gains", "expected"), [([False], 2), ([True, False], 4), ([True, True], 8)])
+def test_looks_without_a_gain_are_the_end(rows, monkeypatch, gains, expected):
+    n_steps, looks, asked = [], iter(gains), []
     monkeypatch.setattr(RotationSearch, "_step", lambda self, rate: n_steps.append(rate))
-    for gains, expected in ((False, 2), (True, 8)):
-        monkeypatch.setattr(RotationSearch, "_gains", lambda self, gains=gains: gains)
-        n_steps.clear()
-        rotations(*rows, n_steps=8)
-        assert len(n_steps) == expected
+    monkeypatch.setattr(RotationSearch, "_gains", lambda self, n: asked.append(n) or next(looks))
+    rotations(*rows, n_steps=8)
+    assert len(n_steps) == expected
+    assert asked == [1.0, 1.5][: len(gains)]
 
 
 def test_a_given_penalty_is_kept_and_time_ends_the_search(rows, monkeypatch):
-    monkeypatch.setattr(RotationSearch, "_gains", lambda self: True)
+    monkeypatch.setattr(RotationSearch, "_gains", lambda self, n: True)
     found, search = rotations(*rows, alpha=0.07, n_steps=3)
     assert found.alpha == pytest.approx(0.07)
     looks = iter([True, True, False])

@@ -1,5 +1,6 @@
 """The search for a rotation of the inputs of a radial kernel, by the gradient that length scales are learned by."""
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +21,7 @@ _MOST_INPUTS = 200
 _FEW_INPUTS = 8  # up to which the rate is that; of more inputs the steps of all entries add up
 _ALPHA_RATE = 4.0  # times that: of the logarithm of the penalty
 _SURELY = 2.0  # paired standard errors that it has to gain
-_TRIAL = 4  # part of the steps, after which the error has to be lower
+_LOOKS = {1 / 4: 1.0, 1 / 2: 1.5}  # parts of the steps, after which it has to gain so many
 
 
 class RotationSearch:
@@ -62,11 +63,12 @@ class RotationSearch:
         return 1 < n_inputs <= _MOST_INPUTS and n_rows >= max(_FEWEST, n_inputs**2)
 
     def run(self, n_steps, goes_on):
-        """So many steps, while `goes_on()`; a fourth of them if rows that no step sees have no less error then."""
+        """So many steps, while `goes_on()`; fewer if rows that no step sees do not have less error after some."""
+        looks = {math.ceil(part * n_steps): gain for part, gain in _LOOKS.items()}
         for k in range(n_steps):
             if not goes_on():
                 break
-            if k == -(-n_steps // _TRIAL) and not self._gains():
+            if k in looks and not self._gains(looks[k]):
                 self._given_up = True
                 break
             with suppress(SingularKernelError):
