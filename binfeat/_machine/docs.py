@@ -168,7 +168,7 @@ Technometrics 16, 1974 (the leave-one-out error in closed form, PRESS).
 D. Kingma and J. Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015 (the steps of the length scales).
 
 Z. Frangella, J. Tropp and M. Udell, "Randomized Nystroem Preconditioning", SIAM J. Matrix Anal. Appl. 44, 2023 (exact
-machines of more than 4,000 rows are solved by conjugate gradients with a preconditioner of this kind).""",
+machines of more than 3,000 rows are solved by conjugate gradients with a preconditioner of this kind).""",
     "target_references": """\
 P. Huber, "Robust Estimation of a Location Parameter", Annals of Mathematical Statistics 35, 1964, and P. Holland and
 R. Welsch, "Robust Regression Using Iteratively Reweighted Least-Squares", Communications in Statistics 6, 1977.

@@ -13,7 +13,7 @@ _FEW_TARGETS = 3  # products with one after the other read half of the matrix ea
 
 def cholesky_rows(n_targets):
     """Rows up to which the factor is cheaper than iterations, which many targets share less of."""
-    return 4500 + 500 * n_targets
+    return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets)
 
 
 def reads_whole(n_rows, n_targets):
