@@ -31,9 +31,12 @@ def dense(Z):
     return out
 
 
+# Each type of codes with one type of entries: loops over codes know nothing of the entries, and compile for long.
+TYPES = pytest.mark.parametrize(("code_type", "dtype"), [(np.uint16, np.float64), (np.uint32, np.float32)])
+
+
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("code_type", [np.uint16, np.uint32])
+@TYPES
 def test_tocsr(rng, code_type, dtype, missing):
     Z = matrix(rng, code_type, missing=missing, dtype=dtype)
     csr = Z.tocsr()
@@ -46,9 +49,16 @@ def test_tocsr(rng, code_type, dtype, missing):
 
 
 @pytest.mark.parametrize("n_columns", [1, 3])
-@pytest.mark.parametrize("operand", [np.float32, np.float64, np.complex128, np.int64])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("code_type", [np.uint16, np.uint32])
+@pytest.mark.parametrize(
+    ("code_type", "dtype", "operand"),
+    [
+        (np.uint16, np.float64, np.float64),
+        (np.uint16, np.float64, np.float32),
+        (np.uint16, np.float64, np.complex128),
+        (np.uint16, np.float32, np.int64),
+        (np.uint32, np.float32, np.float32),
+    ],
+)
 def test_products(rng, code_type, dtype, operand, n_columns):
     Z = matrix(rng, code_type, dtype=dtype)
     csr = Z.tocsr()
@@ -66,7 +76,7 @@ def test_products(rng, code_type, dtype, operand, n_columns):
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 7, 8])
-@pytest.mark.parametrize(("code_type", "dtype"), [(np.uint16, np.float64), (np.uint32, np.float32)])
+@TYPES
 def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_columns):
     """The same bits, in row blocks and with four, two or one target at a time."""
     Z = matrix(rng, code_type, n_rows=2000, dtype=dtype)
@@ -144,6 +154,14 @@ def test_type_of_codes(rng):
         assert Z.nbytes == n * np.dtype(expected).itemsize + 16
         np.testing.assert_array_equal(np.sort(Z.codes[0]), np.arange(n))
         assert binning.encode(X[:n] + 1e7).codes.min() == np.iinfo(expected).max
+
+
+def test_codes_in_a_wider_type_have_its_no_bin():
+    narrow = np.array([[3, 65_535]], np.uint16)
+    wide = bin_matrix.in_type(narrow, np.uint32)
+    assert wide.dtype == np.uint32
+    assert wide.tolist() == [[3, 2**32 - 1]]
+    assert bin_matrix.in_type(narrow, np.uint16) is narrow
 
 
 def test_indices_grow_to_int64_when_they_must():

@@ -5,8 +5,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat._binning.bin_matrix import in_type, no_bin
+from binfeat._binning.grids import Grids
 from binfeat._common import memory
+from binfeat._machine import growth
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 from binfeat._machine.memory import (
@@ -18,7 +21,7 @@ from binfeat._machine.memory import (
     row_bytes,
 )
 from binfeat._machine.size_and_alpha_choice import _TOL
-from tests.machines import BINS, FIXED
+from tests.machines import FIXED, GROWING
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -80,15 +83,33 @@ def test_targets_solved_one_after_the_other(labelled):
 
 def test_bytes_bound_the_number_of_grids(labelled):
     X, y = labelled
-    free = KernelMachineRegressor(**BINS, max_grids=200).fit(X, y)
+    options = {**GROWING, "max_grids": 200, "kernel": "laplacian"}
+    free = KernelMachineRegressor(**options).fit(X, y)
     sizes = []
     for max_bytes in (1, 3 * 10**5, 10**6, 4 * 10**6):
-        bound = KernelMachineRegressor(**BINS, max_bytes=max_bytes, max_grids=200).fit(X, y)
+        bound = KernelMachineRegressor(**options, max_bytes=max_bytes).fit(X, y)
         sizes.append(bound.n_grids_)
         assert bound.n_grids_ == 1 or bound.feature_coef_.shape[1] * (64 + 4 * 7) <= 1.3 * max_bytes
     assert sizes == sorted(sizes)
     assert sizes[0] == 1 < sizes[1] <= sizes[2] <= sizes[-1] <= free.n_grids_
     assert sizes[1] < free.n_grids_
+
+
+def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):
+    X, X_out = rng.normal(size=(60, 2)), 3 * rng.normal(size=(30, 2))
+
+    def codes_out():
+        rows = growth.TrainingRows.in_memory(X, np.zeros((60, 1)), None, 1)
+        grown = growth.Growth(rows, X_out, lambda n_grids: Grids.draw(kernels.Laplacian(), np.full(2, 2.0), n_grids, 0))
+        grown.grow(2)
+        grown.grow(4)
+        return grown._codes_out
+
+    narrow, types = codes_out(), iter([np.uint16, np.uint32])
+    monkeypatch.setattr(growth, "code_dtype", lambda largest_grid: next(types))
+    assert narrow.dtype == np.uint16
+    assert (narrow[:2] == no_bin(np.uint16)).any()
+    np.testing.assert_array_equal(codes_out(), in_type(narrow, np.uint32), strict=True)
 
 
 def test_peak_is_within_the_limit(rng, monkeypatch):

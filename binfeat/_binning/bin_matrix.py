@@ -27,6 +27,11 @@ def code_dtype(largest_grid):
     return np.uint16 if largest_grid <= np.iinfo(np.uint16).max else np.uint32
 
 
+def in_type(codes, dtype):
+    """Codes in a type that is at least as wide, whose "no bin" they have."""
+    return codes if codes.dtype == dtype else np.where(codes == no_bin(codes.dtype), no_bin(dtype), codes)
+
+
 class BinMatrix(FeatureOperator):
     """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import no_bin
+from binfeat._binning.bin_matrix import code_dtype, no_bin
 from binfeat._binning.bins import Bins, rank_bins, starts_of
+from binfeat._binning.code_store import CodeStore
 from binfeat._binning.grids import hash_blocks
 from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert
 from binfeat._engine.policy import thread_count
@@ -39,13 +40,15 @@ class _GrowingTables:
 
     def add(self, hashes, store, grids, first_row, n_all_rows, n_jobs=None):
         """Number and count the bins of a block of rows; `store[grids]`, if any, is written from column `first_row`."""
+        if store is None:
+            store = CodeStore(hashes.shape[1], hashes.shape[0], dtype=code_dtype(self.n_bins.max()))
+            grids, first_row = slice(None), 0
         done = np.zeros(hashes.shape[0], np.int64)
-        spare = np.empty(hashes.shape if store is None else (0, 0), np.uint32)
         while True:
-            codes, place = (spare, 0) if store is None else (store[grids], first_row)
+            codes = store[grids]
             most = no_bin(codes.dtype)
             tables = self._slots, self._slot_starts, self._keys, self._counts, self.n_bins
-            insert(hashes, place, most, done, *tables, codes, n_jobs=n_jobs)
+            insert(hashes, first_row, most, done, *tables, codes, n_jobs=n_jobs)
             full = done < hashes.shape[1]
             if not full.any():
                 break
@@ -101,8 +104,8 @@ def learn_bins(grids, blocks, n_rows, *, known=None, n_coded=0, min_count=1, sto
     return learned
 
 
-def find_codes(tables, grids, X, n_jobs, dtype=np.uint32):
-    """Codes of rows in grids whose bins are known; a bin that is not says "no bin"."""
+def find_codes(tables, grids, X, n_jobs, dtype):
+    """Codes of rows, in a type, in grids whose bins are known; a bin that is not says "no bin"."""
     codes = np.empty((len(grids), X.shape[0]), dtype)
     for part, start, hashes in hash_blocks(grids, [X], n_jobs):
         tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.bin_matrix import BinMatrix, code_dtype, in_type
 from binfeat._binning.bins import Bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import BinTables, count_bins, find_codes
@@ -131,7 +131,7 @@ class Growth:
         self._rows, self._X_out, self._draw, self._n_jobs = rows, X_out, draw, n_jobs
         self._max_bytes, self._least_dtype = max_bytes, least_dtype(rows.n_rows, fourier)
         self._dtype, self.n_together = np.dtype(np.float64), rows.n_targets
-        self._codes_out = np.empty((0, len(X_out)), np.uint32)
+        self._codes_out = np.empty((0, len(X_out)), np.uint16)
         self._dense, self._dense_out, n_fourier = None, None, 0
         if fourier is not None:
             self._dense, self._dense_out = rows.features(fourier), fourier(X_out)
@@ -161,15 +161,16 @@ class Growth:
         before, grids = self.n_grids, self._draw(n_grids)
         fresh = grids[before:]
         bins = self._rows.count(fresh, before)
-        found = find_codes(BinTables(bins.keys, bins.starts, self._n_jobs), fresh, self._X_out, self._n_jobs)
+        tables, bins = BinTables(bins.keys, bins.starts, self._n_jobs), Bins.join([self._bins, bins])
+        dtype_out = code_dtype(bins.sizes.max())
+        found = find_codes(tables, fresh, self._X_out, self._n_jobs, dtype_out)
         old, fourier = self._split_coef()
-        n_bins, n_targets = len(old) + bins.keys.size, old.shape[1]
+        n_bins, n_targets = bins.keys.size, old.shape[1]
         left = bytes_for_bins(self._max_bytes, self.n_rows, n_grids)
         dtype, n_together = dtype_and_targets_at_a_time(left, n_bins, n_targets, self._least_dtype)
         coef = np.zeros((n_bins + len(fourier), n_targets), dtype, order="F")
         coef[: len(old)], coef[n_bins:] = old * dtype.type(np.sqrt(before / n_grids)), fourier
-        codes_out = np.concatenate([self._codes_out, found])
-        bins = Bins.join([self._bins, bins])
+        codes_out = np.concatenate([in_type(self._codes_out, dtype_out), found])
         # All at once, so that Ctrl-C in what is slow leaves the last function whole.
         self._system, self._dtype, self.n_together = None, dtype, n_together
         self.grids, self._bins, self._coef, self._codes_out = grids, bins, coef, codes_out
@@ -188,11 +189,11 @@ class Growth:
             self._dense = np.concatenate([self._dense, self._dense_out])
         self._rows.append(Y, weights, codes)
         self._X_out = self._dense_out = None
-        self._codes_out = np.empty((0, 0), np.uint32)
+        self._codes_out = np.empty((0, 0), np.uint16)
 
     def _add_bins_of_held_out_rows(self):
         """Find the bins of the held-out rows; their codes."""
-        codes = np.empty((self.n_grids, len(self._X_out)), np.uint32)
+        codes = CodeStore(len(self._X_out), self.n_grids, dtype=self._codes_out.dtype)
         bins = count_bins(self.grids, [self._X_out], len(self._X_out), self._bins, codes, self._n_jobs)
         old, fourier = self._split_coef()
         coef = np.zeros((bins.keys.size, old.shape[1]), self._dtype)
@@ -203,7 +204,7 @@ class Growth:
             places = np.append(np.arange(moved.size) + moved, bins.keys.size + np.arange(len(fourier)))
             posterior = posterior.among(places, bins.keys.size + len(fourier), self._rng)
         self._bins, self._coef, self.posterior = bins, np.concatenate([coef, fourier]), posterior
-        return codes
+        return codes.array
 
     def solve(self, alpha, tol, max_iter):
         """Solve the ridge system for one penalty, for as many targets at a time as memory allows."""

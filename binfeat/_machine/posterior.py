@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._binning.bin_matrix import BinMatrix, no_bin
+from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import count_bins
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import ArrayRecord
@@ -133,9 +134,9 @@ class FeaturePosterior:
 
     def _in_unseen_bins(self, X, n_samples, rng):
         """What bins add that no row of the machine fell in: they have weights of the prior, the same for all rows."""
-        grids, codes = self._bins.grids, np.empty((len(self._bins.grids), len(X)), np.uint32)
-        bins = count_bins(grids, [X], len(X), codes=codes, n_jobs=self._n_jobs)
-        known = self._bins.features(X, np.float64, self._n_jobs).codes
+        grids, store = self._bins.grids, CodeStore(len(X), len(self._bins.grids))
+        bins = count_bins(grids, [X], len(X), codes=store, n_jobs=self._n_jobs)
+        codes, known = store.array, self._bins.features(X, np.float64, self._n_jobs).codes
         codes[known != no_bin(known.dtype)] = no_bin(codes.dtype)
         weights = rng.standard_normal((bins.keys.size, n_samples)) / np.sqrt(self._samples.alpha)
         return BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self._n_jobs) @ weights

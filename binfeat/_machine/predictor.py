@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.bin_matrix import BinMatrix, code_dtype
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, find_codes
 from binfeat._common.persistence import ArrayRecord
@@ -54,7 +54,8 @@ class BinFunction:
 
     def features(self, X, dtype, n_jobs=None):
         """Binning features of rows, a BinMatrix."""
-        codes = find_codes(self._known_tables(n_jobs), self.grids, X, n_jobs)
+        code_type = code_dtype(np.diff(self.starts).max())
+        codes = find_codes(self._known_tables(n_jobs), self.grids, X, n_jobs, code_type)
         return BinMatrix._trusted(codes, self.starts, np.dtype(dtype), n_jobs)
 
 
