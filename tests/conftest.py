@@ -18,8 +18,13 @@ _UNHURRIED = {
 if "BINFEAT_EXAMPLES" in os.environ:
     settings.register_profile("binfeat", max_examples=int(os.environ["BINFEAT_EXAMPLES"]), **_UNHURRIED)
 else:
-    settings.register_profile("binfeat", max_examples=25, derandomize=True, database=None, **_UNHURRIED)
+    settings.register_profile("binfeat", max_examples=10, derandomize=True, database=None, **_UNHURRIED)
 settings.load_profile("binfeat")
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("hard") and "BINFEAT_HARD" not in os.environ:
+        pytest.skip("takes long; BINFEAT_HARD=1 runs it")
 
 
 @pytest.fixture

@@ -1,8 +1,4 @@
-"""The same answers on Dask as in memory: any chunks, dataframes, processes, a worker that is killed."""
-
-import os
-import signal
-import threading
+"""The same answers on Dask as in memory: any chunks, dataframes; on processes in test_distributed_cluster.py."""
 
 import numpy as np
 import pandas as pd
@@ -16,13 +12,12 @@ import binfeat
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
-dask_distributed = pytest.importorskip("distributed")
+pytest.importorskip("distributed")
 dask_bag = pytest.importorskip("dask.bag")
 
 from dask import delayed  # noqa: E402
 
 import binfeat.distributed as remote  # noqa: E402
-from binfeat._linear.normal_equations import NormalEquations  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_scheduler")
 N = 1200
@@ -409,71 +404,6 @@ def test_other_bad_input(rows):
     machine = remote.CGRidge().fit(blocks, y)
     with pytest.raises(ValueError, match="X has 3 features, but CGRidge is expecting"):
         machine.predict(dX)
-
-
-def test_processes(rows, client):
-    X, y, weights = rows
-    here, there = binnings()
-    Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X, CHUNKS[1]))
-    assert_same_map(there, here)
-    dask_distributed.wait(blocks.to_delayed())
-    held = {key for keys in client.has_what().values() for key in keys}
-    assert {block.key for block in blocks.to_delayed()} <= held  # the codes are where they were made
-    np.testing.assert_array_equal(blocks.compute().codes, Z.codes)
-    machine = remote.CGRidge(tol=1e-6).fit(blocks, y, weights)
-    assert_same_machine(machine, binfeat.CGRidge(tol=1e-6).fit(Z, y, weights))
-    Z = np.nan_to_num(X)
-    options = {"n_components": 40, "random_state": 0}
-    features = remote.RandomFourier(**options).fit_transform(chunked(Z, CHUNKS[3]))
-    expected = binfeat.CGRidgeClassifier().fit(binfeat.RandomFourier(**options).fit_transform(Z), y > 0)
-    assert_same_machine(remote.CGRidgeClassifier().fit(features, y > 0), expected, rtol=1e-9)
-
-
-def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
-    X, y, _ = rows
-    here, there = binnings()
-    blocks = there.fit_transform(chunked(X, (300,) * 4))
-    dask_distributed.wait(blocks.to_delayed())
-    assert all(client.has_what().values())
-    expected = binfeat.CGRidge(tol=1e-6).fit(here.fit_transform(X), y)
-    workers = client.run(os.getpid)
-    apply, calls = NormalEquations.apply, []
-
-    def kill_in_mid_fit(self, *arguments):
-        calls.append(None)
-        if len(calls) == 5:
-            threading.Timer(0.01, os.kill, (next(iter(workers.values())), signal.SIGKILL)).start()
-        return apply(self, *arguments)
-
-    monkeypatch.setattr(NormalEquations, "apply", kill_in_mid_fit)
-    machine = remote.CGRidge(tol=1e-6).fit(blocks, y)
-    client.wait_for_workers(2)
-    assert client.run(os.getpid).values() != workers.values()
-    assert len(calls) > 10
-    assert_same_machine(machine, expected)
-
-
-def test_closed_client(rows, cluster, monkeypatch):
-    X, y, _ = rows
-    message = "X lies on the workers of a distributed.Client that is closed"
-    with dask_distributed.Client(cluster):
-        dX = chunked(X, (600, 600)).persist()
-        blocks = binnings()[1].fit_transform(dX)
-    with pytest.raises(RuntimeError, match=message):
-        binnings()[1].fit(dX)
-    with pytest.raises(RuntimeError, match=message):
-        remote.CGRidge().fit(blocks, y)
-    apply = NormalEquations.apply
-    with dask_distributed.Client(cluster) as client:
-        blocks = binnings()[1].fit_transform(chunked(X, (600, 600)))
-
-        def close_in_mid_fit(self, *arguments):
-            client.close()
-            return apply(self, *arguments)
-
-        monkeypatch.setattr(NormalEquations, "apply", close_in_mid_fit)
-        with pytest.raises(RuntimeError, match=message):
-            remote.CGRidge().fit(blocks, y)
 
 
 def test_error_bars_are_of_rows_in_memory(rows):

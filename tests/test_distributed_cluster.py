@@ -1,15 +1,19 @@
-"""Kernel machines on processes: workers that are killed, join late or lack memory; a scheduler that goes away."""
+"""Dask on processes: workers that are killed, join late or lack memory; a client or a scheduler that goes away."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
 
 import binfeat
+from binfeat._linear.normal_equations import NormalEquations
+from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.length_scales import LengthScaleSearch
+from binfeat._machine.limits import Limits
 from binfeat._rows import sampled
 from tests.machines import FIXED
 
@@ -36,12 +40,18 @@ def rows():
 
 @pytest.fixture(autouse=True)
 def small_sample(monkeypatch):
-    """Tables of some hundred rows are beyond memory."""
+    """Tables of some hundred rows are beyond memory; a search of few steps."""
     monkeypatch.setattr(sampled, "_MOST_ROWS", 400)
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=5))
 
 
 def chunked(X):
     return da.from_array(X, chunks=(400, 3))
+
+
+def binnings():
+    options = {"gamma": 0.5, "n_grids": 15, "output": "codes", "random_state": 0}
+    return binfeat.RandomBinning(**options), remote.RandomBinning(**options)
 
 
 async def _wait_until_empty(dask_scheduler):
@@ -80,6 +90,74 @@ def kill_a_worker_in(monkeypatch, client, home, name, call=1):
     return killed
 
 
+def assert_same_ridge(got, expected):
+    assert (got.alpha_, got.status_) == (expected.alpha_, expected.status_)
+    np.testing.assert_allclose(got.coef_, expected.coef_, rtol=0, atol=1e-4 * np.abs(expected.coef_).max())
+
+
+def test_maps_and_ridge_machines(rows, client):
+    X, y, weights = rows
+    here, there = binnings()
+    Z, blocks = here.fit_transform(X), there.fit_transform(chunked(X))
+    dask_distributed.wait(blocks.to_delayed())
+    held = {key for keys in client.has_what().values() for key in keys}
+    assert {block.key for block in blocks.to_delayed()} <= held  # the codes are where they were made
+    np.testing.assert_array_equal(blocks.compute().codes, Z.codes)
+    machine = remote.CGRidge(tol=1e-6).fit(blocks, y, weights)
+    assert_same_ridge(machine, binfeat.CGRidge(tol=1e-6).fit(Z, y, weights))
+    options = {"n_components": 40, "random_state": 0}
+    features = remote.RandomFourier(**options).fit_transform(chunked(X))
+    expected = binfeat.CGRidgeClassifier().fit(binfeat.RandomFourier(**options).fit_transform(X), y > 0)
+    assert_same_ridge(remote.CGRidgeClassifier().fit(features, y > 0), expected)
+
+
+def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
+    X, y, _ = rows
+    here, there = binnings()
+    blocks = there.fit_transform(chunked(X))
+    dask_distributed.wait(blocks.to_delayed())
+    assert all(client.has_what().values())
+    workers = client.run(os.getpid)
+    apply, calls = NormalEquations.apply, []
+
+    def kill_in_mid_fit(self, *arguments):
+        calls.append(None)
+        if len(calls) == 5:
+            threading.Timer(0.01, kill, [next(iter(workers.values()))]).start()
+        return apply(self, *arguments)
+
+    expected = binfeat.CGRidge(tol=1e-6).fit(here.fit_transform(X), y)
+    monkeypatch.setattr(NormalEquations, "apply", kill_in_mid_fit)
+    machine = remote.CGRidge(tol=1e-6).fit(blocks, y)
+    client.wait_for_workers(2)
+    assert client.run(os.getpid).values() != workers.values()
+    assert len(calls) > 10
+    assert_same_ridge(machine, expected)
+
+
+def test_closed_client(rows, cluster, monkeypatch):
+    X, y, _ = rows
+    message = "X lies on the workers of a distributed.Client that is closed"
+    with dask_distributed.Client(cluster):
+        dX = chunked(X).persist()
+        blocks = binnings()[1].fit_transform(dX)
+    with pytest.raises(RuntimeError, match=message):
+        binnings()[1].fit(dX)
+    with pytest.raises(RuntimeError, match=message):
+        remote.CGRidge().fit(blocks, y)
+    apply = NormalEquations.apply
+    with dask_distributed.Client(cluster) as client:
+        blocks = binnings()[1].fit_transform(chunked(X))
+
+        def close_in_mid_fit(self, *arguments):
+            client.close()
+            return apply(self, *arguments)
+
+        monkeypatch.setattr(NormalEquations, "apply", close_in_mid_fit)
+        with pytest.raises(RuntimeError, match=message):
+            remote.CGRidge().fit(blocks, y)
+
+
 def test_same_machine_by_processes_which_keep_nothing(rows, client):
     X, y, weights = rows
     expected = binfeat.KernelMachineRegressor(**FIXED).fit(binfeat.blocks(X, y, weights))
@@ -88,6 +166,7 @@ def test_same_machine_by_processes_which_keep_nothing(rows, client):
     client.run_on_scheduler(_wait_until_empty)
 
 
+@pytest.mark.hard
 def test_workers_killed_in_each_stage(rows, client, monkeypatch):
     """Length scales, growth, refit, predictions: what a worker held is made again."""
     X, y, _ = rows
@@ -145,6 +224,7 @@ def commands(tmp_path):
         process.wait()
 
 
+@pytest.mark.hard
 def test_command_lines_a_late_worker_and_no_scheduler(rows, commands, monkeypatch):
     """`dask scheduler` and `dask worker`; a worker joins in mid-fit, and in the end the scheduler goes away."""
     start, place = commands

@@ -20,7 +20,6 @@ from binfeat._machine.limits import Limits
 
 ESTIMATORS = [
     RandomBinning(),
-    RandomBinning(gamma=0.1, n_grids=10),
     RandomBinning(kernel=kernels.GammaPitch(8), gamma=0.1, n_features=200, n_grids=7, n_jobs=1),
     RandomBinning(kernel="hat", gamma=0.05, min_count=2, n_jobs=2),
     RandomFourier(n_components=50),
@@ -30,7 +29,6 @@ ESTIMATORS = [
     CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10, n_posterior_samples=2),
     CGRidgeClassifier(),
     CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-7, max_iter=200),  # below, rounding makes iterations
-    CGRidgeClassifier(alphas=[0.1, 1.0], cv=2, tol=1e-10, max_iter=5000),
     CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
     KernelMachineRegressor(max_grids=20, random_state=0),
     KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
@@ -39,7 +37,6 @@ ESTIMATORS = [
     KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
     SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
     SpectralClustering(features=RandomBinning(n_grids=32)),
-    LabelSpreading(features=RandomBinning(n_grids=32)),
     LabelSpreading(features=RandomBinning(n_grids=32), gamma=0.3, clamp=True),
 ]
 

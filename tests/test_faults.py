@@ -21,7 +21,7 @@ from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 
 PACKAGE = str(Path(binfeat.__file__).parent)
-LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "12"))  # moments of each call
+LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "5"))  # moments of each call
 
 
 class Lines:
@@ -98,7 +98,7 @@ def same(a, b):
 
 @pytest.fixture
 def small_searches(monkeypatch):
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 20), n_fourier=16))
+    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=5, sample_grids=(5, 20), n_fourier=16))
 
 
 def moments(n_lines, seed):

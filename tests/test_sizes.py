@@ -43,14 +43,14 @@ def test_hashed_columns_beyond_32_bits_of_a_grid_are_refused():
 
 @pytest.mark.parametrize("n_bins", [65_534, 65_535, 65_536])
 def test_codes_at_the_end_of_two_bytes(n_bins):
-    X = np.arange(float(n_bins))[:, None]
+    X = np.arange(n_bins, dtype=np.float32 if n_bins > 65_535 else np.float64)[:, None]
     binning = binfeat.RandomBinning(kernel="hat", gamma=1.0, n_grids=1, random_state=0, output="codes")
     with pytest.warns(UserWarning, match="too fine"):
         Z = binning.fit_transform(X)
     assert Z.codes.dtype == (np.uint16 if n_bins <= 65_535 else np.uint32)
     np.testing.assert_array_equal(binning.transform(X).codes, Z.codes)
     np.testing.assert_array_equal(Z.tocsr().indices, Z.codes[0])
-    np.testing.assert_array_equal(Z @ np.arange(float(n_bins)), Z.codes[0])
+    np.testing.assert_array_equal(Z @ np.arange(n_bins, dtype=X.dtype), Z.codes[0])
 
 
 LARGE = int(os.environ.get("BINFEAT_LARGE", "0"))
@@ -115,7 +115,12 @@ MEMORY = {
 }
 
 
-@pytest.mark.parametrize("name", MEMORY)
+AT_ONCE = ("csr, fit", "codes, fit", "waves")
+
+
+@pytest.mark.parametrize(
+    "name", [*AT_ONCE, *(pytest.param(name, marks=pytest.mark.hard) for name in MEMORY if name not in AT_ONCE)]
+)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_estimates_are_within_a_fifth_of_the_peak(name):
     shape, made, call = MEMORY[name]
