@@ -77,7 +77,7 @@ def test_judges_are_rows_that_no_step_sees(rows):
 @pytest.mark.parametrize(("gains", "expected"), [([False], 2), ([True, False], 4), ([True, True], 8)])
 def test_looks_without_a_gain_are_the_end(rows, monkeypatch, gains, expected):
     n_steps, looks, asked = [], iter(gains), []
-    monkeypatch.setattr(RotationSearch, "_step", lambda self, rate: n_steps.append(rate))
+    monkeypatch.setattr(RotationSearch, "_step", lambda self, gone: n_steps.append(gone))
     monkeypatch.setattr(RotationSearch, "_gains", lambda self, n: asked.append(n) or next(looks))
     rotations(*rows, n_steps=8)
     assert len(n_steps) == expected

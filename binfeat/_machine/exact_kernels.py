@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._engine.distances import distance_sums, profile_products, profile_sums, weighted_distances
+from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
@@ -112,6 +112,25 @@ class LaplacianMatrix(_Matrix):
 
         def slopes(M):
             return -gamma * self._distance_sums(X, np.multiply(K, M, out=M), self.categorical)
+
+        return K, slopes
+
+
+class MovedLaplacianMatrix(LaplacianMatrix):
+    """Exact values of the Laplacian, and their derivatives by the places of the rows."""
+
+    def with_slopes(self, X, gamma, scratch):
+        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dX``, shaped as X.
+
+        Categorical inputs have no places: theirs are 0. The function overwrites M.
+        """
+        K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
+
+        def slopes(M):
+            np.multiply(K, M, out=M)
+            weights, sums = np.add(M, M.T, out=square(scratch, "weights", len(M))), np.empty_like(X)
+            sign_sums(X, weights, sums, n_jobs=self.n_jobs)
+            return np.where(self.categorical, 0.0, gamma)[:, np.newaxis] * sums
 
         return K, slopes
 

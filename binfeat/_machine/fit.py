@@ -71,7 +71,7 @@ class MachineFit:
         """Stages of the fit that callbacks see, at most."""
         n_last = self._problem.machine.refit + (self._problem.n_posterior_samples is not None)
         n_choices = 2 if self.takes_exact else 2 + self._tries_factors + n_last
-        return self.kernels.learns + n_choices
+        return self.kernels.n_stages + n_choices
 
     def run(self):
         """All choices in turn; Ctrl-C leaves a machine if length scales were found before it, and is raised again."""

@@ -101,4 +101,27 @@ class Quantiles(InputScaler):
         return out
 
 
-SCALERS: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles}
+@dataclass(frozen=True, eq=False)
+class Warped(Quantiles):
+    """Maps each column of numbers to values that were learned (input warping, Snoek et al. 2014).
+
+    They hold at knots as those of `Quantiles`, and are linear between them. What stands for ranks are these values.
+    """
+
+    @classmethod
+    def by(cls, warp, X, categorical, n_quantiles=1000):
+        """What does to columns as those of X what `warp`, a monotone map of each of them, does to a table."""
+        rows = np.sort(_evenly_spaced(X), axis=0)
+        rows = rows[np.linspace(0, len(rows) - 1, n_quantiles).round().astype(np.intp)]
+        columns = np.flatnonzero(~np.asarray(categorical) & (rows[0] < rows[-1]))
+        values = np.maximum.accumulate(warp(rows), axis=0, dtype=np.float64)  # rounding may let some fall
+        places = [np.unique(rows[:, j], return_index=True)[1] for j in columns]
+        starts = np.cumsum([0, *map(len, places)], dtype=np.int64)
+        knots, values = (
+            np.concatenate([np.empty(0), *(table[place, j] for j, place in zip(columns, places, strict=True))])
+            for table in (rows, values)
+        )
+        return cls(columns.astype(np.int64), starts, knots, values)
+
+
+SCALERS: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Warped}

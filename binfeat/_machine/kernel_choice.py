@@ -9,9 +9,10 @@ import numpy as np
 from binfeat._common.validation import check_gamma
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.exact_kernels import is_radial
-from binfeat._machine.input_scalers import SCALERS, Arcsinh
+from binfeat._machine.input_scalers import SCALERS, Arcsinh, Warped
 from binfeat._machine.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
 from binfeat._machine.rotations import RotationSearch
+from binfeat._machine.warps import WarpSearch
 from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
 _ROWS = 300  # of a step: more steps of fewer rows do better in the same time
@@ -24,7 +25,7 @@ _BETTER = 0.97  # times the error of the grids' kernel, which one for Fourier fe
 _COMMON_ROWS = 1000  # on which kernels are compared
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 _GAIN = 0.97  # share of the first scaling's error that another one has to be below
-_ROTATIONS = 2 / 3  # steps for a rotation, by those for length scales
+_JUDGED = 2 / 3  # steps for a warp or a rotation, by those for length scales
 _SEARCH_SHARE = 1 / 3  # of the time
 _FIRST_ALPHA = 0.3  # of kernels whose gammas are given
 
@@ -38,6 +39,11 @@ def _parts(n_steps):
     """Steps after which scalings, kernels, and radial kernels are compared."""
     early = n_steps - n_steps // _LATE
     return n_steps // _TRIAL, early, min(early + _CHUNK, n_steps)
+
+
+def _n_chunks(*parts):
+    """Chunks of steps in parts of a search."""
+    return sum(max(1, -(-(last - done) // _CHUNK)) for done, last in parts)
 
 
 def _with_one_radial(found):
@@ -68,7 +74,7 @@ class KernelChoice:
 
     Attributes
     ----------
-    scaling : {"standard", "arcsinh", "quantile", "none"}
+    scaling : {"standard", "arcsinh", "quantile", "warped", "none"}
     scaler : input scaler or None
     X : ndarray of shape (n_rows, n_inputs)
         The scaled table.
@@ -90,9 +96,12 @@ class KernelChoice:
         first, *others = self._scalings()
         if self.learns:
             name = "scaling and length scales" if others else "length scales"
-            with self._problem.stage(name, self._n_looks()), one_blas_thread():
-                self._learn(first, others)
-            self._note()
+            try:
+                with one_blas_thread():
+                    self._search_all(name, first, others)
+            finally:
+                if self.found:
+                    self._note()
         else:
             self._take(first, self._scaler(first))
             self.found = self._given()
@@ -113,6 +122,11 @@ class KernelChoice:
         """Whether length scales are to be learned."""
         gamma = self._problem.machine.gamma
         return isinstance(gamma, str) and gamma == "learn"
+
+    @property
+    def n_stages(self):
+        """Stages that callbacks see, at most."""
+        return self.learns * (1 + (self._problem.machine.scaling == "auto" and "binning" in self._kinds))
 
     @property
     def binning(self):
@@ -160,15 +174,36 @@ class KernelChoice:
         binning = [Laplacian() if kernel == "auto" else binning_kernel(kernel)] if "binning" in self._kinds else []
         return [*binning, *([Matern(1.5)] if "radial" in self._kinds else [])]
 
-    def _learn(self, first, others):
-        n_steps, n_rows = self._limits.n_steps, len(self._problem.train)
+    def _search_all(self, name, first, others):
+        """Search for scaling and length scales, then for a warp, then for a rotation."""
+        with self._problem.stage(name, self._n_looks()):
+            scaler = self._learn(first, others)
+        if scaler is not None and self._may_step():
+            with self._problem.stage("warped inputs", self._n_looks_of_race(0)):
+                self._search_warped(scaler)
+        self.found = self._rotated(self.found)
+
+    @property
+    def _n_rows(self):
+        """Of a step, and of a late one."""
+        n_rows = len(self._problem.train)
         rows = int(np.clip(n_rows // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
-        late_rows = max(rows, min(_LATE_ROWS, n_rows // _LATE_ROWS_FOR_EACH))
+        return rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_ROWS_FOR_EACH))
+
+    def _learn(self, first, others):
+        """The first search; what warps the inputs if one with warped inputs should follow, or None."""
+        n_steps, (rows, late_rows) = self._limits.n_steps, self._n_rows
         self._some = self._problem.train[: n_steps * max(_COMMON_ROWS, late_rows)]
         self._trials = {scaling: self._trial(self._scaler(scaling)) for scaling in (first, *others)}
-        trial, early, race = _parts(n_steps)
-        self._step([search for *_, search in self._trials.values()], trial, rows)
+        self._step([search for *_, search in self._trials.values()], _parts(n_steps)[0], rows)
         self._take_best()
+        self.found = self._race()
+        return self._warped_scaler()
+
+    def _race(self):
+        """Run the searches to their end, but for those that fall behind; what is found, compared."""
+        n_steps, (rows, late_rows) = self._limits.n_steps, self._n_rows
+        trial, early, race = _parts(n_steps)
         if self._needed:
             self._step(self._searches, 2 * trial, rows)
             self._drop_not_better()
@@ -180,7 +215,7 @@ class KernelChoice:
         self._step(self._searches, race, late_rows)
         self._searches = _with_one_radial(self._searches)
         self._step(self._searches, n_steps, late_rows)
-        self.found = self._rotated(self._compared())
+        return self._compared()
 
     def _trial(self, scaler):
         """A scaler, rows that it has scaled, and a search with them for the first kernel."""
@@ -224,13 +259,16 @@ class KernelChoice:
             self._wanted = self._problem.goes_on()
 
     def _n_looks(self):
-        """How often it is asked whether to go on with the search, if nothing ends it."""
-        n_steps, several = self._limits.n_steps, len(self._kernels()) > 1
+        """How often it is asked whether to go on with the first search, if nothing ends it."""
+        trial = _parts(self._limits.n_steps)[0]
+        return _n_chunks((0, trial)) + self._n_looks_of_race(0 if len(self._kernels()) > 1 else trial)
+
+    def _n_looks_of_race(self, begin):
+        """Likewise, of a race in which the least advanced search has made so many steps."""
+        n_steps = self._limits.n_steps
         trial, early, race = _parts(n_steps)
-        begin = 0 if several else trial
         first = [(begin, 2 * trial), (2 * trial, early)] if self._needed else [(begin, early)]
-        parts = (0, trial), *first, (early, race), (race, n_steps)
-        return sum(max(1, -(-(last - done) // _CHUNK)) for done, last in parts)
+        return _n_chunks(*first, (early, race), (race, n_steps))
 
     def _drop_not_better(self):
         """Give up what is not needed and does not do better than what is."""
@@ -258,6 +296,31 @@ class KernelChoice:
         side_by_side(compare, self._searches, self._problem.n_jobs)
         return [replace(search.found, error=errors[search]) for search in self._searches]
 
+    def _warped_scaler(self):
+        """What maps each input by a monotone function, if rows that did not learn it are left out with less error."""
+        first, problem = self._searches[0], self._problem
+        far = self.found[0].error > _FAR * min(map(_error, self.found))
+        if problem.machine.scaling != "auto" or far or not WarpSearch.suits(first, problem.categorical):
+            return None
+        warps = WarpSearch(first, problem.seed).run(int(_JUDGED * self._limits.n_steps), self._may_step)
+        if not warps.pays():
+            return None
+        scale = np.array if self.scaler is None else self.scaler.transform
+        return Warped.by(lambda rows: warps(scale(rows)), problem.table[problem.train], problem.categorical)
+
+    def _search_warped(self, scaler):
+        """Search again with warped inputs, and take what that finds if it is better."""
+        X, searches = self._scaled(scaler, self._some), self._searches
+        self._searches = [self._search(kernel, X) for kernel in self._kernels()]
+        found = self._race()
+        error = min(map(_error, found))
+        if error < min(map(_error, self.found)):
+            self._take("warped", scaler)
+            self.found = found
+            self._problem.decisions.note("scaling", "warped", error)
+        else:
+            self._searches = searches
+
     def _rotated(self, found):
         """What was found, with a rotation of the inputs of the radial kernel if that pays."""
         far = _FAR * min(scales.error for scales in found)
@@ -267,7 +330,7 @@ class KernelChoice:
         (search,) = (one for one in self._searches if one.kernel == scales.kernel)
         if _kind(scales) == "radial" and RotationSearch.suits(search, self._problem.categorical) and self._may_step():
             rotations = RotationSearch(search, self._problem.seed)
-            rotations.run(int(_ROTATIONS * self._limits.n_steps), self._may_step)
+            rotations.run(int(_JUDGED * self._limits.n_steps), self._may_step)
             if rotations.pays():
                 self._problem.decisions.note("rotation", "of all inputs", rotations.error)
                 return rotations.found

@@ -222,7 +222,11 @@ class LengthScaleSearch:
     def part(self, rows):
         """Columns, targets and weights of rows with these numbers."""
         weights = None if self._weights is None else self._weights[rows]
-        return self._frame.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
+        return self.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
+
+    def columns(self, X):
+        """Rows as columns of the kernels."""
+        return self._frame.columns(X)
 
     def _draw(self):
         if self._place + self.n_rows > len(self._order):
