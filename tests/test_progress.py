@@ -33,8 +33,7 @@ def test_stages_are_named_by_what_is_decided(table, features):
     recorder = Recorder()
     KernelMachineRegressor(features=features, random_state=0).set_callbacks(recorder).fit(X, y)
     assert list(recorder.stages()) == STAGES[features]
-    may_warp = features != "fourier"  # which would have a stage of its own
-    assert recorder.root.max_subtasks == len(STAGES[features]) + may_warp
+    assert recorder.root.max_subtasks == len(STAGES[features])
     n_steps, foreseen = recorder.stages()[SEARCH]
     assert n_steps == foreseen > 10
     assert recorder.shares == sorted(recorder.shares)

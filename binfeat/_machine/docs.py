@@ -155,7 +155,7 @@ compiled because the cache on disk lacks them.
 Length scales minimise the leave-one-out error of exact kernel ridge machines on a few hundred rows, fresh ones in each
 step. More rows take shorter length scales: one overall factor is chosen afterwards.
 
-Where the Laplacian does well with 300 rows or more, each input that is a number is then warped: mapped by a monotone
+Where the Laplacian does well with 2,000 rows or more, each input that is a number is then warped: mapped by a monotone
 function of up to 16 linear pieces (Snoek et al. 2014), so that length scales vary from place to place, and jumps of the
 target take no short length scales elsewhere. The same steps go down the gradient in the logarithms of all slopes, on at
 least two thirds of the rows. If the other rows, up to 1,000, then have a leave-one-out error that is lower by two

@@ -12,7 +12,7 @@ from binfeat._machine.exact_kernels import is_radial
 from binfeat._machine.input_scalers import SCALERS, Arcsinh, Warped
 from binfeat._machine.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
 from binfeat._machine.rotations import RotationSearch
-from binfeat._machine.warps import WarpSearch
+from binfeat._machine.warps import FEWEST_ROWS, WarpSearch
 from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
 _ROWS = 300  # of a step: more steps of fewer rows do better in the same time
@@ -124,9 +124,15 @@ class KernelChoice:
         return isinstance(gamma, str) and gamma == "learn"
 
     @property
+    def _may_warp(self):
+        """Whether scaling is open, and there are rows and a kernel for a warp."""
+        is_open = self._problem.machine.scaling == "auto" and "binning" in self._kinds
+        return is_open and len(self._problem.train) >= FEWEST_ROWS
+
+    @property
     def n_stages(self):
         """Stages that callbacks see, at most."""
-        return self.learns * (1 + (self._problem.machine.scaling == "auto" and "binning" in self._kinds))
+        return self.learns * (1 + self._may_warp)
 
     @property
     def binning(self):
@@ -300,7 +306,7 @@ class KernelChoice:
         """What maps each input by a monotone function, if rows that did not learn it are left out with less error."""
         first, problem = self._searches[0], self._problem
         far = self.found[0].error > _FAR * min(map(_error, self.found))
-        if problem.machine.scaling != "auto" or far or not WarpSearch.suits(first, problem.categorical):
+        if not self._may_warp or far or not WarpSearch.suits(first, problem.categorical):
             return None
         warps = WarpSearch(first, problem.seed).run(int(_JUDGED * self._limits.n_steps), self._may_step)
         if not warps.pays():

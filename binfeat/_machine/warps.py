@@ -10,7 +10,7 @@ from binfeat.kernels import Laplacian
 
 _PIECES, _FEWEST_PIECES = 16, 4  # of an input
 _ROWS_FOR_EACH = 2  # at least, of a piece
-_FEWEST = 300  # rows that are worth it
+FEWEST_ROWS = 2000  # rows that are worth it: with fewer, judges are few, and a second search is a large part of a fit
 _RATE, _LAST_RATE = 0.2, 0.01  # of the logarithms of the slopes
 _PRIOR = 3.0  # those of an input lie about their mean: a squared deviation counts as so much of a row's log error
 _KNOT_ROWS = 10_000
@@ -52,7 +52,7 @@ class WarpSearch(JudgedSearch):
     @staticmethod
     def suits(search, categorical):
         """Whether the kernel is the Laplacian, and there are rows enough for some pieces."""
-        enough = search.rows.size >= _FEWEST and _n_pieces(search, categorical) >= _FEWEST_PIECES
+        enough = _n_pieces(search, categorical) >= _FEWEST_PIECES
         return isinstance(search.kernel, Laplacian) and bool(search.gamma[~categorical].any()) and enough
 
     def pays(self):
