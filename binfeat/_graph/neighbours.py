@@ -72,7 +72,8 @@ class NeighbourMeans(BinMembers):
         if Z.shape[1] != self.weights.size:
             raise ValueError(f"The features have {Z.shape[1]} bins, and those of fit had {self.weights.size}.")
         n_rows = len(self.values)
-        return means(_matrix(*self.nearest(Z, n_rows), n_rows), self.values)
+        neighbours, similarities = self.nearest(Z, n_rows)
+        return means(_matrix(neighbours, similarities, n_rows), self.values)
 
 
 class NeighbourGraph(Graph):
