@@ -36,7 +36,7 @@ COARSE_ROWS = 50_000
 FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of the coarse search with Fourier features
 FINE_FOURIER_ROWS, FINE_FOURIER_COMPONENTS = 100_000, 4_000
 FOURIER_TOL = 1e-6  # for which the Gram matrix costs less than iterations; it solves exactly
-LEARNING_ROWS = 1_000  # of a step of the search for length scales of Fourier features
+LEARNING_ROWS = 1_000  # of a step of the search for length scales
 _DISTANCE_ROWS = 5_000
 _HELD_OUT = 0.25
 _HELD_SHARE = 0.25  # of the memory that features may take at once
@@ -92,12 +92,19 @@ def one_gamma(X, y, n_grids, kernels=BINNING_KERNELS, scalers=SCALERS):
 
 
 def learned_widths(X, y, n_grids, kernels=BINNING_KERNELS, scalers=LEARNING_SCALERS):
-    """Binning machines with the length scales that `learn_gamma` finds."""
+    """Binning machines with learned length scales."""
+    for scaler, kernel, gamma in _learned(X, y, kernels, scalers):
+        yield machine(scaler, _binning(kernel, gamma, n_grids), y.dtype.kind == "f")
+
+
+def _learned(X, y, kernels, scalers):
+    """Each scaling and kernel with the length scales that `learn_gamma` finds, times a factor."""
     for scaler in _scalers(X, scalers):
         X_scaled = scaled(scaler, X)
         for kernel in kernels:
-            learned = learn_gamma(X_scaled, y, kernel=kernel, random_state=0)
-            yield machine(scaler, _binning(kernel, learned.gamma, n_grids), y.dtype.kind == "f")
+            gamma = learn_gamma(X_scaled, y, kernel=kernel, max_rows=LEARNING_ROWS, random_state=0).gamma
+            for factor in LEARNED_FACTORS:
+                yield scaler, kernel, factor * gamma
 
 
 def _binning(kernel, gamma, n_grids):
@@ -114,13 +121,9 @@ def fourier(X, y, n_frequencies, kernels=FOURIER_KERNELS, scalers=SCALERS):
 
 
 def learned_fourier(X, y, n_frequencies, kernels=LEARNED_FOURIER_KERNELS, scalers=LEARNING_SCALERS):
-    """The same with the length scales that `learn_gamma` finds, times a factor."""
-    for scaler in _scalers(X, scalers):
-        X_scaled = scaled(scaler, X)
-        for kernel in kernels:
-            gamma = learn_gamma(X_scaled, y, kernel=kernel, max_rows=LEARNING_ROWS, random_state=0).gamma
-            for factor in LEARNED_FACTORS:
-                yield _fourier_machine(scaler, kernel, factor * gamma, n_frequencies, y)
+    """The same with learned length scales."""
+    for scaler, kernel, gamma in _learned(X, y, kernels, scalers):
+        yield _fourier_machine(scaler, kernel, gamma, n_frequencies, y)
 
 
 def _fourier_machine(scaler, kernel, gamma, n_frequencies, y):
