@@ -21,6 +21,7 @@ def matrix(graph, n_rows):
     return graph.normalised(np.eye(n_rows, order="F"))
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("gamma", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("min_count", [1, 2])
 def test_neighbours_are_those_of_the_twin(gamma, min_count, monkeypatch):
