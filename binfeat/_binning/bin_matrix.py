@@ -212,12 +212,16 @@ class BinMatrix(FeatureOperator):
         diagonal : ndarray of shape (n_columns,), float64
         """
         if sample_weight is None:
-            rows = np.empty(self.shape[1], np.int64)
-            count(*self._parts, rows, n_jobs=self.n_jobs)
-            return rows / self.codes.shape[0]
+            return self._bin_sizes() / self.codes.shape[0]
         weights, sums = np.asarray(sample_weight, dtype=np.float64).reshape(1, -1), np.empty((1, self.shape[1]))
         self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums)
         return sums[0]
+
+    def _bin_sizes(self):
+        """Rows in each bin, (n_columns,) int64."""
+        sizes = np.empty(self.shape[1], np.int64)
+        count(*self._parts, sizes, n_jobs=self.n_jobs)
+        return sizes
 
     def _unseen_shares(self):
         """Of each row the share of the grids in which it has no bin."""

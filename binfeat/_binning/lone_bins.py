@@ -6,7 +6,6 @@ import numpy as np
 
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import starts_of
-from binfeat._engine.products import count
 
 _WORTH_COLUMNS = 2**17  # fewer are vectors that caches hold
 _MOST_LEFT = 0.8  # of the columns
@@ -92,8 +91,7 @@ def merge_lone_bins(Z):
     n_rows, n_columns = Z.shape
     if n_columns < _WORTH_COLUMNS:
         return None
-    counts = np.empty(n_columns, np.int64)
-    count(*Z._parts, counts, n_jobs=Z.n_jobs)
+    counts = Z._bin_sizes()
     of_grids = (counts[start:stop] for start, stop in pairwise(Z.offsets))
     sizes = np.array([1 + np.flatnonzero(own > 1).max(initial=-1) for own in of_grids])
     return MergedBins(Z, sizes) if 0 < sizes.sum() <= _MOST_LEFT * n_columns - n_rows else None

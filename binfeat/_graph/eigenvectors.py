@@ -36,7 +36,7 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, star
     multiply : callable
         From V to ``S @ V``, both (n, n_columns) in Fortran order.
     known : ndarray of shape (n,)
-        Eigenvector of length 1, which is left out. Its dtype is that of all vectors.
+        Eigenvector of length 1, which is left out.
     n_wanted : int
         At most n - 1.
     tol : float
@@ -55,11 +55,11 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, star
     """
     n, width = known.size, n_wanted + _SPARE
     with one_blas_thread():  # the order of its sums depends on their number
-        if has_few_rows(n, n_wanted):
+        if n <= max(_FEW_ROWS, 2 * width * (_DEPTH + 1)):
             return _of_few_rows(multiply, known, n_wanted)
         near = np.empty((n, 0)) if start is None else start[:, :width]
         random = np.random.default_rng(seed).standard_normal((width - near.shape[1], n)).T
-        space = _KrylovSpace(multiply, known, np.column_stack([near, random]).astype(known.dtype))
+        space = _KrylovSpace(multiply, known, np.column_stack([near, random]))
         n_products, stops = 0, False
         while True:
             space.grow()
@@ -72,11 +72,6 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, star
                 space.cut(values, shares)
         vectors = space.vectors(shares[:, :n_wanted])
         return Eigenvectors(values[: n_wanted + 1], vectors, residuals[:n_wanted], n_products)
-
-
-def has_few_rows(n, n_wanted):
-    """Whether a dense solver finds them."""
-    return n <= max(_FEW_ROWS, 2 * (n_wanted + _SPARE) * (_DEPTH + 1))
 
 
 def _are_exact(residuals, tol):
@@ -97,7 +92,7 @@ class _KrylovSpace:
 
     def __init__(self, multiply, known, block):
         self._multiply, self._known, self._width = multiply, known[:, None], block.shape[1]
-        self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), known.dtype, order="F")
+        self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), order="F")
         self._projection = np.zeros(2 * (self._basis.shape[1],))  # its upper triangle
         self._size = 0
         self._append(np.asfortranarray(block))

@@ -30,8 +30,7 @@ class BinMembers(ArrayRecord):
     @classmethod
     def of(cls, Z, seed):
         """Of the rows of a BinMatrix: a bin of n rows adds ``1 / (n - 1)`` in a mean over the grids."""
-        n_grids = len(Z.codes)
-        sizes = np.rint(Z.gram_diagonal() * n_grids).astype(np.int64)
+        n_grids, sizes = len(Z.codes), Z._bin_sizes()
         shared = sizes > 1
         weights = np.divide(1 / n_grids, sizes - 1, out=np.zeros(sizes.size), where=shared)
         begins = np.concatenate([[0], np.cumsum(np.where(shared, np.minimum(sizes, _MOST_OF_A_BIN), 0))])

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from binfeat._machine.adam import Adam
-from binfeat._machine.leave_one_out import SingularKernelError, residuals
+from binfeat._machine.leave_one_out import SingularKernelError, weighted_squares
 from binfeat._machine.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE
 from binfeat._machine.sample import surely_less
 from binfeat._rows.rows import Scratch
@@ -86,8 +86,7 @@ class JudgedSearch(ABC):
     def _errors(self, matrix_of, alpha):
         """Of rows that no step has seen, each left out."""
         X, Y, weights = self._search.part(self._judges)
-        squares = residuals(matrix_of(X), alpha, weights, Y) ** 2
-        return (squares if weights is None else weights[:, np.newaxis] * squares).mean(axis=1, dtype=np.float64)
+        return weighted_squares(matrix_of(X), alpha, weights, Y).mean(axis=1, dtype=np.float64)
 
     def _draw(self):
         """Columns, targets and weights of rows for a step."""

@@ -187,7 +187,7 @@ class KernelChoice:
         if scaler is not None and self._may_step():
             with self._problem.stage("warped inputs", self._n_looks_of_race(0)):
                 self._search_warped(scaler)
-        self.found = self._rotated(self.found)
+        self.found = self._rotated()
 
     @property
     def _n_rows(self):
@@ -308,8 +308,8 @@ class KernelChoice:
         far = self.found[0].error > _FAR * min(map(_error, self.found))
         if not self._may_warp or far or not WarpSearch.suits(first, problem.categorical):
             return None
-        warps = WarpSearch(first, problem.seed).run(int(_JUDGED * self._limits.n_steps), self._may_step)
-        if not warps.pays():
+        warps = self._judged(WarpSearch(first, problem.seed))
+        if warps is None:
             return None
         scale = np.array if self.scaler is None else self.scaler.transform
         return Warped.by(lambda rows: warps(scale(rows)), problem.table[problem.train], problem.categorical)
@@ -327,17 +327,21 @@ class KernelChoice:
         else:
             self._searches = searches
 
-    def _rotated(self, found):
+    def _judged(self, search):
+        """A search from what was found, done; None if rows that it has not seen do not gain by it."""
+        search.run(int(_JUDGED * self._limits.n_steps), self._may_step)
+        return search if search.pays() else None
+
+    def _rotated(self):
         """What was found, with a rotation of the inputs of the radial kernel if that pays."""
-        far = _FAR * min(scales.error for scales in found)
-        return [self._with_rotation(scales) if scales.error <= far else scales for scales in found]
+        far = _FAR * min(map(_error, self.found))
+        return [self._with_rotation(scales) if scales.error <= far else scales for scales in self.found]
 
     def _with_rotation(self, scales):
         (search,) = (one for one in self._searches if one.kernel == scales.kernel)
         if _kind(scales) == "radial" and RotationSearch.suits(search, self._problem.categorical) and self._may_step():
-            rotations = RotationSearch(search, self._problem.seed)
-            rotations.run(int(_JUDGED * self._limits.n_steps), self._may_step)
-            if rotations.pays():
+            rotations = self._judged(RotationSearch(search, self._problem.seed))
+            if rotations is not None:
                 self._problem.decisions.note("rotation", "of all inputs", rotations.error)
                 return rotations.found
         return scales

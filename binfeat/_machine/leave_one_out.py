@@ -59,10 +59,15 @@ class LeaveOneOut:
     alpha_slope: float  # by the logarithm of alpha
 
 
+def weighted_squares(K, alpha, weights, Y):
+    """Squares of `residuals`, times the weights of their rows."""
+    squares = residuals(K, alpha, weights, Y) ** 2
+    return squares if weights is None else weights[:, np.newaxis] * squares
+
+
 def leave_one_out_error(matrix, X, Y, weights, gamma, alpha):
     """The error of `leave_one_out` alone."""
-    squares = residuals(matrix(X, X, gamma), alpha, weights, Y) ** 2
-    return float((squares if weights is None else weights[:, np.newaxis] * squares).mean(dtype=np.float64))
+    return float(weighted_squares(matrix(X, X, gamma), alpha, weights, Y).mean(dtype=np.float64))
 
 
 def random_signs(rng, m, n_parameters):
