@@ -46,7 +46,7 @@ eigengaps_ : ndarray of shape (n_gammas,)
     Eigengap with each of `gammas`. Only if `gammas` are given.
 n_iter_ : int
     Number of products with a block of vectors. With bins, the first block comes from the eigenvectors of a quarter of
-    4,000 rows or more, 10,000 at most, whose products are not counted.
+    4,000 rows or more, 50,000 at most, whose products are not counted.
 $gamma_
 $features_
 $inputs""",
@@ -97,6 +97,7 @@ class _Spectral(GraphEstimator):
             "tol": check_real(self.tol, "tol", minimum=0.0),
             "max_iter": check_integer(self.max_iter, "max_iter", 1),
             "seed": seed_of(self.random_state),
+            "n_jobs": self.n_jobs,
         }
         n_components = self._check_size()
 

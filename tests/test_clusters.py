@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from callbacks import Callback
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
@@ -22,7 +23,7 @@ from binfeat import (
 )
 from binfeat._graph import eigenvectors, neighbours, start
 from binfeat._graph.eigenvectors import leading_eigenvectors
-from binfeat._graph.neighbours import NeighbourGraph
+from binfeat._graph.neighbours import NeighbourGraph, alike_together
 from binfeat._graph.scale import gamma_by_occupancy
 from binfeat._graph.similarity import SimilarityGraph
 
@@ -46,6 +47,7 @@ def test_graph_of_other_features_is_of_their_inner_products(rng):
 def test_coordinates_are_means_of_dense_eigenvectors(rng, gamma, monkeypatch):
     monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
     X = rng.normal(size=(60, 2))
+    X = X[alike_together(clone(MAP).set_params(gamma=gamma, output="codes").fit_transform(X))]
     codes = naive.codes(X, "laplacian", np.full(2, gamma), 20, 0)[0]
     W = naive.nearest_only(naive.similarities(codes), 15)
     assert (W.sum(axis=1) > 0).all()

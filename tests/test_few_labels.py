@@ -15,9 +15,11 @@ from sklearn.svm import SVC
 
 from binfeat import LabelSpreading, RandomBinning, RandomFourier, blocks
 from binfeat._graph import neighbours
+from binfeat._graph.neighbours import alike_together
 
-MAP = RandomBinning(n_grids=20, random_state=0)
+MAP = RandomBinning(n_grids=20, gamma=1.0, output="codes", random_state=0)
 X = np.random.default_rng(0).normal(size=(60, 2))
+X = X[alike_together(MAP.fit_transform(X))]  # the first ones of equally similar rows are taken
 Y = np.where(X[:, 0] > 0, 1, 0)
 FEW = np.where(np.arange(60) < 12, Y, -1)
 

@@ -7,14 +7,17 @@ import pytest
 from binfeat import RandomBinning
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._graph import neighbours
-from binfeat._graph.neighbours import NeighbourGraph
+from binfeat._graph.neighbours import NeighbourGraph, alike_together
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
 
+def bins_of(rows, gamma=1.0, **options):
+    return RandomBinning(gamma=gamma, n_grids=20, output="codes", random_state=0, **options).fit_transform(rows)
+
+
 def graph_of(rows, gamma=1.0, **options):
-    Z = RandomBinning(gamma=gamma, n_grids=20, output="codes", random_state=0, **options).fit_transform(rows)
-    return NeighbourGraph(Z, 0)
+    return NeighbourGraph(bins_of(rows, gamma, **options), 0)
 
 
 def matrix(graph, n_rows):
@@ -26,9 +29,21 @@ def matrix(graph, n_rows):
 @pytest.mark.parametrize("min_count", [1, 2])
 def test_neighbours_are_those_of_the_twin(gamma, min_count, monkeypatch):
     monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
-    W = naive.similarities(naive.codes(X, "laplacian", np.full(2, gamma), 20, 0)[0])
+    rows = X[
+        alike_together(bins_of(X, gamma, min_count=min_count))
+    ]  # of equally similar rows the first ones are neighbours
+    W = naive.similarities(naive.codes(rows, "laplacian", np.full(2, gamma), 20, 0)[0])
     expected = naive.normalised(naive.nearest_only(W, 15))
-    np.testing.assert_allclose(matrix(graph_of(X, gamma, min_count=min_count), 60), expected, atol=1e-12)
+    np.testing.assert_allclose(matrix(graph_of(rows, gamma, min_count=min_count), 60), expected, atol=1e-12)
+
+
+@pytest.mark.engine
+def test_order_of_rows_does_not_matter(monkeypatch):
+    monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
+    monkeypatch.setattr(neighbours, "_N_NEAREST", 60)  # all, so that it does not matter which of equal ones are kept
+    order = np.random.default_rng(1).permutation(60)
+    expected = matrix(graph_of(X), 60)[order][:, order]
+    np.testing.assert_allclose(matrix(graph_of(X[order]), 60), expected, atol=1e-12)
 
 
 @pytest.mark.engine
@@ -51,6 +66,7 @@ def test_same_in_any_blocks_and_threads(threads, monkeypatch):
     expected = matrix(graph_of(X), 60)
     for n_rows in (1, 7):
         monkeypatch.setattr(neighbours, "_ROWS_AT_A_TIME", n_rows)
+        monkeypatch.setattr(neighbours, "_ROWS_OF_A_PART", n_rows)
         for n in (1, 2):
             threads(n)
             np.testing.assert_array_equal(matrix(graph_of(X), 60), expected)

@@ -1,13 +1,16 @@
 """Rows that share bins with a row: the most similar ones, by sums over the grids."""
 
+import numpy as np
 from numba import prange
 
 from binfeat._engine.policy import driver, jit
 
+_ROWS_TOGETHER = 128  # whose codes are gathered at a time
+
 
 @driver(work="codes")
-def list_rows(codes, none, starts, order, begins, rows):
-    """List the rows of each bin, the first ones in some order, as far as there is room.
+def list_rows(codes, none, starts, order, places, begins, rows):
+    """List the rows of each bin by their places, the first ones in some order, as far as there is room.
 
     Parameters
     ----------
@@ -15,33 +18,56 @@ def list_rows(codes, none, starts, order, begins, rows):
     none : uint32; code for "no bin"
     starts : (n_grids + 1,) int64; first column of each grid
     order : (n_rows,) int64; all rows
+    places : (n_rows,) int32; what to list a row as
     begins : (n_columns + 1,) int64; where the room of each bin begins in `rows`, none for bins that are left out
     rows : (n_listed,) int32, written
     """
     for p in prange(codes.shape[0]):
         of_grid = slice(starts[p], starts[p + 1])
-        place, ends = begins[of_grid].copy(), begins[starts[p] + 1 : starts[p + 1] + 1]
+        next_one, ends = begins[of_grid].copy(), begins[starts[p] + 1 : starts[p + 1] + 1]
         for k in range(order.shape[0]):
             code = codes[p, order[k]]
-            if code != none and place[code] < ends[code]:
-                rows[place[code]] = order[k]
-                place[code] += 1
+            if code != none and next_one[code] < ends[code]:
+                rows[next_one[code]] = places[order[k]]
+                next_one[code] += 1
 
 
 @jit
-def _add_similarities(row, codes, none, starts, weights, begins, rows, sums, met):
-    """Add up the similarities of listed rows with a row; returns how many it meets, each once in `met`."""
-    n_met = 0
+def _gather_codes(codes, visited, out):
+    """Codes (n_grids, n_rows) of some rows as (n_visited, n_grids): a grid at a time, whose pages stay known."""
     for p in range(codes.shape[0]):
-        if codes[p, row] == none:
-            continue
-        column = starts[p] + codes[p, row]
-        for k in range(begins[column], begins[column + 1]):
+        for i in range(visited.shape[0]):
+            out[i, p] = codes[p, visited[i]]
+
+
+@jit
+def _look_up(codes, none, starts, weights, begins, firsts, ends, gains):
+    """Where the rows of each bin of a row begin and end, and what the bin adds.
+
+    In a loop of its own, so that what is looked up for one grid does not wait for the rows of another.
+    """
+    for p in range(codes.shape[0]):
+        if codes[p] == none:
+            firsts[p], ends[p] = 0, 0
+        else:
+            column = starts[p] + codes[p]
+            firsts[p], ends[p], gains[p] = begins[column], begins[column + 1], weights[column]
+
+
+@jit
+def _add_similarities(firsts, ends, gains, rows, sums, met):
+    """Add up the similarities of listed rows with a row; returns how many it meets, each once in `met`.
+
+    What is met is written each time, and stays if it is new: a branch would often be predicted wrongly.
+    """
+    n_met = 0
+    for p in range(firsts.shape[0]):
+        for k in range(firsts[p], ends[p]):
             other = rows[k]
-            if sums[other] == 0:
-                met[n_met] = other
-                n_met += 1
-            sums[other] += weights[column]
+            sum_so_far = sums[other]
+            met[n_met] = other
+            n_met += 1 if sum_so_far == 0 else 0
+            sums[other] = sum_so_far + gains[p]
     return n_met
 
 
@@ -52,7 +78,7 @@ def _is_nearer(value, row, other_value, other_row):
 
 @jit
 def _keep_largest(sums, met, neighbours, similarities):
-    """Write the largest sums in falling order, equal ones by rising row, and set all to 0 again."""
+    """Write the largest sums in falling order, equal ones by rising place, and set all to 0 again."""
     neighbours[:] = 0
     similarities[:] = 0
     last = neighbours.shape[0] - 1
@@ -69,7 +95,7 @@ def _keep_largest(sums, met, neighbours, similarities):
 
 
 @driver(work="codes")
-def nearest(codes, none, starts, weights, begins, rows, first_row, sums, met, neighbours, similarities):
+def nearest(codes, none, starts, weights, begins, rows, visited, sums, met, neighbours, similarities):
     """Find the listed rows that are most similar to some rows: the largest sums of the weights of shared bins.
 
     Parameters
@@ -77,16 +103,22 @@ def nearest(codes, none, starts, weights, begins, rows, first_row, sums, met, ne
     codes, none, starts, begins : as in `list_rows`
     weights : (n_columns,) float64; above 0 where rows of a bin are listed
     rows : (n_listed,) int32, as `list_rows` writes them
-    first_row : int; of those whose neighbours are wanted
+    visited : (n_visited,) int64; those whose neighbours are wanted; the more alike they are, the faster
     sums : (n_workers, n_rows) float64, scratch, 0 before and after
-    met : (n_workers, n_rows) int32, scratch
-    neighbours : (n_wanted, n_neighbours) int32, written in falling order of similarity
-    similarities : (n_wanted, n_neighbours) float64, written; 0 where there are no more neighbours
+    met : (n_workers, n_rows + 1) int32, scratch
+    neighbours : (n_visited, n_neighbours) int32, written in falling order of similarity
+    similarities : (n_visited, n_neighbours) float64, written; 0 where there are no more neighbours
     """
-    n_workers, n_wanted = sums.shape[0], neighbours.shape[0]
+    n_workers, n_visited, n_grids = sums.shape[0], visited.shape[0], codes.shape[0]
     for worker in prange(n_workers):
         of_worker, its_met = sums[worker], met[worker]
-        for i in range(worker * n_wanted // n_workers, (worker + 1) * n_wanted // n_workers):
-            row = first_row + i
-            n_met = _add_similarities(row, codes, none, starts, weights, begins, rows, of_worker, its_met)
-            _keep_largest(of_worker, its_met[:n_met], neighbours[i], similarities[i])
+        its_codes = np.empty((_ROWS_TOGETHER, n_grids), codes.dtype)
+        firsts, ends, gains = np.empty(n_grids, np.int64), np.empty(n_grids, np.int64), np.empty(n_grids)
+        end = (worker + 1) * n_visited // n_workers
+        for start in range(worker * n_visited // n_workers, end, _ROWS_TOGETHER):
+            stop = min(start + _ROWS_TOGETHER, end)
+            _gather_codes(codes, visited[start:stop], its_codes)
+            for i in range(start, stop):
+                _look_up(its_codes[i - start], none, starts, weights, begins, firsts, ends, gains)
+                n_met = _add_similarities(firsts, ends, gains, rows, of_worker, its_met)
+                _keep_largest(of_worker, its_met[:n_met], neighbours[i], similarities[i])

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from binfeat._engine.policy import one_blas_thread
+from binfeat._engine.policy import one_blas_thread, side_by_side
 
 _DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
 _KEPT = 3  # blocks that are left then
 _SPARE = 5  # columns of a block beyond the vectors wanted: the gap that counts is behind them
 _FEW_ROWS = 300  # up to which the matrix is made
+_ROWS_AT_A_TIME = 2**15  # of what threads share
+_PARALLEL = 1e-4  # least eigenvalue of the cosines of columns: with less, Cholesky loses more than four digits
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Eigenvectors:
     n_products: int  # with a block
 
 
-def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, start=None, callback=None):
+def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, start=None, callback=None, n_jobs=None):
     """Eigenvectors of the largest eigenvalues of a symmetric matrix S, but for a known one.
 
     Block Lanczos iteration with thick restarts (Wu & Simon 2000): the best vectors, by Rayleigh and Ritz, of the span
@@ -48,6 +50,8 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, star
         What is near the eigenvectors; the block has random columns beside it.
     callback : callable, default=None
         Called after each product; True stops.
+    n_jobs : int, default=None
+        Threads, which the result does not depend on.
 
     Returns
     -------
@@ -59,7 +63,7 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, star
             return _of_few_rows(multiply, known, n_wanted)
         near = np.empty((n, 0)) if start is None else start[:, :width]
         random = np.random.default_rng(seed).standard_normal((width - near.shape[1], n)).T
-        space = _KrylovSpace(multiply, known, np.column_stack([near, random]))
+        space = _KrylovSpace(multiply, known, np.column_stack([near, random]), n_jobs)
         n_products, stops = 0, False
         while True:
             space.grow()
@@ -90,8 +94,9 @@ def _of_few_rows(multiply, known, n_wanted):
 class _KrylovSpace:
     """An orthonormal basis that grows by a block, and the matrix S in it."""
 
-    def __init__(self, multiply, known, block):
-        self._multiply, self._known, self._width = multiply, known[:, None], block.shape[1]
+    def __init__(self, multiply, known, block, n_jobs):
+        self._multiply, self._known, self._width, self._n_jobs = multiply, known[:, None], block.shape[1], n_jobs
+        self._rows = [slice(i, i + _ROWS_AT_A_TIME) for i in range(0, known.size, _ROWS_AT_A_TIME)]
         self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), order="F")
         self._projection = np.zeros(2 * (self._basis.shape[1],))  # its upper triangle
         self._size = 0
@@ -105,21 +110,57 @@ class _KrylovSpace:
         """Add the product with the newest block."""
         newest = slice(self._size - self._width, self._size)
         image = self._multiply(self._basis[:, newest])
-        space = self._basis[:, : self._size]
-        shares = space.T @ image
-        self._projection[: self._size, newest] = shares
-        self._append(image - space @ shares)
-        self._coupling = self._basis[:, self._size - self._width : self._size].T @ image
+        space, block = self._basis[:, : self._size], image.copy(order="F")
+        self._projection[: self._size, newest] = self._remove(space, block)
+        self._append(block)
+        self._coupling = self._inner(self._basis[:, self._size - self._width : self._size], image)
 
     def _append(self, block):
         """Add a block that is outside the space; where nothing is left of it, what rounding leaves serves as well."""
-        block -= self._known @ (self._known.T @ block)
-        block = linalg.qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
+        self._remove(self._known, block)
+        block = self._orthonormal(block)
         for known in (self._known, self._basis[:, : self._size]):  # again, for rounding
-            block -= known @ (known.T @ block)
-        block = linalg.qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
-        self._basis[:, self._size : self._size + self._width] = block
+            self._remove(known, block)
+        self._basis[:, self._size : self._size + self._width] = self._orthonormal(block)
         self._size += self._width
+
+    def _orthonormal(self, block):
+        """Orthonormal columns of the same span: by Cholesky, the fastest, where they are far from parallel."""
+        products = self._inner(block, block)
+        lengths = np.sqrt(products.diagonal())
+        if not lengths.all() or linalg.eigvalsh(cosines := products / np.outer(lengths, lengths))[0] < _PARALLEL:
+            return linalg.qr(block, mode="economic", overwrite_a=True, check_finite=False)[0]
+        factor = linalg.solve_triangular(linalg.cholesky(cosines) * lengths, np.eye(self._width))
+        self._set(block, block, factor)
+        return block
+
+    def _inner(self, A, B):
+        """``A' B``, summed over blocks of rows in their order."""
+        sums = np.empty((len(self._rows), A.shape[1], B.shape[1]))
+
+        def add(k):
+            sums[k] = A[self._rows[k]].T @ B[self._rows[k]]
+
+        side_by_side(add, range(len(sums)), self._n_jobs)
+        return sums.sum(axis=0)
+
+    def _remove(self, known, block):
+        """Take what orthonormal vectors have of a block out of it, and return how much that is."""
+        shares = self._inner(known, block)
+
+        def subtract(rows):
+            block[rows] -= known[rows] @ shares
+
+        side_by_side(subtract, self._rows, self._n_jobs)
+        return shares
+
+    def _set(self, out, vectors, shares):
+        """``vectors @ shares``, into columns that may be of the vectors."""
+
+        def multiply(rows):
+            out[rows] = vectors[rows] @ shares
+
+        side_by_side(multiply, self._rows, self._n_jobs)
 
     def best(self):
         """All Ritz values in falling order, their vectors' shares of the basis, and the norms of their residuals."""
@@ -130,13 +171,14 @@ class _KrylovSpace:
 
     def vectors(self, shares):
         """Vectors with these shares of the basis."""
-        return self._basis[:, : len(shares)] @ shares
+        made = np.empty((len(self._basis), shares.shape[1]), order="F")
+        self._set(made, self._basis[:, : len(shares)], shares)
+        return made
 
     def cut(self, values, shares):
         """Keep the best Ritz vectors, and the newest block, which all their residuals are in."""
         kept = _KEPT * self._width
-        newest = self._basis[:, -self._width :].copy()
-        self._basis[:, :kept] = self.vectors(shares[:, :kept])
-        self._basis[:, kept : kept + self._width] = newest
+        self._set(self._basis[:, :kept], self._basis[:, : len(shares)], shares[:, :kept])
+        self._basis[:, kept : kept + self._width] = self._basis[:, -self._width :]
         self._projection[:kept, :kept] = np.diag(values[:kept])
         self._size = kept + self._width

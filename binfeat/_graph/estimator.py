@@ -15,12 +15,13 @@ from binfeat._engine.policy import thread_count
 from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans
 from binfeat._graph.scale import gamma_by_occupancy
 from binfeat._graph.similarity import ColumnMeans, SimilarityGraph
-from binfeat._graph.start import SAMPLE_ROWS, rows_of_sample
+from binfeat._graph.start import rows_of_sample
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.sources import is_source
 from binfeat.binning import RandomBinning
 
 _N_GRIDS = 256
+_SAMPLE_ROWS = 10_000  # that a length scale is chosen by
 _MANY_ALONE = 0.1  # share of the rows
 
 
@@ -66,7 +67,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         seed = seed_of(self.random_state)
         if is_source(X):
             X = self._check(SampledSource(self, X, seed).sample, reset=True)
-        return X if X.shape[0] <= SAMPLE_ROWS else X[rows_of_sample(X.shape[0], seed)]
+        return X if X.shape[0] <= _SAMPLE_ROWS else X[rows_of_sample(X.shape[0], seed, _SAMPLE_ROWS)]
 
     def _graph(self, X, gamma):
         """The map with this gamma fitted to the rows, their features, and their graph."""

@@ -9,7 +9,7 @@ from binfeat._binning.bin_matrix import no_bin
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.neighbours import list_rows, nearest
-from binfeat._engine.policy import thread_count
+from binfeat._engine.policy import side_by_side, thread_count
 from binfeat._graph.similarity import Graph, means
 
 # A row itself is one of them. The fewer of 10, 15, 20, 30, 50, 100 and all neighbours, the more digits get the right
@@ -17,40 +17,50 @@ from binfeat._graph.similarity import Graph, means
 _N_NEAREST = 16
 _MOST_OF_A_BIN = 16  # rows that are met in a bin: bounds the time where many rows are alike
 _ROWS_AT_A_TIME = 8192
+_ROWS_OF_A_PART = 2**16  # of a product
+_FEW_GRIDS = 3  # that rows are sorted by
 
 
 @dataclass(frozen=True, eq=False)
 class BinMembers(ArrayRecord):
-    """Up to 16 rows of each bin, at random, which all rows of the bin meet there."""
+    """Up to 16 rows of each bin, at random, which all rows of the bin meet there.
+
+    Rows go by their places in an order in which alike ones are near each other, so that what a row and the next one
+    look up is in the cache: a third of the time for 10^6 rows.
+    """
 
     weights: np.ndarray  # (n_columns,) float64: what a bin adds to the similarity of two of its rows
     begins: np.ndarray  # (n_columns + 1,) int64: where the rows of each bin begin
-    rows: np.ndarray  # (n_listed,) int32
+    rows: np.ndarray  # (n_listed,) int32: their places
 
     @classmethod
-    def of(cls, Z, seed):
-        """Of the rows of a BinMatrix: a bin of n rows adds ``1 / (n - 1)`` in a mean over the grids."""
+    def of(cls, Z, order, seed):
+        """Of the rows of a BinMatrix in some order: a bin of n rows adds ``1 / (n - 1)`` in a mean over the grids."""
         n_grids, sizes = len(Z.codes), Z._bin_sizes()
         shared = sizes > 1
         weights = np.divide(1 / n_grids, sizes - 1, out=np.zeros(sizes.size), where=shared)
         begins = np.concatenate([[0], np.cumsum(np.where(shared, np.minimum(sizes, _MOST_OF_A_BIN), 0))])
         require_memory(4 * begins[-1], "the rows of all bins", "Give fewer rows, or features of fewer grids.")
-        rows = np.empty(begins[-1], np.int32)
-        order = np.random.default_rng(seed).permutation(Z.shape[0])
-        list_rows(Z.codes, no_bin(Z.codes.dtype), Z.offsets, order, begins, rows, n_jobs=Z.n_jobs)
+        rows, drawn = np.empty(begins[-1], np.int32), np.random.default_rng(seed).permutation(order.size)
+        list_rows(Z.codes, no_bin(Z.codes.dtype), Z.offsets, drawn, _places(order), begins, rows, n_jobs=Z.n_jobs)
         return cls(weights, begins, rows)
 
-    def nearest(self, Z, n_rows):
-        """Numbers and similarities of those, of so many rows, that rows Z are most similar to, (n, n_nearest)."""
+    def nearest(self, Z, order, n_rows):
+        """Places and similarities of those, of so many rows, that rows of Z are most similar to, (n, n_nearest)."""
         codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(_N_NEAREST, n_rows))
         require_memory(12 * shape[0] * shape[1], "the nearest rows", "Give fewer rows.")
         neighbours, similarities = np.empty(shape, np.int32), np.empty(shape)
-        sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows), np.int32)
+        sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows + 1), np.int32)
         members = codes, no_bin(codes.dtype), Z.offsets, self.weights, self.begins, self.rows
         for start in range(0, shape[0], _ROWS_AT_A_TIME):
             some = slice(start, start + _ROWS_AT_A_TIME)
-            nearest(*members, start, sums, met, neighbours[some], similarities[some], n_jobs=Z.n_jobs)
+            nearest(*members, order[some], sums, met, neighbours[some], similarities[some], n_jobs=Z.n_jobs)
         return neighbours, similarities
+
+
+def alike_together(Z):
+    """Numbers of the rows of a BinMatrix, sorted by their first bins."""
+    return np.lexsort(Z.codes[:_FEW_GRIDS])
 
 
 def _matrix(neighbours, similarities, n_rows):
@@ -60,19 +70,32 @@ def _matrix(neighbours, similarities, n_rows):
     return sparse.csr_array((similarities[kept], neighbours[kept], ends), shape=(len(neighbours), n_rows))
 
 
+def _places(order):
+    """Place of each row in an order of all rows."""
+    places = np.empty(order.size, np.int32)
+    places[order] = np.arange(order.size, dtype=np.int32)
+    return places
+
+
 @dataclass(frozen=True, eq=False)
 class NeighbourMeans(BinMembers):
     """Values of training rows, of which others get the mean over the 16 most similar ones."""
 
-    values: np.ndarray  # (n_rows, k) float64
+    values: np.ndarray  # (n_rows, k) float64, by place
+
+    @classmethod
+    def of_values(cls, Z, values, seed):
+        """Of the values (n_rows, k) of the rows of a BinMatrix."""
+        order = alike_together(Z)
+        return cls(**BinMembers.of(Z, order, seed).arrays(), values=values[order])
 
     def of_rows(self, Z):
         """For the rows of a BinMatrix, (n, k); 0 for a row that meets no other."""
         if Z.shape[1] != self.weights.size:
             raise ValueError(f"The features have {Z.shape[1]} bins, and those of fit had {self.weights.size}.")
-        n_rows = len(self.values)
-        neighbours, similarities = self.nearest(Z, n_rows)
-        return means(_matrix(neighbours, similarities, n_rows), self.values)
+        n_rows, order = len(self.values), alike_together(Z)
+        neighbours, similarities = self.nearest(Z, order, n_rows)
+        return means(_matrix(neighbours, similarities, n_rows), self.values)[_places(order)]
 
 
 class NeighbourGraph(Graph):
@@ -89,20 +112,31 @@ class NeighbourGraph(Graph):
     """
 
     def __init__(self, Z, seed):
-        n_rows = Z.shape[0]
-        self._members = BinMembers.of(Z, seed)
+        n_rows, self._order, self._n_jobs = Z.shape[0], alike_together(Z), Z.n_jobs
+        self._members = BinMembers.of(Z, self._order, seed)
         require_memory(60 * n_rows * min(_N_NEAREST, n_rows), "the graph of neighbours", "Give fewer rows.")
-        neighbours, similarities = self._members.nearest(Z, n_rows)
+        neighbours, similarities = self._members.nearest(Z, self._order, n_rows)
         self._with_itself = _matrix(neighbours, similarities, n_rows)
         similarities[neighbours == np.arange(n_rows)[:, None]] = 0.0
         others = _matrix(neighbours, similarities, n_rows)
-        self._W = (others + others.T) / 2
-        super().__init__(self._W.sum(axis=1))
+        W = ((others + others.T) / 2).tocsr()
+        self._parts = [(part := slice(i, i + _ROWS_OF_A_PART), W[part]) for i in range(0, n_rows, _ROWS_OF_A_PART)]
+        self._places = _places(self._order)
+        super().__init__(W.sum(axis=1)[self._places])
 
     def _product(self, V):
-        return np.asfortranarray(self._W @ V)
+        V = np.ascontiguousarray(V)[self._order]
+        image = np.empty(V.shape)
+
+        def multiply(part):
+            rows, W = part
+            image[rows] = W @ V
+
+        side_by_side(multiply, self._parts, self._n_jobs)
+        return np.asfortranarray(image[self._places])
 
     def means(self, values):
         """Of values (n_rows, k), what gives other rows their means, and those of the graph's own rows."""
-        values = np.ascontiguousarray(values)
-        return NeighbourMeans(**self._members.arrays(), values=values), means(self._with_itself, values)
+        values = np.ascontiguousarray(values[self._order])
+        own = means(self._with_itself, values)[self._places]
+        return NeighbourMeans(**self._members.arrays(), values=values), own
