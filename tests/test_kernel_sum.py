@@ -5,7 +5,7 @@ import pytest
 
 from binfeat._engine import policy
 from binfeat._machine import kernel_sum
-from binfeat._machine.exact_kernels import Frame, kernel_matrix
+from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
 from binfeat._machine.kernel_sum import KernelSum
 from binfeat.kernels import Laplacian, Matern
 from tests import naive
@@ -59,9 +59,17 @@ def test_of_one_table_each_pair_once(tables):
     np.testing.assert_array_equal(found[:7, 7:], found[7:, :7].T)
 
 
-def test_of_one_table_the_upper_triangle(tables):
-    found = kernel().upper(FRAME.columns(tables[0]))
-    np.testing.assert_array_equal(np.triu(found), np.triu(values(tables[0], tables[0])))
+def test_of_one_table_packed(tables):
+    found = kernel().packed(FRAME.columns(tables[0]))
+    whole = values(tables[0], tables[0])
+    np.testing.assert_allclose(found.first_rows(len(whole)), whole, atol=0.501 / 65535)
+
+
+def test_what_may_be_above_1_is_packed_without_loss(tables):
+    X = FRAME.columns(tables[0])
+    both = [kernel_matrix(Laplacian(), CATEGORICAL), kernel_matrix(Linear(), CATEGORICAL)]
+    linear = KernelSum(both, [0.5, 0.5], [GAMMAS[1], 4 * GAMMAS[1]])
+    np.testing.assert_allclose(linear.packed(X).first_rows(X.shape[1]), linear(X, X), rtol=1e-5, atol=1e-6)
 
 
 def test_any_number_of_threads(tables):

@@ -384,9 +384,9 @@ def test_iterations_give_the_same_machine(table, monkeypatch):
     X = rng.normal(size=(700, 4))
     y = np.sin(X[:, 0]) + X[:, 1]
     expected = KernelMachineRegressor(**GIVEN).fit(X, y).predict(X)
-    monkeypatch.setattr(kernel_solve, "cholesky_rows", lambda n_targets: 600)
+    monkeypatch.setattr(exact, "cholesky_rows", lambda n_targets: 600)
     found = KernelMachineRegressor(**GIVEN).fit(X, y).predict(X)
-    assert 0 < np.linalg.norm(found - expected) < kernel_solve._TOL * np.linalg.norm(y - y.mean())
+    assert 0 < np.linalg.norm(found - expected) < kernel_solve._MOST_TOL * np.linalg.norm(y - y.mean())
 
 
 def test_callbacks_stop_a_fit(table, short):

@@ -20,10 +20,15 @@ def _routine(library, name, n_arguments):
 
 def _call(library, name, *arguments):
     """Call a routine of BLAS or LAPACK with characters, numbers and arrays."""
-    types = {int: np.intc, float: np.float32}
-    kept = [np.array(each, types[type(each)]) if type(each) in types else each for each in arguments]
-    pointers = [each.ctypes.data if isinstance(each, np.ndarray) else each for each in kept]
-    _routine(library, name, len(pointers))(*pointers)
+    _routine(library, name, len(arguments))(*[_POINTERS[type(each)](each) for each in arguments])
+
+
+_POINTERS = {
+    bytes: lambda each: each,
+    int: lambda each: ctypes.byref(ctypes.c_int(each)),
+    float: lambda each: ctypes.byref(ctypes.c_float(each)),
+    np.ndarray: lambda each: each.__array_interface__["data"][0],
+}
 
 
 def factorise(A):

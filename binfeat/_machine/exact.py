@@ -7,7 +7,7 @@ import numpy as np
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
 from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
-from binfeat._machine.kernel_solve import reads_whole, solve_kernel
+from binfeat._machine.kernel_solve import cholesky_rows, solve_kernel
 from binfeat._machine.kernel_sum import KernelSum
 from binfeat._machine.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.length_scales import LengthScales
@@ -24,7 +24,7 @@ _MOST_NOISE = 0.9  # share of the variance of the targets
 _NEAR, _NEAR_ROWS = 2.0, 400  # times the error so far, up to which a linear machine's is near, and rows that tell
 _PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
-_PAIR_BYTES = 4  # a value of the kernel, float32
+_PAIR_BYTES, _PACKED_BYTES = 4, 1  # values of the kernel in float32, and one triangle of them in 16 bits
 _SHARE_OF_TIME = 0.5  # that an exact machine may take
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 
@@ -37,16 +37,23 @@ def exact_seconds(n_rows, n_inputs):
 def most_exact_rows(problem):
     """Rows that an exact machine may have: its matrix and the solution take memory and time by their square."""
     limits, budget, n_inputs = problem.limits, problem.budget, problem.table.shape[1]
-    by_memory = fit_bytes(problem.machine.max_bytes) / _PAIR_BYTES
-    n_rows = min(limits.exact_rows, int(np.sqrt(min(by_memory, limits.exact_work / max(1, n_inputs)))))
+    n_rows = min(limits.exact_rows, int(np.sqrt(limits.exact_work / max(1, n_inputs))))
+    n_rows = min(n_rows, _rows_in_memory(fit_bytes(problem.machine.max_bytes), problem.Y.shape[1]))
     while n_rows and not budget.allows(exact_seconds(n_rows, n_inputs), _SHARE_OF_TIME):
         n_rows -= -(-n_rows // 8)
     return n_rows
 
 
-def exact_bytes(n_rows):
+def exact_bytes(n_rows, n_targets):
     """Memory for the kernel matrix of so many rows."""
-    return _PAIR_BYTES * n_rows**2
+    return n_rows**2 * (_PAIR_BYTES if n_rows <= cholesky_rows(n_targets) else _PACKED_BYTES)
+
+
+def _rows_in_memory(max_bytes, n_targets):
+    """Rows whose kernel matrix takes so many bytes."""
+    packed = int(np.sqrt(max_bytes / _PACKED_BYTES))
+    whole = min(cholesky_rows(n_targets), int(np.sqrt(max_bytes / _PAIR_BYTES)))
+    return packed if packed > cholesky_rows(n_targets) else whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +239,7 @@ class ExactChoice:
         problem, numbers = self._problem, ~self._problem.categorical
         if problem.machine.kernel != "auto" or not (self._tunes_alpha and numbers.any()):
             return None
-        error = SquaredErrors(problem.Y[self.rows], problem.weights_of(self.rows))(best.predictions).mean()
+        error = self._squared_error(best)
         some = self.rows[:_NEAR_ROWS]
         if _linear_error(self._columns(some)[numbers], problem.Y[some]) > _NEAR * error:
             return None
@@ -240,6 +247,11 @@ class ExactChoice:
         noise = min(_MOST_NOISE, error)
         alpha = max(_LEAST_ALPHA, noise / (1 - noise))
         return Part(LengthScales(Linear(), gamma, alpha, error, best.parts[0].scales.n_rows, 0), 1.0)
+
+    def _squared_error(self, tuned):
+        """Of leave-one-out predictions, by the variance of the targets."""
+        problem, rows = self._problem, self.rows
+        return SquaredErrors(problem.Y[rows], problem.weights_of(rows))(tuned.predictions).mean()
 
     def _try(self, parts, alpha, K=None):
         """The leave-one-out predictions with parts whose kernel matrix may be known."""
@@ -290,8 +302,8 @@ class ExactChoice:
         X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
         kernel, weights = self._kernel(parts), self._relative_weights(rows)
         with threads_to_factorise(len(rows)):
-            K = kernel(X, X) if reads_whole(*Y.shape) else kernel.upper(X)
-            coef, alpha = solve_kernel(K, alpha, weights, Y)
+            K = kernel(X, X) if len(rows) <= cholesky_rows(Y.shape[1]) else kernel.packed(X)
+            coef, alpha = solve_kernel(K, alpha, weights, Y, np.sqrt(self._squared_error(self._best)))
         self.alpha = alpha * problem.mean_weight if self._tunes_alpha else float(problem.machine.alpha)
         main = max((part for part in parts if not isinstance(part.scales.kernel, Linear)), key=_share)
         self.scales, self.gamma = main.scales, main.gamma

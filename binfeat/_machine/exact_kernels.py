@@ -6,7 +6,7 @@ Rows are columns here: arrays of shape (n_inputs, n), float32 in C order, as `Fr
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,7 @@ class _Matrix(ABC):
     kernel: Any  # of `binfeat.kernels`
     categorical: np.ndarray  # (n_inputs,) of bool
     n_jobs: int | None = None
+    is_bounded: ClassVar[bool] = True  # whether all values lie between 0 and 1
 
     def __call__(self, A, B, gamma, out=None):
         """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
@@ -278,6 +279,8 @@ class Linear:
 
 class LinearMatrix(_Matrix):
     """Values of the linear kernel."""
+
+    is_bounded = False
 
     def of_prepared(self, A, B, gamma, out=None):
         (A,), (B,) = A, B

@@ -169,7 +169,7 @@ class MachineFit:
             if self._rows.may_mix and machine.kernel != "auto" and not isinstance(self._own_kernel(), Laplacian):
                 raise ValueError(f"features='exact' takes kernel='auto' or 'laplacian'; got {machine.kernel!r}.")
             require_memory(
-                exact_bytes(len(self._problem.table)),
+                exact_bytes(len(self._problem.table), self._problem.Y.shape[1]),
                 "an exact machine of so many rows",
                 "Use features='auto' or fewer rows.",
             )

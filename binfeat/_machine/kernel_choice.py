@@ -181,13 +181,18 @@ class KernelChoice:
         return [*binning, *([Matern(1.5)] if "radial" in self._kinds else [])]
 
     def _search_all(self, name, first, others):
-        """Search for scaling and length scales, then for a warp, then for a rotation."""
+        """Search for scaling and length scales, then for a warp and a rotation, and again with what is warped."""
         with self._problem.stage(name, self._n_looks()):
-            scaler = self._learn(first, others)
-        if scaler is not None and self._may_step():
+            self._learn(first, others)
+            warp, rotation = self._warp(), self._rotation()
+            paying = self._paying(warp, rotation)
+        if warp in paying and self._may_step():
             with self._problem.stage("warped inputs", self._n_looks_of_race(0)):
-                self._search_warped(scaler)
-        self.found = self._rotated()
+                if self._search_warped(warp):
+                    rotation = self._rotation()
+                    paying = self._paying(rotation)
+        if rotation in paying:
+            self._rotate(rotation)
 
     @property
     def _n_rows(self):
@@ -197,14 +202,13 @@ class KernelChoice:
         return rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_ROWS_FOR_EACH))
 
     def _learn(self, first, others):
-        """The first search; what warps the inputs if one with warped inputs should follow, or None."""
+        """The first search."""
         n_steps, (rows, late_rows) = self._limits.n_steps, self._n_rows
         self._some = self._problem.train[: n_steps * max(_COMMON_ROWS, late_rows)]
         self._trials = {scaling: self._trial(self._scaler(scaling)) for scaling in (first, *others)}
         self._step([search for *_, search in self._trials.values()], _parts(n_steps)[0], rows)
         self._take_best()
         self.found = self._race()
-        return self._warped_scaler()
 
     def _race(self):
         """Run the searches to their end, but for those that fall behind; what is found, compared."""
@@ -302,49 +306,56 @@ class KernelChoice:
         side_by_side(compare, self._searches, self._problem.n_jobs)
         return [replace(search.found, error=errors[search]) for search in self._searches]
 
-    def _warped_scaler(self):
-        """What maps each input by a monotone function, if rows that did not learn it are left out with less error."""
+    def _warp(self):
+        """A search for a monotone map of each input, or None."""
         first, problem = self._searches[0], self._problem
         far = self.found[0].error > _FAR * min(map(_error, self.found))
         if not self._may_warp or far or not WarpSearch.suits(first, problem.categorical):
             return None
-        warps = self._judged(WarpSearch(first, problem.seed))
-        if warps is None:
-            return None
-        scale = np.array if self.scaler is None else self.scaler.transform
-        return Warped.by(lambda rows: warps(scale(rows)), problem.table[problem.train], problem.categorical)
+        return WarpSearch(first, problem.seed)
 
-    def _search_warped(self, scaler):
-        """Search again with warped inputs, and take what that finds if it is better."""
+    def _rotation(self):
+        """A search for a rotation of the inputs of the radial kernel, or None."""
+        far = _FAR * min(map(_error, self.found))
+        for scales in self.radial:
+            (search,) = (one for one in self._searches if one.kernel == scales.kernel)
+            suits = scales.error <= far and RotationSearch.suits(search, self._problem.categorical)
+            if suits and self._may_step():
+                return RotationSearch(search, self._problem.seed)
+        return None
+
+    def _paying(self, *searches):
+        """Those searches, done side by side, that rows which none of their steps has seen gain by."""
+        paying = set()
+
+        def run(search):
+            search.run(int(_JUDGED * self._limits.n_steps), self._may_step)
+            if search.pays():
+                paying.add(search)
+
+        side_by_side(run, [search for search in searches if search is not None], self._problem.n_jobs)
+        return paying
+
+    def _search_warped(self, warp):
+        """Search again with warped inputs; whether that finds what is better, and is taken."""
+        problem, scale = self._problem, np.array if self.scaler is None else self.scaler.transform
+        scaler = Warped.by(lambda rows: warp(scale(rows)), problem.table[problem.train], problem.categorical)
         X, searches = self._scaled(scaler, self._some), self._searches
         self._searches = [self._search(kernel, X) for kernel in self._kernels()]
         found = self._race()
         error = min(map(_error, found))
-        if error < min(map(_error, self.found)):
-            self._take("warped", scaler)
-            self.found = found
-            self._problem.decisions.note("scaling", "warped", error)
-        else:
+        if error >= min(map(_error, self.found)):
             self._searches = searches
+            return False
+        self._take("warped", scaler)
+        self.found = found
+        problem.decisions.note("scaling", "warped", error)
+        return True
 
-    def _judged(self, search):
-        """A search from what was found, done; None if rows that it has not seen do not gain by it."""
-        search.run(int(_JUDGED * self._limits.n_steps), self._may_step)
-        return search if search.pays() else None
-
-    def _rotated(self):
-        """What was found, with a rotation of the inputs of the radial kernel if that pays."""
-        far = _FAR * min(map(_error, self.found))
-        return [self._with_rotation(scales) if scales.error <= far else scales for scales in self.found]
-
-    def _with_rotation(self, scales):
-        (search,) = (one for one in self._searches if one.kernel == scales.kernel)
-        if _kind(scales) == "radial" and RotationSearch.suits(search, self._problem.categorical) and self._may_step():
-            rotations = self._judged(RotationSearch(search, self._problem.seed))
-            if rotations is not None:
-                self._problem.decisions.note("rotation", "of all inputs", rotations.error)
-                return rotations.found
-        return scales
+    def _rotate(self, rotation):
+        """Take a rotation of the radial kernel."""
+        self._problem.decisions.note("rotation", "of all inputs", rotation.error)
+        self.found = [rotation.found if _kind(scales) == "radial" else scales for scales in self.found]
 
     def _scalings(self):
         """What to begin with, and what to compare it with."""

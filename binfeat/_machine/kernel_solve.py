@@ -4,11 +4,12 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from binfeat._machine.leave_one_out import LEAST_ALPHA, factor
+from binfeat._machine.packed_kernel import PackedKernel
 
 _RANK = 500  # of the preconditioner
 _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
-_TOL, _MAX_ITER = 3e-3, 100
-_FEW_TARGETS = 3  # products with one after the other read half of the matrix each
+_LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
+_PART_OF_ERROR = 0.02  # that the residual may be
 
 
 def cholesky_rows(n_targets):
@@ -16,28 +17,27 @@ def cholesky_rows(n_targets):
     return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets)
 
 
-def reads_whole(n_rows, n_targets):
-    """Whether `solve_kernel` reads the whole matrix, or its upper triangle only."""
-    return n_targets > _FEW_TARGETS or n_rows <= cholesky_rows(n_targets)
-
-
-def solve_kernel(K, alpha, weights, Y):
+def solve_kernel(K, alpha, weights, Y, error):
     """Coefficients (n_rows, n_targets), float32, and the alpha that they took.
 
     Parameters
     ----------
-    K : ndarray of shape (n_rows, n_rows), float32
-        Of rows in random order, the first of which make the preconditioner. A Cholesky factor takes its place.
+    K : ndarray of shape (n_rows, n_rows), float32, or PackedKernel
+        An array is solved with by its Cholesky factor, which takes its place; a packed one by iterations. Of rows in
+        random order, the first of which make the preconditioner.
     alpha : float
     weights : ndarray of shape (n_rows,) or None
     Y : ndarray of shape (n_rows, n_targets), float32
+    error : float
+        Of predictions, by the targets': iterations leave a small part of it.
     """
-    if len(K) <= cholesky_rows(Y.shape[1]):
+    if not isinstance(K, PackedKernel):
         U, alpha = factor(K, alpha, weights, out=K)
         return lapack.spotrs(U.T, Y, lower=1)[0], alpha
     alpha = max(alpha, LEAST_ALPHA * len(K))
     shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)
-    return _conjugate_gradients(K, shift, Y, _Nystrom(K, shift)), alpha
+    tol = np.clip(_PART_OF_ERROR * error, _LEAST_TOL, _MOST_TOL)
+    return _conjugate_gradients(K, shift, Y, _Nystrom(K, shift), tol), alpha
 
 
 class _Nystrom:
@@ -45,10 +45,8 @@ class _Nystrom:
 
     def __init__(self, K, shift):
         shift = np.maximum(shift, np.float32(_LEAST_SHIFT * len(K)))
-        first = np.triu(K[:_RANK, :_RANK])
-        first += np.triu(first, 1).T
-        U, _ = factor(first, 1e-3 * float(shift.min()))
-        columns = np.hstack([first, K[: len(first), len(first) :]])
+        columns = K.first_rows(min(_RANK, len(K)))
+        U, _ = factor(columns[:, : len(columns)], 1e-3 * float(shift.min()))
         columns += np.float32(1.0)
         F = blas.strsm(1.0, U.T, columns.T, side=1, lower=1, trans_a=1, overwrite_b=1)
         self._roots = np.sqrt(shift)[:, np.newaxis]
@@ -64,24 +62,14 @@ class _Nystrom:
         return (scaled - self._F @ inner) / self._roots
 
 
-def _product(K, V):
-    """``(K + 1 1') V`` of a symmetric matrix."""
-    if V.shape[1] > _FEW_TARGETS:
-        image = K @ V
-    else:
-        image = np.column_stack([blas.ssymv(1.0, K.T, column, lower=1) for column in np.ascontiguousarray(V.T)])
-    image += V.sum(axis=0)
-    return image
-
-
-def _conjugate_gradients(K, shift, Y, precondition):
+def _conjugate_gradients(K, shift, Y, precondition, tol):
     """All targets through every product together."""
     solution, residual = np.zeros_like(Y), Y.copy()
     direction = preconditioned = precondition(residual)
     square = np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
-    enough = _TOL * np.linalg.norm(Y, axis=0)
+    enough = tol * np.linalg.norm(Y, axis=0)
     for _ in range(_MAX_ITER):
-        image = _product(K, direction) + shift[:, np.newaxis] * direction
+        image = K @ direction + direction.sum(axis=0) + shift[:, np.newaxis] * direction
         curved = np.einsum("ij,ij->j", direction, image, dtype=np.float64)
         step = np.divide(square, curved, out=np.zeros_like(square), where=curved > 0).astype(np.float32)
         solution += step * direction

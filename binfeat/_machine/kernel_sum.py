@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from binfeat._engine.policy import share_blocks
+from binfeat._machine.packed_kernel import PackedKernel, pieces
 
 _SIDE = 384  # of a tile: what is made of it stays in the second-level cache
 
@@ -26,13 +28,6 @@ class KernelSum:
 
     def __call__(self, A, B):
         """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); of one set of rows each pair once."""
-        return self._values(A, B, mirrored=A is B)
-
-    def upper(self, X):
-        """The upper triangle of the values for all pairs of X; what is below the diagonal is of no use."""
-        return self._values(X, X)
-
-    def _values(self, A, B, mirrored=False):
         out = np.empty((A.shape[1], B.shape[1]), np.float32)
         sides = self._prepared(A), self._prepared(B)
 
@@ -40,13 +35,18 @@ class KernelSum:
             for rows, columns in tiles:
                 tile = self._tile(sides, rows, columns)
                 out[rows, columns] = tile
-                if mirrored and rows != columns:
+                if A is B and rows != columns:
                     out[columns, rows] = tile.T
 
-        pairs = product(_pieces(A.shape[1]), _pieces(B.shape[1]))
+        pairs = product(pieces(A.shape[1], _SIDE), pieces(B.shape[1], _SIDE))
         tiles = [pair for pair in pairs if A is not B or pair[0].start <= pair[1].start]
         share_blocks(fill, tiles, out.size, self.n_jobs)
         return out
+
+    def packed(self, X):
+        """Values for all pairs of X, each once."""
+        sides, bounded = [self._prepared(X)] * 2, all(matrix.is_bounded for matrix in self.matrices)
+        return PackedKernel(X.shape[1], partial(self._tile, sides), bounded, self.n_jobs)
 
     def _prepared(self, X):
         return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]
@@ -58,10 +58,6 @@ class KernelSum:
             K *= np.float32(share)
             total = K if total is None else np.add(total, K, out=total)
         return total
-
-
-def _pieces(n):
-    return [slice(start, min(start + _SIDE, n)) for start in range(0, n, _SIDE)]
 
 
 def _part(arrays, place):

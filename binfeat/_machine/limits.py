@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Limits:
     """Sizes of samples and of trials."""
 
-    exact_rows: int = 20_000  # of an exact machine, whose kernel matrix then takes 1.6 GB
+    exact_rows: int = 20_000  # of an exact machine, whose kernel matrix then takes .4 GB with few targets
     exact_work: float = 2e10  # pairs of its rows times inputs
     exact_trial_rows: int = 6000  # of one that is tried beside grids on more rows
     n_steps: int = 60  # of a search for length scales
