@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from binfeat._engine.decays import decays, gaussian_values, matern_values
 from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
 _LEAST = 1e-6  # of a profile that is divided by
+_UNWANTED = np.empty((0, 0), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,8 @@ class LaplacianMatrix(_Matrix):
     def of_prepared(self, A, B, gamma, out=None):
         (A,), (B,) = A, B
         K = self._weighted_distances(A, B, gamma, self.categorical, out)
-        return np.exp(np.negative(K, out=K), out=K)
+        decays(K)
+        return K
 
     def with_slopes(self, X, gamma, scratch):
         K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
@@ -153,7 +156,7 @@ class ProfileMatrix(_Matrix):
     def of_prepared(self, A, B, gamma, out=None):
         (A,), (B,) = A, B
         K = self._mismatches(A, B, gamma, out)
-        np.exp(np.negative(K, out=K), out=K)
+        decays(K)
         profile_products(A, B, self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
         return K
 
@@ -182,52 +185,34 @@ class RadialMatrix(_Matrix):
         return scaled, np.einsum("ji,ji->i", scaled, scaled), A
 
     def of_prepared(self, A, B, gamma, out=None):
-        S = self._distances(A, B, gamma, out)
-        return self._profile(S, np.empty_like(S))[0]
+        return self._values(A, B, gamma, out, _UNWANTED)
 
     def _scaled(self, A, gamma):
         """Rows whose squared Euclidean distances are those of the numbers in the kernel."""
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
-    def _distances(self, A, B, gamma, out=None):
-        """Squared distances of all pairs of rows that were prepared."""
+    @property
+    def _is_gaussian(self):
+        return np.isinf(getattr(self.kernel, "nu", np.inf))
+
+    def _values(self, A, B, gamma, out, falls):
+        """Values for pairs of rows that were prepared; minus their derivatives by the squared distances are written."""
         (A_scaled, A_squares, A), (B_scaled, B_squares, B) = A, B
         S = np.matmul((-2 * A_scaled).T, B_scaled, out=out)
-        S += A_squares[:, np.newaxis]
-        S += B_squares
-        np.maximum(S, 0.0, out=S)
         if self.categorical.any():
             S += self._mismatches(A, B, gamma)
+        if self._is_gaussian:
+            gaussian_values(S, A_squares, B_squares)
+        else:
+            matern_values(S, A_squares, B_squares, self.kernel.nu == 2.5, falls)
         return S
-
-    def _profile(self, S, falls):
-        """Values at squared distances, and minus their derivatives; both arrays are written to."""
-        nu = getattr(self.kernel, "nu", np.inf)
-        if np.isinf(nu):
-            values = np.exp(np.negative(S, out=S), out=S)
-            return values, values
-        S *= np.float32(4 * nu)
-        z = np.sqrt(S, out=S)
-        np.exp(np.negative(z, out=falls), out=falls)  # the decay, which both are multiples of
-        if nu == 1.5:
-            z += 1
-            z *= falls
-            falls *= 3
-            return z, falls
-        first = 1 + z
-        z *= z
-        z /= 3
-        z += first
-        z *= falls
-        falls *= first
-        falls *= np.float32(5 / 3)
-        return z, falls
 
     def _with_falls(self, X, gamma, scratch):
         """Values for all pairs of rows, and minus their derivatives by the squared distances."""
         n, rows = X.shape[1], self.prepared(X, gamma)
-        S = self._distances(rows, rows, gamma, square(scratch, "K", n))
-        return self._profile(S, square(scratch, "falls", n))
+        falls = _UNWANTED if self._is_gaussian else square(scratch, "falls", n)
+        K = self._values(rows, rows, gamma, square(scratch, "K", n), falls)
+        return K, K if falls is _UNWANTED else falls
 
     def with_slopes(self, X, gamma, scratch):
         K, falls = self._with_falls(X, gamma, scratch)

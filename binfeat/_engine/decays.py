@@ -1,0 +1,93 @@
+"""Values of kernels that decay with the distance, in place of the distances.
+
+An exponential is reduced by the nearest multiple of log 2, whose product with the number of halvings is exact (Cody &
+Waite 1980, "Software Manual for the Elementary Functions", chapter 6), to a Taylor polynomial. No branch depends on an
+argument, so the loops vectorise. What is below exp(-87) stays there, so that no number is subnormal.
+"""
+
+import numpy as np
+from numba.extending import register_jitable
+
+from binfeat._engine.policy import jit
+
+_ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
+_MOST, _HALVINGS = np.float32(87), np.float32(-1 / np.log(2))
+_HIGH, _LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)  # of log 2: 355 / 512, and the rest
+_C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1 / n) for n in (2, 6, 24, 120, 720, 5040))
+_MANTISSA_BITS = np.int32(23)
+
+
+@register_jitable
+def _decay(z):
+    """``exp(-z)`` of a float32 of at least 0."""
+    z = min(z, _MOST)
+    n = np.floor(z * _HALVINGS + _HALF)
+    r = (-z - n * _HIGH) - n * _LOW
+    series = _ONE + r * (_ONE + r * (_C2 + r * (_C3 + r * (_C4 + r * (_C5 + r * (_C6 + r * _C7))))))
+    return np.int32(np.float32(series).view(np.int32) + (np.int32(n) << _MANTISSA_BITS)).view(np.float32)
+
+
+@jit
+def decays(distances):
+    """``exp(-t)`` of distances t.
+
+    Parameters
+    ----------
+    distances : (n, m) float32, updated
+    """
+    for i in range(distances.shape[0]):
+        row = distances[i]
+        for j in range(row.shape[0]):
+            row[j] = _decay(row[j])
+
+
+@jit
+def gaussian_values(products, A_squares, B_squares):
+    """``exp(-s)`` of squared distances s.
+
+    Parameters
+    ----------
+    products : (n, m) float32, updated; -2 times the inner products of rows
+    A_squares, B_squares : (n,) and (m,) float32; the squares of the rows, which make distances of the products
+    """
+    for i in range(products.shape[0]):
+        row, square = products[i], A_squares[i]
+        for j in range(row.shape[0]):
+            row[j] = _decay(max(row[j] + square + B_squares[j], _ZERO))
+
+
+@jit
+def _matern_once(row, square, squares, falls):
+    for j in range(row.shape[0]):
+        z = np.sqrt(np.float32(6) * max(row[j] + square + squares[j], _ZERO))
+        decay = _decay(z)
+        row[j] = (_ONE + z) * decay
+        falls[j] = np.float32(3) * decay
+
+
+@jit
+def _matern_twice(row, square, squares, falls):
+    for j in range(row.shape[0]):
+        z = np.sqrt(np.float32(10) * max(row[j] + square + squares[j], _ZERO))
+        decay = _decay(z)
+        row[j] = (_ONE + z + z * z / np.float32(3)) * decay
+        falls[j] = np.float32(5 / 3) * (_ONE + z) * decay
+
+
+@jit
+def matern_values(products, A_squares, B_squares, is_smooth, falls):
+    """Values of Matern's kernel at squared distances, and how fast they fall with these.
+
+    Parameters
+    ----------
+    products, A_squares, B_squares : as of `gaussian_values`
+    is_smooth : bool; nu is 5/2, not 3/2
+    falls : (n, m) float32, written; or (0, 0) if they are not wanted
+    """
+    unwanted = np.empty(products.shape[1], np.float32)
+    for i in range(products.shape[0]):
+        row_of_falls = falls[i] if falls.shape[0] else unwanted
+        if is_smooth:
+            _matern_twice(products[i], A_squares[i], B_squares, row_of_falls)
+        else:
+            _matern_once(products[i], A_squares[i], B_squares, row_of_falls)
