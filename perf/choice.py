@@ -36,7 +36,7 @@ COARSE_ROWS = 50_000
 FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of the coarse search with Fourier features
 FINE_FOURIER_ROWS, FINE_FOURIER_COMPONENTS = 100_000, 4_000
 FOURIER_TOL = 1e-6  # for which the Gram matrix costs less than iterations; it solves exactly
-LEARNING_ROWS = 1_000  # of a step of the search for length scales
+LEARNING_ROWS, LEARNING_STEPS = 1_000, 150  # of the search for length scales, which goes on to shorten them till then
 _DISTANCE_ROWS = 5_000
 _HELD_OUT = 0.25
 _HELD_SHARE = 0.25  # of the memory that features may take at once
@@ -102,7 +102,10 @@ def _learned(X, y, kernels, scalers):
     for scaler in _scalers(X, scalers):
         X_scaled = scaled(scaler, X)
         for kernel in kernels:
-            gamma = learn_gamma(X_scaled, y, kernel=kernel, max_rows=LEARNING_ROWS, random_state=0).gamma
+            learned = learn_gamma(
+                X_scaled, y, kernel=kernel, max_steps=LEARNING_STEPS, max_rows=LEARNING_ROWS, random_state=0
+            )
+            gamma = learned.gamma
             for factor in LEARNED_FACTORS:
                 yield scaler, kernel, factor * gamma
 

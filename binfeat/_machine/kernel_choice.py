@@ -18,6 +18,7 @@ from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 _ROWS = 300  # of a step: more steps of fewer rows do better in the same time
 _ROWS_FOR_EACH, _MOST_ROWS = 40, 1000  # many rows take finer kernels, which more rows of a step tell of
 _LATE_ROWS, _LATE_ROWS_FOR_EACH = 500, 8  # of the last steps: an eighth of the rows, if that is more, up to so many
+_ROWS_FOR_MORE_STEPS, _TIMES_STEPS = 150_000, 2.5  # from which on steps grow with the rows, and up to how many times
 _TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
 _CHUNK = 5  # steps between looks at the clock
 _FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
@@ -195,6 +196,11 @@ class KernelChoice:
             self._rotate(rotation)
 
     @property
+    def _n_steps(self):
+        """Many rows take finer kernels, which more steps lead to."""
+        return round(self._limits.n_steps * np.clip(len(self._problem.train) / _ROWS_FOR_MORE_STEPS, 1.0, _TIMES_STEPS))
+
+    @property
     def _n_rows(self):
         """Of a step, and of a late one."""
         n_rows = len(self._problem.train)
@@ -203,7 +209,7 @@ class KernelChoice:
 
     def _learn(self, first, others):
         """The first search."""
-        n_steps, (rows, late_rows) = self._limits.n_steps, self._n_rows
+        n_steps, (rows, late_rows) = self._n_steps, self._n_rows
         self._some = self._problem.train[: n_steps * max(_COMMON_ROWS, late_rows)]
         self._trials = {scaling: self._trial(self._scaler(scaling)) for scaling in (first, *others)}
         self._step([search for *_, search in self._trials.values()], _parts(n_steps)[0], rows)
@@ -212,7 +218,7 @@ class KernelChoice:
 
     def _race(self):
         """Run the searches to their end, but for those that fall behind; what is found, compared."""
-        n_steps, (rows, late_rows) = self._limits.n_steps, self._n_rows
+        n_steps, (rows, late_rows) = self._n_steps, self._n_rows
         trial, early, race = _parts(n_steps)
         if self._needed:
             self._step(self._searches, 2 * trial, rows)
@@ -262,7 +268,7 @@ class KernelChoice:
         for until in (*range(done + _CHUNK, last, _CHUNK), last):
             if done and not self._may_step():
                 break
-            done, n_steps = until, self._limits.n_steps
+            done, n_steps = until, self._n_steps
             progress = self._problem.budget.gone(_SEARCH_SHARE)
             run = partial(LengthScaleSearch.run, n_steps=n_steps, most_rows=n_rows, until=until, progress=progress)
             side_by_side(run, searches, self._problem.n_jobs)
@@ -270,12 +276,12 @@ class KernelChoice:
 
     def _n_looks(self):
         """How often it is asked whether to go on with the first search, if nothing ends it."""
-        trial = _parts(self._limits.n_steps)[0]
+        trial = _parts(self._n_steps)[0]
         return _n_chunks((0, trial)) + self._n_looks_of_race(0 if len(self._kernels()) > 1 else trial)
 
     def _n_looks_of_race(self, begin):
         """Likewise, of a race in which the least advanced search has made so many steps."""
-        n_steps = self._limits.n_steps
+        n_steps = self._n_steps
         trial, early, race = _parts(n_steps)
         first = [(begin, 2 * trial), (2 * trial, early)] if self._needed else [(begin, early)]
         return _n_chunks(*first, (early, race), (race, n_steps))
@@ -329,7 +335,7 @@ class KernelChoice:
         paying = set()
 
         def run(search):
-            search.run(int(_JUDGED * self._limits.n_steps), self._may_step)
+            search.run(int(_JUDGED * self._n_steps), self._may_step)
             if search.pays():
                 paying.add(search)
 
