@@ -198,7 +198,8 @@ class KernelChoice:
     @property
     def _n_steps(self):
         """Many rows take finer kernels, which more steps lead to."""
-        return round(self._limits.n_steps * np.clip(len(self._problem.train) / _ROWS_FOR_MORE_STEPS, 1.0, _TIMES_STEPS))
+        times = np.clip(len(self._problem.train) / _ROWS_FOR_MORE_STEPS, 1.0, _TIMES_STEPS)
+        return round(self._limits.n_steps * times)
 
     @property
     def _n_rows(self):

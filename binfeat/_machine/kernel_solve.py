@@ -6,6 +6,7 @@ from scipy.linalg import blas, lapack
 from binfeat._machine.leave_one_out import LEAST_ALPHA, factor
 from binfeat._machine.packed_kernel import PackedKernel
 
+_MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more take a fourth of the memory
 _RANK = 500  # of the preconditioner
 _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
@@ -14,7 +15,7 @@ _PART_OF_ERROR = 0.02  # that the residual may be
 
 def cholesky_rows(n_targets):
     """Rows up to which the factor is cheaper than iterations, which many targets share less of."""
-    return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets)
+    return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets, _MOST_FACTORED)
 
 
 def solve_kernel(K, alpha, weights, Y, error):
