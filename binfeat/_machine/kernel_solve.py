@@ -11,6 +11,7 @@ _RANK = 500  # of the preconditioner
 _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
 _PART_OF_ERROR = 0.02  # that the residual may be
+_PART_OF_FIT = 0.1  # of what the machine leaves of its targets, which leave-one-out predictions are told by
 
 
 def cholesky_rows(n_targets):
@@ -68,13 +69,14 @@ def _conjugate_gradients(K, shift, Y, precondition, tol):
     solution, residual = np.zeros_like(Y), Y.copy()
     direction = preconditioned = precondition(residual)
     square = np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
-    enough = tol * np.linalg.norm(Y, axis=0)
+    most = tol * np.linalg.norm(Y, axis=0)
     for _ in range(_MAX_ITER):
         image = K @ direction + direction.sum(axis=0) + shift[:, np.newaxis] * direction
         curved = np.einsum("ij,ij->j", direction, image, dtype=np.float64)
         step = np.divide(square, curved, out=np.zeros_like(square), where=curved > 0).astype(np.float32)
         solution += step * direction
         residual -= step * image
+        enough = np.minimum(most, _PART_OF_FIT * np.linalg.norm(shift[:, np.newaxis] * solution, axis=0))
         if (np.linalg.norm(residual, axis=0) <= enough).all() or not step.any():
             break
         preconditioned = precondition(residual)
