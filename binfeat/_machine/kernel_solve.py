@@ -11,7 +11,7 @@ _RANK = 500  # of the preconditioner
 _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
 _PART_OF_ERROR = 0.02  # that the residual may be
-_PART_OF_FIT = 0.1  # of what the machine leaves of its targets, which leave-one-out predictions are told by
+_PART_OF_FIT = 0.03  # of what the machine leaves of its targets, which leave-one-out predictions are told by
 
 
 def cholesky_rows(n_targets):
