@@ -19,7 +19,6 @@ from binfeat._graph.neighbours import alike_together
 
 MAP = RandomBinning(n_grids=20, gamma=1.0, output="codes", random_state=0)
 X = np.random.default_rng(0).normal(size=(60, 2))
-X = X[alike_together(MAP.fit_transform(X))]  # the first ones of equally similar rows are taken
 Y = np.where(X[:, 0] > 0, 1, 0)
 FEW = np.where(np.arange(60) < 12, Y, -1)
 
@@ -32,14 +31,17 @@ def one_hot(labels):
 @pytest.mark.parametrize("alpha", [0.3, 0.99])
 def test_scores_are_those_of_a_dense_solve(alpha, clamp, monkeypatch):
     monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
-    W = naive.nearest_only(naive.similarities(naive.codes(X, "laplacian", np.full(2, 1.0), 20, 0)[0]), 15)
-    expected = naive.label_spreading(W, one_hot(FEW), alpha, np.flatnonzero(FEW >= 0) if clamp else ())
+    rows = X[alike_together(MAP.fit_transform(X))]  # the first ones of equally similar rows are taken
+    labels = np.where(rows[:, 0] > 0, 1, 0)
+    few = np.where(np.arange(60) < 12, labels, -1)
+    W = naive.nearest_only(naive.similarities(naive.codes(rows, "laplacian", np.full(2, 1.0), 20, 0)[0]), 15)
+    expected = naive.label_spreading(W, one_hot(few), alpha, np.flatnonzero(few >= 0) if clamp else ())
     expected /= expected.sum(axis=1, keepdims=True)
-    spread = LabelSpreading(alpha, clamp=clamp, features=MAP, gamma=1.0, tol=1e-10).fit(X, FEW)
+    spread = LabelSpreading(alpha, clamp=clamp, features=MAP, gamma=1.0, tol=1e-10).fit(rows, few)
     np.testing.assert_allclose(spread.label_distributions_, expected, atol=1e-7)
     np.testing.assert_array_equal(spread.transduction_, expected.argmax(axis=1))
     if clamp:
-        np.testing.assert_array_equal(spread.transduction_[:12], Y[:12])
+        np.testing.assert_array_equal(spread.transduction_[:12], labels[:12])
 
 
 def test_features_that_are_no_bins_keep_all_similarities():
