@@ -10,7 +10,7 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine import budget, fit, growth, kernel_choice
+from binfeat._machine import budget, fit, growth, search_plan
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.limits import Limits
 
@@ -196,7 +196,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
     for seconds in (6, 30, 1000):
         monkeypatch.setattr(budget, "_clock", Clock(1.0))
         machine = KernelMachineRegressor(**BINS, max_seconds=seconds, scaling="standard").fit(X, y)
-        looks[seconds] = len(machine.width_errors_) / kernel_choice._CHUNK - 1
+        looks[seconds] = len(machine.width_errors_) / search_plan.CHUNK - 1
     assert looks[6] <= 2
     assert looks[30] <= 10
     assert looks[6] < looks[30] < looks[1000]

@@ -14,6 +14,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, ker
 from binfeat._machine import exact, kernel_solve, length_scales
 from binfeat._machine import limits as limits_module
 from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.kernel_sum import KernelSum
 from binfeat._rows import sampled as sampled_rows
 from tests import naive
 
@@ -387,6 +388,17 @@ def test_iterations_give_the_same_machine(table, monkeypatch):
     monkeypatch.setattr(exact, "cholesky_rows", lambda n_targets: 600)
     found = KernelMachineRegressor(**GIVEN).fit(X, y).predict(X)
     assert 0 < np.linalg.norm(found - expected) < kernel_solve._MOST_TOL * np.linalg.norm(y - y.mean())
+
+
+def test_the_last_rows_of_cholesky(monkeypatch):
+    """As many rows as the limit are solved by Cholesky, one more by iterations."""
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    used, packed = [], KernelSum.packed
+    monkeypatch.setattr(KernelSum, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
+    for limit in (300, 299):
+        monkeypatch.setattr(exact, "cholesky_rows", lambda n_targets, limit=limit: limit)
+        KernelMachineRegressor(**GIVEN).fit(X, X[:, 0])
+        assert used == ([] if limit == 300 else [300])
 
 
 def test_callbacks_stop_a_fit(table, short):

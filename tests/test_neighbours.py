@@ -29,9 +29,8 @@ def matrix(graph, n_rows):
 @pytest.mark.parametrize("min_count", [1, 2])
 def test_neighbours_are_those_of_the_twin(gamma, min_count, monkeypatch):
     monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
-    rows = X[
-        alike_together(bins_of(X, gamma, min_count=min_count))
-    ]  # of equally similar rows the first ones are neighbours
+    order = alike_together(bins_of(X, gamma, min_count=min_count))
+    rows = X[order]  # the first ones of equally similar rows are neighbours
     W = naive.similarities(naive.codes(rows, "laplacian", np.full(2, gamma), 20, 0)[0])
     expected = naive.normalised(naive.nearest_only(W, 15))
     np.testing.assert_allclose(matrix(graph_of(rows, gamma, min_count=min_count), 60), expected, atol=1e-12)

@@ -12,15 +12,10 @@ from binfeat._machine.exact_kernels import is_radial
 from binfeat._machine.input_scalers import SCALERS, Arcsinh, Warped
 from binfeat._machine.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
 from binfeat._machine.rotations import RotationSearch
+from binfeat._machine.search_plan import CHUNK, MOST_ROWS, SearchPlan, n_chunks
 from binfeat._machine.warps import FEWEST_ROWS, WarpSearch
 from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
-_ROWS = 300  # of a step: more steps of fewer rows do better in the same time
-_ROWS_FOR_EACH, _MOST_ROWS = 40, 1000  # many rows take finer kernels, which more rows of a step tell of
-_LATE_ROWS, _LATE_ROWS_FOR_EACH = 500, 8  # of the last steps: an eighth of the rows, if that is more, up to so many
-_ROWS_FOR_MORE_STEPS, _TIMES_STEPS = 150_000, 2.5  # from which on steps grow with the rows, and up to how many times
-_TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
-_CHUNK = 5  # steps between looks at the clock
 _FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
 _BETTER = 0.97  # times the error of the grids' kernel, which one for Fourier features has to be below
 _COMMON_ROWS = 1000  # on which kernels are compared
@@ -34,17 +29,6 @@ _FIRST_ALPHA = 0.3  # of kernels whose gammas are given
 def _kind(scales):
     """The kind of the kernel of a search, or of what it found."""
     return "radial" if is_radial(scales.kernel) else "binning"
-
-
-def _parts(n_steps):
-    """Steps after which scalings, kernels, and radial kernels are compared."""
-    early = n_steps - n_steps // _LATE
-    return n_steps // _TRIAL, early, min(early + _CHUNK, n_steps)
-
-
-def _n_chunks(*parts):
-    """Chunks of steps in parts of a search."""
-    return sum(max(1, -(-(last - done) // _CHUNK)) for done, last in parts)
 
 
 def _with_one_radial(found):
@@ -87,6 +71,7 @@ class KernelChoice:
 
     def __init__(self, problem, kinds, needed):
         self._problem, self._kinds, self._needed, self._limits = problem, kinds, needed, problem.limits
+        self._plan = SearchPlan.of(problem.limits.n_steps, len(problem.train))
         self._trials: dict[str, Any] = {}  # of each scaling, until the best is taken
         self._searches: list[LengthScaleSearch] = []  # of each kernel, with the best scaling
         self.found: list[LengthScales] = []
@@ -188,50 +173,37 @@ class KernelChoice:
             warp, rotation = self._warp(), self._rotation()
             paying = self._paying(warp, rotation)
         if warp in paying and self._may_step():
-            with self._problem.stage("warped inputs", self._n_looks_of_race(0)):
+            with self._problem.stage("warped inputs", self._plan.n_looks(0, bool(self._needed))):
                 if self._search_warped(warp):
                     rotation = self._rotation()
                     paying = self._paying(rotation)
         if rotation in paying:
             self._rotate(rotation)
 
-    @property
-    def _n_steps(self):
-        """Many rows take finer kernels, which more steps lead to."""
-        times = np.clip(len(self._problem.train) / _ROWS_FOR_MORE_STEPS, 1.0, _TIMES_STEPS)
-        return round(self._limits.n_steps * times)
-
-    @property
-    def _n_rows(self):
-        """Of a step, and of a late one."""
-        n_rows = len(self._problem.train)
-        rows = int(np.clip(n_rows // _ROWS_FOR_EACH, _ROWS, _MOST_ROWS))
-        return rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_ROWS_FOR_EACH))
-
     def _learn(self, first, others):
         """The first search."""
-        n_steps, (rows, late_rows) = self._n_steps, self._n_rows
-        self._some = self._problem.train[: n_steps * max(_COMMON_ROWS, late_rows)]
+        plan = self._plan
+        self._some = self._problem.train[: plan.n_steps * max(_COMMON_ROWS, plan.late_rows)]
         self._trials = {scaling: self._trial(self._scaler(scaling)) for scaling in (first, *others)}
-        self._step([search for *_, search in self._trials.values()], _parts(n_steps)[0], rows)
+        self._step([search for *_, search in self._trials.values()], plan.trial, plan.rows)
         self._take_best()
         self.found = self._race()
 
     def _race(self):
         """Run the searches to their end, but for those that fall behind; what is found, compared."""
-        n_steps, (rows, late_rows) = self._n_steps, self._n_rows
-        trial, early, race = _parts(n_steps)
+        plan, late_rows = self._plan, self._plan.late_rows
         if self._needed:
-            self._step(self._searches, 2 * trial, rows)
+            self._step(self._searches, 2 * plan.trial, plan.rows)
             self._drop_not_better()
-        self._step(self._searches, early, rows)
+        self._step(self._searches, plan.early, plan.rows)
         self._drop_worse()
         if self._may_step() and self._revived(_MORE * late_rows):
-            late_rows = max(late_rows, min(_MOST_ROWS, _MORE * late_rows))
-        self._searches += [search.of_kernel(RBF(), early) for search in self._searches if _kind(search) == "radial"]
-        self._step(self._searches, race, late_rows)
+            late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))
+        radial = [search for search in self._searches if _kind(search) == "radial"]
+        self._searches += [search.of_kernel(RBF(), plan.early) for search in radial]
+        self._step(self._searches, plan.race, late_rows)
         self._searches = _with_one_radial(self._searches)
-        self._step(self._searches, n_steps, late_rows)
+        self._step(self._searches, plan.n_steps, late_rows)
         return self._compared()
 
     def _trial(self, scaler):
@@ -266,10 +238,10 @@ class KernelChoice:
     def _step(self, searches, last, n_rows):
         """Run several searches to a step, side by side in threads, while there is time."""
         done = min(search.n_done for search in searches)
-        for until in (*range(done + _CHUNK, last, _CHUNK), last):
+        for until in (*range(done + CHUNK, last, CHUNK), last):
             if done and not self._may_step():
                 break
-            done, n_steps = until, self._n_steps
+            done, n_steps = until, self._plan.n_steps
             progress = self._problem.budget.gone(_SEARCH_SHARE)
             run = partial(LengthScaleSearch.run, n_steps=n_steps, most_rows=n_rows, until=until, progress=progress)
             side_by_side(run, searches, self._problem.n_jobs)
@@ -277,15 +249,8 @@ class KernelChoice:
 
     def _n_looks(self):
         """How often it is asked whether to go on with the first search, if nothing ends it."""
-        trial = _parts(self._n_steps)[0]
-        return _n_chunks((0, trial)) + self._n_looks_of_race(0 if len(self._kernels()) > 1 else trial)
-
-    def _n_looks_of_race(self, begin):
-        """Likewise, of a race in which the least advanced search has made so many steps."""
-        n_steps = self._n_steps
-        trial, early, race = _parts(n_steps)
-        first = [(begin, 2 * trial), (2 * trial, early)] if self._needed else [(begin, early)]
-        return _n_chunks(*first, (early, race), (race, n_steps))
+        trial = self._plan.trial
+        return n_chunks(0, trial) + self._plan.n_looks(0 if len(self._kernels()) > 1 else trial, bool(self._needed))
 
     def _drop_not_better(self):
         """Give up what is not needed and does not do better than what is."""
@@ -336,7 +301,7 @@ class KernelChoice:
         paying = set()
 
         def run(search):
-            search.run(int(_JUDGED * self._n_steps), self._may_step)
+            search.run(int(_JUDGED * self._plan.n_steps), self._may_step)
             if search.pays():
                 paying.add(search)
 

@@ -46,7 +46,7 @@ class KernelSum:
     def packed(self, X):
         """Values for all pairs of X, each once."""
         sides, bounded = [self._prepared(X)] * 2, all(matrix.is_bounded for matrix in self.matrices)
-        return PackedKernel(X.shape[1], partial(self._tile, sides), bounded, self.n_jobs)
+        return PackedKernel(X.shape[1], partial(self._tile, sides), _SIDE, bounded, self.n_jobs)
 
     def _prepared(self, X):
         return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]

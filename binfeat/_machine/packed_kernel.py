@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat._engine.policy import share_blocks
 
-_SIDE, _PART = 1152, 384  # of a tile, as many rows as products are fast for; and of what is computed at a time
+_SIDE = 1152  # of a tile: as many rows as products are fast for
 _STEPS = 65535  # between 0 and 1; what rounding adds is far below the least penalty
 _GROUPS = 8  # of tiles, whose sums are added in their order
 
@@ -24,12 +24,14 @@ class PackedKernel:
     n_rows : int
     values : callable
         From two slices of rows to the values for all pairs of them, float32, which may be written to.
+    n_together : int
+        Rows of such a slice.
     bounded : bool
         Whether all values lie between 0 and 1. Others are kept in float32.
     n_jobs : int, default=None
     """
 
-    def __init__(self, n_rows, values, bounded, n_jobs=None):
+    def __init__(self, n_rows, values, n_together, bounded, n_jobs=None):
         self._n_rows, self._n_jobs, self._steps = n_rows, n_jobs, np.float32(_STEPS if bounded else 1)
         self._scratch: list[np.ndarray] = []  # for as many threads as there were
         places = list(combinations_with_replacement(pieces(n_rows, _SIDE), 2))
@@ -41,16 +43,16 @@ class PackedKernel:
 
         def fill(tiles):
             for rows, columns, tile in tiles:
-                self._fill(values, rows, columns, tile)
+                self._fill(values, n_together, rows, columns, tile)
 
         share_blocks(fill, self._tiles, memory.size, n_jobs)
 
     def __len__(self):
         return self._n_rows
 
-    def _fill(self, values, rows, columns, tile):
-        for some in pieces(rows.stop - rows.start, _PART, rows.start):
-            for others in pieces(columns.stop - columns.start, _PART, columns.start):
+    def _fill(self, values, n_together, rows, columns, tile):
+        for some in pieces(rows.stop - rows.start, n_together, rows.start):
+            for others in pieces(columns.stop - columns.start, n_together, columns.start):
                 if others.start >= some.start:
                     place = _within(some, rows), _within(others, columns)
                     tile[place] = self._packed(values(some, others))
