@@ -11,6 +11,7 @@ from binfeat._binning.grids import Grids
 from binfeat._common import memory
 from binfeat._machine import growth
 from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.exact import exact_bytes
 from binfeat._machine.limits import Limits
 from binfeat._machine.memory import (
     bytes_for_bins,
@@ -93,6 +94,15 @@ def test_bytes_bound_the_number_of_grids(labelled):
     assert sizes == sorted(sizes)
     assert sizes[0] == 1 < sizes[1] <= sizes[2] <= sizes[-1] <= free.n_grids_
     assert sizes[1] < free.n_grids_
+
+
+def test_bytes_bound_the_rows_of_an_exact_machine(labelled):
+    X, y = labelled[0][:400], labelled[0][:400, 0]
+    for spare, features in ((0, "exact"), (-1, "binning")):
+        machine = KernelMachineRegressor(gamma="scale", random_state=0, max_bytes=int(exact_bytes(400, 1)) + spare).fit(
+            X, y
+        )
+        assert machine.features_ == features
 
 
 def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):

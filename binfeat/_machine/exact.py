@@ -7,7 +7,7 @@ import numpy as np
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
 from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
-from binfeat._machine.kernel_solve import cholesky_rows, solve_kernel
+from binfeat._machine.kernel_solve import cholesky_rows, solve_bytes, solve_kernel
 from binfeat._machine.kernel_sum import KernelSum
 from binfeat._machine.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.length_scales import LengthScales
@@ -24,7 +24,7 @@ _MOST_NOISE = 0.9  # share of the variance of the targets
 _NEAR, _NEAR_ROWS = 2.0, 400  # times the error so far, up to which a linear machine's is near, and rows that tell
 _PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
-_PAIR_BYTES, _PACKED_BYTES = 4, 1  # values of the kernel in float32, and one triangle of them in 16 bits
+_CHOICE_BYTES = 9  # of a pair of rows that choices are made by: matrices side by side
 _SHARE_OF_TIME = 0.5  # that an exact machine may take
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 
@@ -38,22 +38,16 @@ def most_exact_rows(problem):
     """Rows that an exact machine may have: its matrix and the solution take memory and time by their square."""
     limits, budget, n_inputs = problem.limits, problem.budget, problem.table.shape[1]
     n_rows = min(limits.exact_rows, int(np.sqrt(limits.exact_work / max(1, n_inputs))))
-    n_rows = min(n_rows, _rows_in_memory(fit_bytes(problem.machine.max_bytes), problem.Y.shape[1]))
-    while n_rows and not budget.allows(exact_seconds(n_rows, n_inputs), _SHARE_OF_TIME):
+    taken = exact_bytes(np.arange(n_rows + 1), problem.Y.shape[1])
+    n_rows = int(np.searchsorted(np.maximum.accumulate(taken), fit_bytes(problem.machine.max_bytes), "right")) - 1
+    while n_rows > 0 and not budget.allows(exact_seconds(n_rows, n_inputs), _SHARE_OF_TIME):
         n_rows -= -(-n_rows // 8)
     return n_rows
 
 
 def exact_bytes(n_rows, n_targets):
-    """Memory for the kernel matrix of so many rows."""
-    return n_rows**2 * (_PAIR_BYTES if n_rows <= cholesky_rows(n_targets) else _PACKED_BYTES)
-
-
-def _rows_in_memory(max_bytes, n_targets):
-    """Rows whose kernel matrix takes so many bytes."""
-    packed = int(np.sqrt(max_bytes / _PACKED_BYTES))
-    whole = min(cholesky_rows(n_targets), int(np.sqrt(max_bytes / _PAIR_BYTES)))
-    return packed if packed > cholesky_rows(n_targets) else whole
+    """Memory that a machine of so many rows takes beside its table, or of each of an array of numbers."""
+    return solve_bytes(n_rows, n_targets) + _CHOICE_BYTES * np.minimum(n_rows, _ROWS) ** 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from binfeat._machine.leave_one_out import LEAST_ALPHA, factor
-from binfeat._machine.packed_kernel import PackedKernel
+from binfeat._machine.packed_kernel import PackedKernel, packed_bytes
 
 _MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more take a fourth of the memory
 _RANK = 500  # of the preconditioner
@@ -12,11 +12,18 @@ _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
 _PART_OF_ERROR = 0.02  # that the residual may be
 _PART_OF_FIT = 0.03  # of what the machine leaves of its targets, which leave-one-out predictions are told by
+_VECTORS = 16  # of iterations, for each target, with those that a product adds up
 
 
 def cholesky_rows(n_targets):
     """Rows up to which the factor is cheaper than iterations, which many targets share less of."""
     return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets, _MOST_FACTORED)
+
+
+def solve_bytes(n_rows, n_targets):
+    """Memory that the kernel matrix of so many rows, or of each of an array of numbers, and its solution take."""
+    iterations = packed_bytes(n_rows) + 4 * n_rows * (_RANK + _VECTORS * n_targets)
+    return np.where(n_rows <= cholesky_rows(n_targets), 4 * n_rows**2, iterations)
 
 
 def solve_kernel(K, alpha, weights, Y, error):

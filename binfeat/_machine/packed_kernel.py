@@ -16,6 +16,11 @@ def pieces(n, side, start=0):
     return [slice(i, min(i + side, start + n)) for i in range(start, start + n, side)]
 
 
+def packed_bytes(n_rows):
+    """Memory of a packed matrix of values between 0 and 1, and of what products with it take, in two threads."""
+    return n_rows**2 + 2 * 4 * _SIDE**2
+
+
 class PackedKernel:
     """A symmetric matrix of kernel values.
 
