@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,6 +37,31 @@ def test_thread_count(threads):
     for wrong in ("a", 1.5):
         with pytest.raises(TypeError, match=rf"n_jobs must be None or an integer, got {wrong!r}"):
             policy.thread_count(wrong)
+
+
+WAITING_THREADS = """
+import os
+from binfeat._engine import policy
+
+before = dict(os.environ)
+policy.thread_count(None)
+print(all(os.environ.get(name) == before.get(name) for name in policy._WAITING))
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "tries"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+)
+def test_threads_wait_for_work_as_the_user_says_or_shortly(variables, tries):
+    kept = {name: value for name, value in os.environ.items() if name not in policy._WAITING}
+    shown = {**kept, **variables, "OMP_DISPLAY_ENV": "verbose", "NUMBA_THREADING_LAYER": "omp"}
+    run = subprocess.run([sys.executable, "-c", WAITING_THREADS], capture_output=True, text=True, check=True, env=shown)
+    found = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", run.stderr)
+    if not found:
+        pytest.skip("Numba's threads are not those of GNU OpenMP.")
+    assert tries in found
+    assert run.stdout.startswith("True")
 
 
 THREADS_UNDER_LIMIT = """

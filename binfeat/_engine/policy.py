@@ -30,6 +30,8 @@ _OPTIONS: dict[str, Any] = {
 event.register("numba:compile", compilations)
 
 _MANY_COLUMNS = 2500  # of a matrix that is factorised faster by several threads
+_WAITING = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
+_FEW_TRIES = "1000"
 _WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core
 
 
@@ -119,6 +121,29 @@ def _cores():
     return cpu_count() if threads == by_default else threads  # the user has set NUMBA_NUM_THREADS
 
 
+@functools.cache
+def _start_threads():
+    """Let Numba load its threads, so that they soon leave their core to other processes while they wait for work.
+
+    Those of GNU OpenMP try for a millisecond otherwise. They read the variable when they are loaded. What the user has
+    set holds.
+    """
+    is_open = not any(name in os.environ for name in _WAITING)
+    if is_open:
+        os.environ[_WAITING[0]] = _FEW_TRIES
+    try:
+        numba.get_num_threads()
+    finally:
+        if is_open:
+            os.environ.pop(_WAITING[0], None)  # another thread may have taken it out
+
+
+def _numba_threads():
+    """Numba's current setting."""
+    _start_threads()
+    return numba.get_num_threads()
+
+
 def thread_count(n_jobs):
     """Number of threads for `n_jobs`: None is Numba's current setting, -1 all threads; both at most one a core.
 
@@ -128,7 +153,7 @@ def thread_count(n_jobs):
         If `n_jobs` is not an integer, or 0.
     """
     if n_jobs is None:
-        return min(numba.get_num_threads(), _cores())
+        return min(_numba_threads(), _cores())
     if not isinstance(n_jobs, numbers.Integral):
         raise TypeError(f"n_jobs must be None or an integer, got {n_jobs!r}.")
     if n_jobs == 0:
@@ -138,7 +163,7 @@ def thread_count(n_jobs):
 
 
 def _with_threads(n, function, arguments):
-    before = numba.get_num_threads()
+    before = _numba_threads()
     if n == before:
         return function(*arguments)
     try:
