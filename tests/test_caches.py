@@ -50,7 +50,7 @@ def test_two_processes_compile_at_once(tmp_path):
 def test_neither_a_writable_package_nor_a_home(tmp_path):
     """Root may write anywhere: a file stands where the folder of the cache would be."""
     folder = package_in(tmp_path)
-    expected = printed(start(folder, KERNEL, NUMBA_CACHE_DIR=str(tmp_path / "cache")))
+    expected = printed(start(folder, KERNEL, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1"))
     (folder / "binfeat" / "_engine" / "__pycache__").write_text("in the way")
     nowhere = str(tmp_path / "missing" / "file")
     (tmp_path / "missing").write_text("in the way too")
