@@ -51,7 +51,7 @@ print(all(os.environ.get(name) == before.get(name) for name in policy._WAITING))
 
 @pytest.mark.parametrize(
     ("variables", "tries"),
-    [({}, "1000"), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+    [({}, policy._FEW_TRIES), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
 )
 def test_threads_wait_for_work_as_the_user_says_or_shortly(variables, tries):
     kept = {name: value for name, value in os.environ.items() if name not in policy._WAITING}

@@ -31,7 +31,7 @@ event.register("numba:compile", compilations)
 
 _MANY_COLUMNS = 2500  # of a matrix that is factorised faster by several threads
 _WAITING = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
-_FEW_TRIES = "1000"
+_FEW_TRIES = "10000"  # fewer cost a twentieth where regions are short
 _WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core
 
 
