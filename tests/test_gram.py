@@ -1,8 +1,5 @@
 """Ridge from the Gram matrix: the same answers as the iterations, and when it is taken."""
 
-import gc
-import tracemalloc
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -16,6 +13,7 @@ from binfeat._rows import lazy
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import LocalRows
 from tests import naive
+from tests.memory import peak_bytes
 
 
 @pytest.fixture
@@ -160,12 +158,8 @@ def test_computed_features_take_the_memory_of_one_matrix(rng, monkeypatch):
     small_blocks(monkeypatch, 128, 32)
     monkeypatch.setattr(lazy, "_BLOCK_BYTES", Z.itemsize * 400 * 128)
     rows = LocalRows(LazyFeatures(lambda X: X @ Z, np.tile(Z[:128], (100, 1)), 400), y)
-    gc.collect()
-    tracemalloc.start()
-    matrix = gram.gram_system(rows, True).matrix
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2 * matrix.nbytes
+    peak, system = peak_bytes(lambda: gram.gram_system(rows, True))
+    assert peak < 2 * system.matrix.nbytes
 
 
 @pytest.mark.parametrize("limit", [2 * 8 * 1000**2, 2 * 8 * 1000**2 - 1])

@@ -1,7 +1,5 @@
 """What machines take in memory: the number of grids and of targets at a time that `max_bytes` allows."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 
@@ -23,6 +21,7 @@ from binfeat._machine.memory import (
 )
 from binfeat._machine.size_and_alpha_choice import _TOL
 from tests.machines import FIXED, GROWING
+from tests.memory import peak_bytes
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -98,10 +97,9 @@ def test_bytes_bound_the_number_of_grids(labelled):
 
 def test_bytes_bound_the_rows_of_an_exact_machine(labelled):
     X, y = labelled[0][:400], labelled[0][:400, 0]
+    options = {"gamma": "scale", "random_state": 0}
     for spare, features in ((0, "exact"), (-1, "binning")):
-        machine = KernelMachineRegressor(gamma="scale", random_state=0, max_bytes=int(exact_bytes(400, 1)) + spare).fit(
-            X, y
-        )
+        machine = KernelMachineRegressor(**options, max_bytes=int(exact_bytes(400, 1)) + spare).fit(X, y)
         assert machine.features_ == features
 
 
@@ -129,12 +127,7 @@ def test_peak_is_within_the_limit(rng, monkeypatch):
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
     options = {**FIXED, "n_grids": "auto", "gamma": [3.0, 2.0, 2.0, 0.0], "alpha": 0.01, "max_grids": 60}
     limit = 10**7
-    tracemalloc.start()
-    try:
-        machine = KernelMachineRegressor(**options, max_bytes=limit).fit(X, y)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak, machine = peak_bytes(lambda: KernelMachineRegressor(**options, max_bytes=limit).fit(X, y))
     hashes = 8 * len(X) * machine.n_grids_
     assert 1 < machine.n_grids_ < 60
     assert peak <= 1.2 * limit + 3 * X.nbytes + hashes

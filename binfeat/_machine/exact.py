@@ -38,9 +38,9 @@ def most_exact_rows(problem):
     """Rows that an exact machine may have: its matrix and the solution take memory and time by their square."""
     limits, budget, n_inputs = problem.limits, problem.budget, problem.table.shape[1]
     n_rows = min(limits.exact_rows, int(np.sqrt(limits.exact_work / max(1, n_inputs))))
-    taken = exact_bytes(np.arange(n_rows + 1), problem.Y.shape[1])
-    n_rows = int(np.searchsorted(np.maximum.accumulate(taken), fit_bytes(problem.machine.max_bytes), "right")) - 1
-    while n_rows > 0 and not budget.allows(exact_seconds(n_rows, n_inputs), _SHARE_OF_TIME):
+    taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), problem.Y.shape[1]))  # by these rows, or by fewer
+    n_rows = int(np.searchsorted(taken, fit_bytes(problem.machine.max_bytes), "right")) - 1
+    while n_rows and not budget.allows(exact_seconds(n_rows, n_inputs), _SHARE_OF_TIME):
         n_rows -= -(-n_rows // 8)
     return n_rows
 
