@@ -208,3 +208,21 @@ def test_large_tables_take_late_rounds_and_finer_grids(table, monkeypatch):
     machine = KernelMachineRegressor(**BINS, scaling="standard").fit(X, y)
     assert "overall length scale" in machine.decisions_["what"]
     assert machine.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("features", ["exact", "binning"])
+def test_a_search_ends_where_nothing_is_left_to_gain(rng, features):
+    X = rng.normal(size=(600, 4))
+    X[:, 0] = np.sign(X[:, 0])
+    clear, noisy = X[:, 0] > 0, X[:, 0] + 0.1 * rng.normal(size=600) > 0
+    noisy[::20] ^= True
+    options = {"features": features, "random_state": 0}
+    n_steps = KernelMachineBase._limits.n_steps
+
+    machine = KernelMachineClassifier(**options).fit(X[:450], clear[:450])
+    assert len(machine.width_errors_) < n_steps
+    assert machine.score(X[450:], clear[450:]) == 1.0
+    machine = KernelMachineClassifier(**options).fit(X[:450], noisy[:450])
+    assert len(machine.width_errors_) == n_steps
+    machine = KernelMachineClassifier(**options, scoring="neg_log_loss").fit(X[:450], clear[:450])
+    assert len(machine.width_errors_) == n_steps  # what that score still gains is not known

@@ -188,9 +188,9 @@ class ExactChoice:
         return best
 
     def _may_try(self):
-        """Whether there is time for one more try, and then for the solution."""
+        """Whether one more try may gain something, and there is time for it, and then for the solution."""
         seconds = self._try_seconds + exact_seconds(len(self._all), self._kernels.X.shape[1])
-        return self._problem.budget.allows(seconds)
+        return not self._kernels.is_perfect and self._problem.budget.allows(seconds)
 
     def _best_sum(self, best, *others):
         """More and more of the other kernel beside the better one, while that helps."""

@@ -143,13 +143,19 @@ class KernelChoice:
         return np.empty(0), np.empty((0, self.X.shape[1]))
 
     def may_search(self):
-        """Whether callbacks and the time for searches allow one more trial."""
+        """Whether callbacks and the time for searches allow one more trial, and it may gain something."""
         in_time = self._in_time()
-        return self._problem.goes_on() and in_time
+        return self._problem.goes_on() and in_time and not self.is_perfect
 
     def _may_step(self):
-        """Whether callbacks wanted more at the last look, and the time allows it."""
-        return self._wanted and self._in_time()
+        """Whether callbacks wanted more at the last look, the time allows it, and it may gain something."""
+        return self._wanted and not self.is_perfect and self._in_time()
+
+    @property
+    def is_perfect(self):
+        """Whether a kernel leaves so little error that nothing is left to gain."""
+        searches = [*self._searches, *(search for *_, search in self._trials.values())]
+        return any(search.error < self._problem.negligible for search in searches)
 
     def _in_time(self):
         in_time = self._problem.budget.allows(0.0, _SEARCH_SHARE)
@@ -282,9 +288,8 @@ class KernelChoice:
         """A search for a monotone map of each input, or None."""
         first, problem = self._searches[0], self._problem
         far = self.found[0].error > _FAR * min(map(_error, self.found))
-        if not self._may_warp or far or not WarpSearch.suits(first, problem.categorical):
-            return None
-        return WarpSearch(first, problem.seed)
+        suits = self._may_warp and not far and WarpSearch.suits(first, problem.categorical)
+        return WarpSearch(first, problem.seed) if suits and self._may_step() else None
 
     def _rotation(self):
         """A search for a rotation of the inputs of the radial kernel, or None."""

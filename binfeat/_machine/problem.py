@@ -15,6 +15,7 @@ from binfeat._machine.table_encoder import TableEncoder
 
 _TRIAL_SHARE = 1 / 4  # of the seconds left, that a machine of a sample may take
 _ENTRY_SECONDS = 1.5e-7  # of a row in a grid, from its bin to the solution
+_NEGLIGIBLE = 1e-6  # share of the variance of the targets
 _HURRIED_ROWS, _HURRIED_OUT, _HURRIED_SECONDS = 3000, 1000, 1.0  # after Ctrl-C
 
 
@@ -42,6 +43,11 @@ class Problem:
     def Y(self):
         """What is learned, (n_rows, n_targets)."""
         return self.targets.encode(self.y)
+
+    @cached_property
+    def negligible(self):
+        """Mean squared error, of any rows, below which nothing is left to gain; 0 if another score is wanted."""
+        return 0.0 if self.machine.scoring is not None else _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min())
 
     @property
     def categorical(self):

@@ -38,7 +38,7 @@ class Sizing:
     def __init__(self, growth, problem, alpha):
         self.growth, self.alpha, self._loss, self._budget = growth, alpha, problem.loss, problem.budget
         self._tunes_alpha, self._refits = problem.machine.alpha == "auto", problem.machine.refit
-        self._goes_on = problem.goes_on
+        self._goes_on, self._negligible = problem.goes_on, problem.negligible
         self._work_left = problem.limits.work_of_a_row + problem.limits.work // growth.n_rows
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
         self._tol, self.status, self.curve = _TOL, "converged", []
@@ -144,7 +144,8 @@ class Sizing:
         return gains
 
     def _can_try(self):
-        return self._budget.allows((1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids)
+        seconds = (1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids
+        return self.error > self._negligible and self._budget.allows(seconds)
 
     def _affordable(self):
         """Grids that can be added, solved for twice, and refitted in the seconds left."""
@@ -165,7 +166,7 @@ class Sizing:
             return 2 * now
         before, earlier = self.curve[-2]
         slope = (earlier - error) / (1 / before - 1 / now)
-        enough = _ENOUGH * abs(error)  # minus a score is often below zero
+        enough = max(_ENOUGH * abs(error), self._negligible)  # minus a score is often below zero
         if slope / (2 * now) <= enough:
             return now
         wanted = 2 ** np.ceil(np.log2(slope / max(2 * enough * now, np.finfo(float).tiny))) * now
