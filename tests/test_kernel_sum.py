@@ -65,11 +65,14 @@ def test_of_one_table_packed(tables):
     np.testing.assert_allclose(found.first_rows(len(whole)), whole, atol=0.501 / 65535)
 
 
-def test_what_may_be_above_1_is_packed_without_loss(tables):
-    X = FRAME.columns(tables[0])
-    both = [kernel_matrix(Laplacian(), CATEGORICAL), kernel_matrix(Linear(), CATEGORICAL)]
-    linear = KernelSum(both, [0.5, 0.5], [GAMMAS[1], 4 * GAMMAS[1]])
-    np.testing.assert_allclose(linear.packed(X).first_rows(X.shape[1]), linear(X, X), rtol=1e-5, atol=1e-6)
+def test_linear_parts_are_packed_as_products(tables):
+    """Their values may be above 1."""
+    X = FRAME.columns(10 * tables[0])
+    linear, laplacian = (kernel_matrix(each, CATEGORICAL) for each in (Linear(), Laplacian()))
+    both = KernelSum([linear, laplacian], [0.5, 0.5], [4 * GAMMAS[1], GAMMAS[1]])
+    V = np.ones((X.shape[1], 2), np.float32)
+    np.testing.assert_allclose(both.packed(X).first_rows(X.shape[1]), both(X, X), rtol=1e-5, atol=0.501 / 65535)
+    np.testing.assert_allclose(both.packed(X) @ V, both(X, X) @ V, rtol=1e-5, atol=20 * 0.501 / 65535)
 
 
 def test_any_number_of_threads(tables):

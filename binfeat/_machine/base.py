@@ -31,7 +31,7 @@ from binfeat._machine.all_rows import MemoryRows, SourceRows
 from binfeat._machine.budget import HEADER, Budget, Decisions, cells, line
 from binfeat._machine.doubts import doubt_limit, doubt_rows
 from binfeat._machine.fit import MachineFit
-from binfeat._machine.input_scalers import SCALERS
+from binfeat._machine.input_scalers import scaler_of
 from binfeat._machine.limits import Limits
 from binfeat._machine.predictor import BinFunction, ExactFunction, FourierFunction, Predictor
 from binfeat._machine.problem import Problem
@@ -212,9 +212,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             exact = ExactFunction.from_arrays({**self._exact, "coef": self.feature_coef_})
         else:
             bins, fourier = self._functions_of_features()
-        scaler = SCALERS[self.scaling_].from_arrays(self._scaler) if self._scaler else None
         parts = bins, fourier, exact, self.intercept_, *self._error_parts()
-        return Predictor(TableEncoder.from_arrays(self._columns), scaler, *parts)
+        return Predictor(TableEncoder.from_arrays(self._columns), scaler_of(self), *parts)
 
     def _error_parts(self):
         """Samples of the coefficients, and errors of rows held out, of a machine that has error bars."""

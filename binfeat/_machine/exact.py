@@ -7,7 +7,7 @@ import numpy as np
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
 from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
-from binfeat._machine.kernel_solve import cholesky_rows, solve_bytes, solve_kernel
+from binfeat._machine.kernel_solve import matrix_to_solve, solve_bytes, solve_kernel
 from binfeat._machine.kernel_sum import KernelSum
 from binfeat._machine.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.length_scales import LengthScales
@@ -296,7 +296,7 @@ class ExactChoice:
         X, Y = self._columns(rows), problem.Y[rows].astype(np.float32)
         kernel, weights = self._kernel(parts), self._relative_weights(rows)
         with threads_to_factorise(len(rows)):
-            K = kernel(X, X) if len(rows) <= cholesky_rows(Y.shape[1]) else kernel.packed(X)
+            K = matrix_to_solve(kernel, X, Y.shape[1])
             coef, alpha = solve_kernel(K, alpha, weights, Y, np.sqrt(self._squared_error(self._best)))
         self.alpha = alpha * problem.mean_weight if self._tunes_alpha else float(problem.machine.alpha)
         main = max((part for part in parts if not isinstance(part.scales.kernel, Linear)), key=_share)

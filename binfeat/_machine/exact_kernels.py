@@ -6,7 +6,7 @@ Rows are columns here: arrays of shape (n_inputs, n), float32 in C order, as `Fr
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -58,7 +58,6 @@ class _Matrix(ABC):
     kernel: Any  # of `binfeat.kernels`
     categorical: np.ndarray  # (n_inputs,) of bool
     n_jobs: int | None = None
-    is_bounded: ClassVar[bool] = True  # whether all values lie between 0 and 1
 
     def __call__(self, A, B, gamma, out=None):
         """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
@@ -263,13 +262,18 @@ class Linear:
 
 
 class LinearMatrix(_Matrix):
-    """Values of the linear kernel."""
+    """Values of the linear kernel: ``R' R`` of the numbers times the roots of gamma, R."""
 
-    is_bounded = False
+    def prepared(self, A, gamma):
+        return (self.root(A, gamma),)
+
+    def root(self, A, gamma):
+        """R, (n_numbers, n), of columns A."""
+        numbers = ~self.categorical
+        return A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis]
 
     def of_prepared(self, A, B, gamma, out=None):
-        (A,), (B,) = A, B
-        return np.matmul((A * _typed(np.where(self.categorical, 0.0, gamma))[:, np.newaxis]).T, B, out=out)
+        return np.matmul(A[0].T, B[0], out=out)
 
     def with_slopes(self, X, gamma, scratch):
         raise NotImplementedError

@@ -125,3 +125,8 @@ class Warped(Quantiles):
 
 
 SCALERS: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Warped}
+
+
+def scaler_of(machine):
+    """What maps the inputs of a fitted machine, or None."""
+    return SCALERS[machine.scaling_].from_arrays(machine._scaler) if machine._scaler else None

@@ -26,6 +26,11 @@ def solve_bytes(n_rows, n_targets):
     return np.where(n_rows <= cholesky_rows(n_targets), 4 * n_rows**2, iterations)
 
 
+def matrix_to_solve(kernel, X, n_targets):
+    """Values of a KernelSum for all pairs of rows X, (n_inputs, n_rows), as `solve_kernel` takes them."""
+    return kernel(X, X) if X.shape[1] <= cholesky_rows(n_targets) else kernel.packed(X)
+
+
 def solve_kernel(K, alpha, weights, Y, error):
     """Coefficients (n_rows, n_targets), float32, and the alpha that they took.
 

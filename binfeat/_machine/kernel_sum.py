@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from binfeat._engine.policy import share_blocks
+from binfeat._machine.exact_kernels import LinearMatrix
 from binfeat._machine.packed_kernel import PackedKernel, pieces
 
 _SIDE = 384  # of a tile: what is made of it stays in the second-level cache
@@ -44,9 +45,13 @@ class KernelSum:
         return out
 
     def packed(self, X):
-        """Values for all pairs of X, each once."""
-        sides, bounded = [self._prepared(X)] * 2, all(matrix.is_bounded for matrix in self.matrices)
-        return PackedKernel(X.shape[1], partial(self._tile, sides), _SIDE, bounded, self.n_jobs)
+        """Values for all pairs of X, each once; linear parts as what they are products of."""
+        parts = list(zip(self.matrices, self.shares, self.gammas, strict=True))
+        matrices, shares, gammas = zip(*(part for part in parts if not _is_linear(part)), strict=True)
+        rest = KernelSum(matrices, shares, gammas, self.n_jobs)
+        linear = [np.float32(np.sqrt(part[1])) * part[0].root(X, part[2]) for part in parts if _is_linear(part)]
+        root = np.vstack([np.empty((0, X.shape[1]), np.float32), *linear])
+        return PackedKernel(partial(rest._tile, [rest._prepared(X)] * 2), _SIDE, root, self.n_jobs)
 
     def _prepared(self, X):
         return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]
@@ -58,6 +63,10 @@ class KernelSum:
             K *= np.float32(share)
             total = K if total is None else np.add(total, K, out=total)
         return total
+
+
+def _is_linear(part):
+    return isinstance(part[0], LinearMatrix)
 
 
 def _part(arrays, place):

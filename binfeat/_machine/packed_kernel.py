@@ -7,7 +7,7 @@ import numpy as np
 from binfeat._engine.policy import share_blocks
 
 _SIDE = 1152  # of a tile: as many rows as products are fast for
-_STEPS = 65535  # between 0 and 1; what rounding adds is far below the least penalty
+_STEPS = np.float32(65535)  # between 0 and 1; what rounding adds is far below the least penalty
 _GROUPS = 8  # of tiles, whose sums are added in their order
 
 
@@ -17,32 +17,32 @@ def pieces(n, side, start=0):
 
 
 def packed_bytes(n_rows):
-    """Memory of a packed matrix of values between 0 and 1, and of what products with it take, in two threads."""
+    """Memory of a packed matrix, and of what products with it take, in two threads."""
     return n_rows**2 + 2 * 4 * _SIDE**2
 
 
 class PackedKernel:
-    """A symmetric matrix of kernel values.
+    """A symmetric matrix of kernel values, ``K + R' R``.
 
     Parameters
     ----------
-    n_rows : int
     values : callable
-        From two slices of rows to the values for all pairs of them, float32, which may be written to.
+        From two slices of rows to the values of K for all pairs of them, between 0 and 1, float32, which may be
+        written to.
     n_together : int
         Rows of such a slice.
-    bounded : bool
-        Whether all values lie between 0 and 1. Others are kept in float32.
+    root : ndarray of shape (rank, n_rows), float32
+        R, of few rows, or none.
     n_jobs : int, default=None
     """
 
-    def __init__(self, n_rows, values, n_together, bounded, n_jobs=None):
-        self._n_rows, self._n_jobs, self._steps = n_rows, n_jobs, np.float32(_STEPS if bounded else 1)
+    def __init__(self, values, n_together, root, n_jobs=None):
+        self._n_rows, self._root, self._n_jobs = root.shape[1], root, n_jobs
         self._scratch: list[np.ndarray] = []  # for as many threads as there were
-        places = list(combinations_with_replacement(pieces(n_rows, _SIDE), 2))
+        places = list(combinations_with_replacement(pieces(len(self), _SIDE), 2))
         shapes = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in places]
         ends = np.cumsum([height * width for height, width in shapes])
-        memory = np.empty(ends[-1], np.uint16 if bounded else np.float32)
+        memory = np.empty(ends[-1], np.uint16)
         tiles = [part.reshape(shape) for part, shape in zip(np.split(memory, ends[:-1]), shapes, strict=True)]
         self._tiles = [(*place, tile) for place, tile in zip(places, tiles, strict=True)]
 
@@ -60,16 +60,9 @@ class PackedKernel:
             for others in pieces(columns.stop - columns.start, n_together, columns.start):
                 if others.start >= some.start:
                     place = _within(some, rows), _within(others, columns)
-                    tile[place] = self._packed(values(some, others))
+                    tile[place] = _packed(values(some, others))
                     if rows == columns and others.start > some.start:
                         tile[place[::-1]] = tile[place].T
-
-    def _packed(self, values):
-        if self._steps == 1:
-            return values
-        values *= self._steps
-        values += np.float32(0.5)  # is cut off
-        return values
 
     def first_rows(self, n_first):
         """The first rows, (n_first, n_rows), float32."""
@@ -79,7 +72,8 @@ class PackedKernel:
                 out[rows, columns] = tile[: n_first - rows.start]
             if columns.start < n_first:
                 out[columns, rows] = tile.T[: n_first - columns.start]
-        out /= self._steps
+        out /= _STEPS
+        out += self._root[:, :n_first].T @ self._root
         return out
 
     def __matmul__(self, V):
@@ -99,8 +93,15 @@ class PackedKernel:
 
         share_blocks(add, range(_GROUPS), self._n_rows**2, self._n_jobs)
         image = sums.sum(axis=0)
-        image /= self._steps
+        image /= _STEPS
+        image += self._root.T @ (self._root @ V)
         return image
+
+
+def _packed(values):
+    values *= _STEPS
+    values += np.float32(0.5)  # is cut off
+    return values
 
 
 def _within(some, rows):

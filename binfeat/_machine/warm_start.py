@@ -10,7 +10,7 @@ from binfeat._fourier.features import FourierMap
 from binfeat._machine.exact import Part
 from binfeat._machine.exact_kernels import is_radial
 from binfeat._machine.feature_choice import KERNELS, FeatureTrial
-from binfeat._machine.input_scalers import SCALERS
+from binfeat._machine.input_scalers import scaler_of
 from binfeat._machine.kernel_choice import KernelChoice
 from binfeat._machine.length_scales import LengthScales
 from binfeat._machine.predictor import ExactFunction
@@ -56,7 +56,7 @@ class Earlier:
     def __init__(self, machine):
         self._machine = machine
         self.encoder, self.scaling = TableEncoder.from_arrays(machine._columns), machine.scaling_
-        self.scaler = SCALERS[machine.scaling_].from_arrays(machine._scaler) if machine._scaler else None
+        self.scaler = scaler_of(machine)
         self.features, self.n_grids, self._alpha = machine.features_, machine.n_grids_, machine.alpha_
         self.error, self.history = machine.held_out_error_[0], (machine.width_errors_, machine.width_gammas_)
         self._gamma, self._name = machine.gamma_, machine.kernel_
