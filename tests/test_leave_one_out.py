@@ -10,11 +10,13 @@ from binfeat._machine.cholesky import invert_triangle
 from binfeat._machine.exact_kernels import Frame, kernel_matrix
 from binfeat._machine.leave_one_out import (
     LEAST_ALPHA,
+    LEAST_PRECISE_ALPHA,
     SingularKernelError,
     factor,
     inverse_root,
     leave_one_out,
     leave_one_out_error,
+    precise_inverse_root,
     random_signs,
     residuals,
 )
@@ -101,6 +103,24 @@ def test_the_penalty_is_raised_in_place_too():
     again, as_far = factor(K, 1e-12, out=K)
     assert (again is K, as_far) == (True, raised)
     np.testing.assert_array_equal(again, U)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_penalties_below_what_float32_can_tell(rng, weighted):
+    """In float64 residuals are those of refits with the same values of the kernel, which are float32's."""
+    X, Y = rows(rng, 150)
+    weights = rng.uniform(0.2, 2.0, size=150) if weighted else None
+    K, alpha = kernels.RBF()(X, gamma=0.01).astype(np.float32), 3e-6
+    B, used = precise_inverse_root(K, alpha, weights)
+    assert (B.dtype, used) == (np.float64, alpha)
+    np.testing.assert_array_equal(B, np.triu(B))
+    found = residuals(K, alpha, weights, Y, precise_inverse_root)
+    np.testing.assert_allclose(found, naive.left_out_residuals(K.astype(np.float64), Y, alpha, weights), rtol=1e-5)
+    np.testing.assert_array_equal(precise_inverse_root(K, 0.1, weights)[0], inverse_root(K, 0.1, weights)[0])
+    assert precise_inverse_root(K, 0.0)[1] == pytest.approx(LEAST_PRECISE_ALPHA * 150)
+    assert precise_inverse_root(K - np.float32(5e-5) * np.eye(150, dtype=np.float32), 0.0)[1] > 5e-5
+    with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
+        precise_inverse_root(np.full((3, 3), -5.0, np.float32) * 1e9, 0.0)
 
 
 def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):

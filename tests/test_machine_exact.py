@@ -15,6 +15,7 @@ from binfeat._machine import exact, kernel_solve, length_scales
 from binfeat._machine import limits as limits_module
 from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.kernel_sum import KernelSum
+from binfeat._machine.leave_one_out import LEAST_ALPHA
 from binfeat._rows import sampled as sampled_rows
 from tests import naive
 
@@ -180,6 +181,22 @@ def test_categories_are_no_numbers(rng):
     X = np.column_stack([rng.integers(5, size=200), rng.integers(5, size=200)])
     machine = KernelMachineRegressor(**EXACT, categorical_features=[0, 1])
     assert "Linear()" not in machine.fit(X, 1.0 * X[:, 0] + X[:, 1]).kernel_
+
+
+def test_smooth_targets_without_noise_take_a_tiny_penalty():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(1200, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+
+    def errors(alpha):
+        machine = KernelMachineRegressor(**EXACT, alpha=alpha).fit(X[:200], y[:200])
+        return machine, np.sqrt(np.mean((machine.predict(X[200:]) - y[200:]) ** 2))
+
+    machine, error = errors("auto")
+    assert machine.alpha_ < LEAST_ALPHA * 200
+    assert error < 0.3 * errors(LEAST_ALPHA * 200)[1]
+    low, high = machine.predict_interval(X[200:], 0.9).T
+    assert 0.8 < np.mean((low <= y[200:]) & (y[200:] <= high)) < 0.97  # 200 scores: a standard error of .02
 
 
 # Decisions.

@@ -1,4 +1,4 @@
-"""Cholesky factors of float32 matrices and their inverses, in place, by BLAS and LAPACK without the interpreter's lock.
+"""Cholesky factors of matrices and their inverses, in place, by BLAS and LAPACK without the interpreter's lock.
 
 SciPy's wrappers hold the lock, so that searches in several threads would wait for each other.
 """
@@ -18,15 +18,16 @@ def _routine(library, name, n_arguments):
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
 
 
-def _call(library, name, *arguments):
-    """Call a routine of BLAS or LAPACK with characters, numbers and arrays."""
+def _call(library, name, dtype, *arguments):
+    """Call a routine of BLAS or LAPACK for a type with characters, whole numbers and arrays."""
+    name = _PREFIXES[dtype.char] + name
     _routine(library, name, len(arguments))(*[_POINTERS[type(each)](each) for each in arguments])
 
 
+_PREFIXES = {"f": "s", "d": "d"}
 _POINTERS = {
     bytes: lambda each: each,
     int: lambda each: ctypes.byref(ctypes.c_int(each)),
-    float: lambda each: ctypes.byref(ctypes.c_float(each)),
     np.ndarray: lambda each: each.__array_interface__["data"][0],
 }
 
@@ -34,7 +35,7 @@ _POINTERS = {
 def factorise(A):
     """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite."""
     info = np.zeros((), np.intc)
-    _call("lapack", "spotrf", b"L", len(A), A, len(A), info)  # what is the upper triangle here is Fortran's lower one
+    _call("lapack", "potrf", A.dtype, b"L", len(A), A, len(A), info)  # the upper triangle here is Fortran's lower one
     return info == 0
 
 
@@ -42,7 +43,7 @@ def invert_triangle(U):
     """Invert an upper triangle in place, with zeros below: an array (n, n) or a view of one."""
     n = len(U)
     if n <= _SMALL:
-        _call("lapack", "strtri", b"L", b"N", n, U, _row(U), np.zeros((), np.intc))
+        _call("lapack", "trtri", U.dtype, b"L", b"N", n, U, _row(U), np.zeros((), np.intc))
         return
     half = n // 2
     first, corner, last = U[:half, :half], U[:half, half:], U[half:, half:]
@@ -55,7 +56,8 @@ def invert_triangle(U):
 def _multiply(side, U, A, factor):
     """Multiply A in place by a factor and by an upper triangle U, from Fortran's side, where all is transposed."""
     n_rows, n_columns = A.shape
-    _call("blas", "strmm", side, b"L", b"N", b"N", n_columns, n_rows, factor, U, _row(U), A, _row(A))
+    factor = np.array(factor, A.dtype)
+    _call("blas", "trmm", A.dtype, side, b"L", b"N", b"N", n_columns, n_rows, factor, U, _row(U), A, _row(A))
 
 
 def _row(A):

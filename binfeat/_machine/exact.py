@@ -1,6 +1,7 @@
 """Exact kernel machines of few rows: overall length scale and penalty by leave-one-out errors, one kernel or a sum."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,14 @@ from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_fac
 from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
 from binfeat._machine.kernel_solve import matrix_to_solve, solve_bytes, solve_kernel
 from binfeat._machine.kernel_sum import KernelSum
-from binfeat._machine.leave_one_out import SingularKernelError, residuals
+from binfeat._machine.leave_one_out import (
+    LEAST_PRECISE_ALPHA,
+    MOST_PRECISE_ROWS,
+    SingularKernelError,
+    inverse_root,
+    precise_inverse_root,
+    residuals,
+)
 from binfeat._machine.length_scales import LengthScales
 from binfeat._machine.memory import fit_bytes
 from binfeat._machine.predictor import ExactFunction
@@ -17,7 +25,7 @@ from binfeat._machine.predictor import ExactFunction
 _ROWS = 1500  # on which leave-one-out errors are compared
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
-_LEAST_ALPHA = 1e-3  # float32 tells smaller ones from 0 only of few rows
+_LEAST_ALPHA = 1e-3  # of more rows than float64 is worth its time for
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
 _MOST_NOISE = 0.9  # share of the variance of the targets
@@ -105,6 +113,9 @@ class ExactChoice:
         known = self._all if problem.machine.cv is None else train
         self.rows = known[np.linspace(0, len(known) - 1, min(len(known), _ROWS)).astype(int)]
         self._frame = Frame.of(kernels.X[self.rows], problem.categorical)
+        few = len(self._all) <= MOST_PRECISE_ROWS
+        self._root: Any = precise_inverse_root if few else inverse_root
+        self._least_alpha = LEAST_PRECISE_ALPHA * len(self._all) if few else _LEAST_ALPHA
         self._try_seconds = 0.0  # of the longest try so far
 
     def choose(self):
@@ -156,7 +167,7 @@ class ExactChoice:
         return best
 
     def _with_alpha(self, one, step):
-        return one.parts, max(_LEAST_ALPHA, one.alpha * step), one.K
+        return one.parts, max(self._least_alpha, one.alpha * step), one.K
 
     def _with_factor(self, one, step):
         return [replace(part, factor=part.factor * step) for part in one.parts], one.alpha, None
@@ -173,7 +184,7 @@ class ExactChoice:
         for move in (1 / step, step):
             before = best
             seen.add(_place(best.parts, best.alpha))
-            while self._may_try():
+            while best.loss > self._problem.negligible and self._may_try():
                 candidate = moved(best, move)
                 place = _place(*candidate[:2])
                 if place in seen:
@@ -239,7 +250,7 @@ class ExactChoice:
             return None
         gamma = np.where(numbers, 1 / (np.count_nonzero(numbers) * self._frame.unit**2), 0.0)
         noise = min(_MOST_NOISE, error)
-        alpha = max(_LEAST_ALPHA, noise / (1 - noise))
+        alpha = max(self._least_alpha, noise / (1 - noise))
         return Part(LengthScales(Linear(), gamma, alpha, error, best.parts[0].scales.n_rows, 0), 1.0)
 
     def _squared_error(self, tuned):
@@ -252,7 +263,7 @@ class ExactChoice:
         problem, rows, start = self._problem, self.rows, self._problem.budget.used
         Y, K = problem.Y[rows].astype(np.float32), self._matrix(parts) if K is None else K
         try:
-            predictions = problem.Y[rows] - residuals(K, alpha, self._relative_weights(rows), Y)
+            predictions = problem.Y[rows] - residuals(K, alpha, self._relative_weights(rows), Y, self._root)
         except SingularKernelError:
             return Tuned(parts, alpha, np.inf, np.zeros(Y.shape), K)
         self._try_seconds = max(self._try_seconds, problem.budget.used - start)

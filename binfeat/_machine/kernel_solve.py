@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from binfeat._machine.leave_one_out import LEAST_ALPHA, factor
+from binfeat._machine.leave_one_out import LEAST_ALPHA, factor, needs_precision, precise_inverse_root
 from binfeat._machine.packed_kernel import PackedKernel, packed_bytes
 
 _MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more take a fourth of the memory
@@ -32,7 +32,7 @@ def matrix_to_solve(kernel, X, n_targets):
 
 
 def solve_kernel(K, alpha, weights, Y, error):
-    """Coefficients (n_rows, n_targets), float32, and the alpha that they took.
+    """Coefficients (n_rows, n_targets), float32 or float64, and the alpha that they took.
 
     Parameters
     ----------
@@ -46,6 +46,9 @@ def solve_kernel(K, alpha, weights, Y, error):
         Of predictions, by the targets': iterations leave a small part of it.
     """
     if not isinstance(K, PackedKernel):
+        if needs_precision(len(K), alpha):
+            B, alpha = precise_inverse_root(K, alpha, weights)
+            return B @ (B.T @ Y), alpha
         U, alpha = factor(K, alpha, weights, out=K)
         return lapack.spotrs(U.T, Y, lower=1)[0], alpha
     alpha = max(alpha, LEAST_ALPHA * len(K))

@@ -11,6 +11,10 @@ from binfeat._rows.rows import Scratch
 
 _PROBES = 32  # at least: they are a part of the time of a step that hardly shows
 LEAST_ALPHA = 2e-6  # for each row, below which float32 cannot tell the penalty from rounding
+LEAST_PRECISE_ALPHA = 1e-8  # the same of float64, where kernel values have float32's rounding
+MOST_PRECISE_ROWS = 1500  # for which float64 is worth its time
+_RAISES = 8  # of a penalty, until a matrix is positive definite
+_SINGULAR = "the kernel matrix of the rows is not positive definite for any penalty"
 
 
 class SingularKernelError(ValueError):
@@ -27,14 +31,14 @@ def factor(K, alpha, weights=None, out=None):
     shift = np.ones(len(K), np.float32) if weights is None else (1.0 / weights).astype(np.float32)
     U = np.add(K, np.float32(1.0), out=np.empty_like(K) if out is None else out)
     diagonal = U.diagonal().copy()
-    for _ in range(8):
+    for _ in range(_RAISES):
         U[np.diag_indices_from(U)] = diagonal + np.float32(alpha) * shift
         if factorise(U):
             clear_below_diagonal(U)
             return U, alpha
         mirror_below_diagonal(U)
         alpha *= 10.0
-    raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
+    raise SingularKernelError(_SINGULAR)
 
 
 def inverse_root(K, alpha, weights=None, out=None):
@@ -44,9 +48,30 @@ def inverse_root(K, alpha, weights=None, out=None):
     return B, alpha
 
 
-def residuals(K, alpha, weights, Y):
+def needs_precision(n_rows, alpha):
+    """Whether a matrix of few rows takes float64, since float32 cannot tell the penalty from rounding."""
+    return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
+
+
+def precise_inverse_root(K, alpha, weights=None):
+    """`inverse_root`; where `needs_precision` says so in float64, with an alpha of any size above rounding."""
+    if not needs_precision(len(K), alpha):
+        return inverse_root(K, alpha, weights)
+    alpha, shift = max(alpha, LEAST_PRECISE_ALPHA * len(K)), 1.0 if weights is None else 1.0 / weights
+    for _ in range(_RAISES):
+        U = np.add(K, 1.0, dtype=np.float64)
+        U[np.diag_indices_from(U)] += alpha * shift
+        if factorise(U):
+            B = np.triu(U)
+            invert_triangle(B)
+            return B, alpha
+        alpha *= 10.0
+    raise SingularKernelError(_SINGULAR)
+
+
+def residuals(K, alpha, weights, Y, root=inverse_root):
     """Leave-one-out residuals of shape (n_rows, n_targets)."""
-    B, _ = inverse_root(K, alpha, weights)
+    B, _ = root(K, alpha, weights)
     return (B @ (B.T @ Y)) / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
 
 

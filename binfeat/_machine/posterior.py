@@ -15,7 +15,7 @@ from binfeat._binning.tables import count_bins
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.policy import threads_to_factorise
-from binfeat._machine.leave_one_out import inverse_root
+from binfeat._machine.leave_one_out import precise_inverse_root
 from binfeat._rows.stacked import StackedFeatures
 
 _BLOCK_BYTES = 2**26  # of codes or features at a time
@@ -56,7 +56,7 @@ class ExactPosterior:
         require_memory(8 * n_rows**2, "the standard deviations of an exact machine", "Use predict alone.")
         K = function.kernel(function.support, function.support, n_jobs)
         with threads_to_factorise(n_rows):
-            self._root, self._alpha = inverse_root(K, float(function.alpha), function.weights)
+            self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights)
         g = np.einsum("ij,ij->i", self._root, self._root, dtype=np.float64)
         variances = 1 / (self._alpha * g) - 1 / function.weights
         self.errors = HeldOutErrors.of((function.coef / g).T, np.maximum(variances, 0.0))
