@@ -115,24 +115,32 @@ def _tails(ax, record, **where):
     ax.legend(frameon=False, fontsize="x-small")
 
 
+_CROWD, _SLOW = (0.94, 1.05), 3.0  # ratios of errors, and of seconds, between which most tables are
+
+
 def tables(record):
-    """Our error over the best peer's against our time over LightGBM's, a point for each table."""
+    """Our error over the best peer's against our time over LightGBM's, a point for each table; some have names."""
     from matplotlib.ticker import StrMethodFormatter
 
     figure, ((ax,),) = canvas(1, 1, 9.0, 6.5)
     for i, series in enumerate(("regression", "classes")):
         own = [row["at"] for row in record["rows"] if _is_at(row, {"panel": "tables", "series": series})]
         ax.scatter([at["x"] for at in own], [at["y"] for at in own], s=14, color=f"C{i}", label=series)
-        for at in own:
+        for at in filter(_stands_out, own):
             ax.annotate(at["table"], (at["x"], at["y"]), (3, 3), textcoords="offset points", fontsize="xx-small")
     for line in (ax.axhline, ax.axvline):
         line(1, color="0.35", linewidth=0.8)
     ax.set(xscale="log", yscale="log", xlabel="Our seconds of fit / LightGBM's", ylabel="Our error / the best peer's")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    ax.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(StrMethodFormatter("{x:g}"))
     ax.legend(frameon=False, fontsize="small")
     return figure
+
+
+def _stands_out(at):
+    """Whether a table is named: where there are many, their names would cover each other."""
+    return not (_CROWD[0] < at["y"] < _CROWD[1] and 1 < at["x"] < _SLOW)
 
 
 def _plain_ticks(axis, places):
