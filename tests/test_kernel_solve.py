@@ -5,7 +5,7 @@ import pytest
 
 from binfeat._machine import kernel_solve, packed_kernel
 from binfeat._machine.exact_kernels import kernel_matrix
-from binfeat._machine.kernel_solve import solve_bytes, solve_kernel
+from binfeat._machine.kernel_solve import matrix_to_solve, solve_bytes, solve_kernel
 from binfeat._machine.kernel_sum import KernelSum
 from binfeat._machine.packed_kernel import PackedKernel
 from binfeat.kernels import RBF, Laplacian
@@ -66,8 +66,7 @@ def test_memory_is_known_first(rng, n_rows, n_targets):
     """Within a fifth: of a factor, and of iterations."""
     X, Y = rng.normal(size=(1, n_rows)).astype(np.float32), rng.normal(size=(n_rows, n_targets)).astype(np.float32)
     kernel = KernelSum([kernel_matrix(Laplacian(), np.zeros(1, bool), 2)], [1.0], [np.ones(1)], 2)
-    is_whole = n_rows <= kernel_solve.cholesky_rows(n_targets)
-    taken, _ = peak_bytes(lambda: solve_kernel(kernel(X, X) if is_whole else kernel.packed(X), 1.0, None, Y, 0.1))
+    taken, _ = peak_bytes(lambda: solve_kernel(matrix_to_solve(kernel, X, n_targets), 1.0, None, Y, 0.1))
     assert taken == pytest.approx(solve_bytes(n_rows, n_targets), rel=0.2)
 
 

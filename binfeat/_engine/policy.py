@@ -30,7 +30,8 @@ _OPTIONS: dict[str, Any] = {
 event.register("numba:compile", compilations)
 
 _MANY_COLUMNS = 2500  # of a matrix that is factorised faster by several threads
-_WAITING = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
+_SPINS = "GOMP_SPINCOUNT"
+_WAITING = _SPINS, "OMP_WAIT_POLICY"
 _FEW_TRIES = "10000"  # fewer cost a twentieth where regions are short
 _WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less than a wait for a busy core
 
@@ -130,12 +131,12 @@ def _start_threads():
     """
     is_open = not any(name in os.environ for name in _WAITING)
     if is_open:
-        os.environ[_WAITING[0]] = _FEW_TRIES
+        os.environ[_SPINS] = _FEW_TRIES
     try:
         numba.get_num_threads()
     finally:
         if is_open:
-            os.environ.pop(_WAITING[0], None)  # another thread may have taken it out
+            os.environ.pop(_SPINS, None)  # another thread may have taken it out
 
 
 def _numba_threads():

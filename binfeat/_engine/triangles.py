@@ -9,7 +9,7 @@ def clear_below_diagonal(A):
 
     Parameters
     ----------
-    A : (n, n) float32, updated
+    A : (n, n) float32 or float64, updated
     """
     for i in range(1, A.shape[0]):
         A[i, :i] = 0.0
@@ -21,7 +21,7 @@ def mirror_below_diagonal(A):
 
     Parameters
     ----------
-    A : (n, n) float32, updated
+    A : (n, n) float32 or float64, updated
     """
     for i in range(1, A.shape[0]):
         A[:i, i] = A[i, :i]

@@ -13,8 +13,6 @@ _PROBES = 32  # at least: they are a part of the time of a step that hardly show
 LEAST_ALPHA = 2e-6  # for each row, below which float32 cannot tell the penalty from rounding
 LEAST_PRECISE_ALPHA = 1e-8  # the same of float64, where kernel values have float32's rounding
 MOST_PRECISE_ROWS = 1500  # for which float64 is worth its time
-_RAISES = 8  # of a penalty, until a matrix is positive definite
-_SINGULAR = "the kernel matrix of the rows is not positive definite for any penalty"
 
 
 class SingularKernelError(ValueError):
@@ -22,27 +20,28 @@ class SingularKernelError(ValueError):
 
 
 def factor(K, alpha, weights=None, out=None):
-    """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, float32, and the alpha that it took.
+    """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, and the alpha that it took.
 
     Where rounding leaves the matrix indefinite, alpha is raised by factors of ten. It is never below what rounding
-    makes of zero. K is symmetric, and may itself be `out`.
+    makes of zero. K is symmetric, float32, and may itself be `out`; a factor in float64 takes an `out` of that type.
     """
-    alpha = max(alpha, LEAST_ALPHA * len(K))
-    shift = np.ones(len(K), np.float32) if weights is None else (1.0 / weights).astype(np.float32)
-    U = np.add(K, np.float32(1.0), out=np.empty_like(K) if out is None else out)
+    U = np.empty_like(K) if out is None else out
+    alpha = max(alpha, len(K) * (LEAST_ALPHA if U.dtype == np.float32 else LEAST_PRECISE_ALPHA))
+    shift = np.ones(len(K), U.dtype) if weights is None else (1.0 / weights).astype(U.dtype)
+    np.add(K, 1.0, out=U, dtype=U.dtype)
     diagonal = U.diagonal().copy()
-    for _ in range(_RAISES):
-        U[np.diag_indices_from(U)] = diagonal + np.float32(alpha) * shift
+    for _ in range(8):
+        U[np.diag_indices_from(U)] = diagonal + U.dtype.type(alpha) * shift
         if factorise(U):
             clear_below_diagonal(U)
             return U, alpha
         mirror_below_diagonal(U)
         alpha *= 10.0
-    raise SingularKernelError(_SINGULAR)
+    raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
 
 
 def inverse_root(K, alpha, weights=None, out=None):
-    """Upper triangle B with ``(K + 1 1' + alpha / weights)^-1 = B B'``, float32, and the alpha that it took."""
+    """Upper triangle B with ``(K + 1 1' + alpha / weights)^-1 = B B'``, and the alpha that it took; see `factor`."""
     B, alpha = factor(K, alpha, weights, out)
     invert_triangle(B)
     return B, alpha
@@ -55,18 +54,7 @@ def needs_precision(n_rows, alpha):
 
 def precise_inverse_root(K, alpha, weights=None):
     """`inverse_root`; where `needs_precision` says so in float64, with an alpha of any size above rounding."""
-    if not needs_precision(len(K), alpha):
-        return inverse_root(K, alpha, weights)
-    alpha, shift = max(alpha, LEAST_PRECISE_ALPHA * len(K)), 1.0 if weights is None else 1.0 / weights
-    for _ in range(_RAISES):
-        U = np.add(K, 1.0, dtype=np.float64)
-        U[np.diag_indices_from(U)] += alpha * shift
-        if factorise(U):
-            B = np.triu(U)
-            invert_triangle(B)
-            return B, alpha
-        alpha *= 10.0
-    raise SingularKernelError(_SINGULAR)
+    return inverse_root(K, alpha, weights, np.empty(K.shape) if needs_precision(len(K), alpha) else None)
 
 
 def residuals(K, alpha, weights, Y, root=inverse_root):

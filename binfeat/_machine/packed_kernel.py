@@ -73,7 +73,8 @@ class PackedKernel:
             if columns.start < n_first:
                 out[columns, rows] = tile.T[: n_first - columns.start]
         out /= _STEPS
-        out += self._root[:, :n_first].T @ self._root
+        if self._root.size:
+            out += self._root[:, :n_first].T @ self._root
         return out
 
     def __matmul__(self, V):
