@@ -10,14 +10,14 @@ from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels_or_sets, labels_in, labels_of_machine, require_two, weights_by_class
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_moderate, checked_array
-from binfeat._machine.base import KernelMachineBase
 from binfeat._machine.docs import TEXTS
-from binfeat._machine.doubts import doubt_classes
-from binfeat._machine.error_bars import ErrorBars
-from binfeat._machine.robust_fit import about_medians, robust
-from binfeat._machine.target_choice import choose_targets
-from binfeat._machine.target_transforms import check_transform, first_transform
-from binfeat._machine.targets import Targets, as_columns
+from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.fitted.error_bars import ErrorBars
+from binfeat._machine.table.doubts import doubt_classes
+from binfeat._machine.target.robust_weights import about_medians, robust
+from binfeat._machine.target.targets import Targets, as_columns
+from binfeat._machine.target.transform_choice import choose_targets
+from binfeat._machine.target.transforms import check_transform, first_transform
 from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
 

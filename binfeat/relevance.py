@@ -19,8 +19,8 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._engine.policy import one_blas_thread
-from binfeat._machine.exact_kernels import is_radial
-from binfeat._machine.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
 from binfeat.kernels import RBF, binning_kernel
 
 _HALF_INTEGERS = (1.5, 2.5)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from binfeat._engine import policy
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
 
 _UNHURRIED = {

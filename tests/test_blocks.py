@@ -34,9 +34,9 @@ from binfeat._binning.bins import Bins, rank_bins, unite_bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import codes_among, count_bins
 from binfeat._engine.bin_tables import recode
-from binfeat._machine import growth
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
+from binfeat._machine.machines import growth
 from binfeat._rows import sampled as sampled_rows
 from binfeat._rows import sources
 

@@ -11,8 +11,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from binfeat._common import memory
-from binfeat._machine import table_columns, table_encoder
-from binfeat._machine.table_encoder import TableEncoder
+from binfeat._machine.table import columns as table_columns
+from binfeat._machine.table import encoder as table_encoder
+from binfeat._machine.table.encoder import TableEncoder
 
 pd = pytest.importorskip("pandas")
 
@@ -482,7 +483,7 @@ def test_frames_are_imported_by_their_users_alone():
     code = (
         "import sys, sklearn.utils\n"
         "before = set(sys.modules)\n"
-        "import binfeat._machine.table_encoder\n"
+        "import binfeat._machine.table.encoder\n"
         "print({name.partition('.')[0] for name in set(sys.modules) - before} & {'pandas', 'polars', 'pyarrow'})\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

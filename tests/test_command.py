@@ -14,7 +14,7 @@ import pytest
 from binfeat._command import fit as fitting
 from binfeat._command import main as command
 from binfeat._command import messages, models, tables
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
 
 pd = pytest.importorskip("pandas")

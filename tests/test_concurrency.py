@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import binfeat
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
 
 N_THREADS = 16

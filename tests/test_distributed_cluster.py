@@ -11,9 +11,9 @@ import pytest
 
 import binfeat
 from binfeat._linear.normal_equations import NormalEquations
-from binfeat._machine.base import KernelMachineBase
-from binfeat._machine.length_scales import LengthScaleSearch
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
+from binfeat._machine.search.length_scales import LengthScaleSearch
 from binfeat._rows import sampled
 from tests.machines import FIXED
 

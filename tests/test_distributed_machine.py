@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import binfeat
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
 from binfeat._rows import sampled
 from tests.callbacks import Callback, Recorder

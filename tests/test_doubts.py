@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat._machine import budget
-from binfeat._machine.doubts import share_of_copies
+from binfeat._machine import run as budget
+from binfeat._machine.table.doubts import share_of_copies
 from tests.machines import FIXED
 
 

@@ -15,7 +15,7 @@ from binfeat import (
     SpectralEmbedding,
     kernels,
 )
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
 
 ESTIMATORS = [

@@ -7,7 +7,8 @@ import pytest
 
 from binfeat import kernels
 from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
-from binfeat._machine.exact_kernels import (
+from binfeat._machine.kernel_algebra.leave_one_out import leave_one_out
+from binfeat._machine.kernel_algebra.matrices import (
     Frame,
     LaplacianMatrix,
     Linear,
@@ -16,7 +17,6 @@ from binfeat._machine.exact_kernels import (
     RadialMatrix,
     kernel_matrix,
 )
-from binfeat._machine.leave_one_out import leave_one_out
 from binfeat._rows.rows import Scratch
 from tests import naive
 

@@ -17,7 +17,7 @@ from callbacks import Callback
 from sklearn.exceptions import NotFittedError
 
 import binfeat
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
 
 PACKAGE = str(Path(binfeat.__file__).parent)

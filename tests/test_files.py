@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import binfeat
 from binfeat._common import persistence
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
 
 sio = pytest.importorskip("skops.io")

@@ -17,7 +17,7 @@ from tables import LABELS, ROWS
 
 import binfeat
 from binfeat import kernels
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
 
 KERNELS = {"laplacian": kernels.Laplacian(), "hat": kernels.Hat(), "gamma_pitch_8": kernels.GammaPitch(8)}

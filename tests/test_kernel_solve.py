@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from binfeat._machine import kernel_solve, packed_kernel
-from binfeat._machine.exact_kernels import kernel_matrix
-from binfeat._machine.kernel_solve import matrix_to_solve, solve_bytes, solve_kernel
-from binfeat._machine.kernel_sum import KernelSum
-from binfeat._machine.packed_kernel import PackedKernel
+from binfeat._machine.kernel_algebra import packed as packed_kernel
+from binfeat._machine.kernel_algebra import solve as kernel_solve
+from binfeat._machine.kernel_algebra.matrices import kernel_matrix
+from binfeat._machine.kernel_algebra.packed import PackedKernel
+from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_bytes, solve_kernel
+from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat.kernels import RBF, Laplacian
 from tests import naive
 from tests.memory import peak_bytes

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from binfeat._engine import policy
-from binfeat._machine import kernel_sum
-from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
-from binfeat._machine.kernel_sum import KernelSum
+from binfeat._machine.kernel_algebra import sums as kernel_sum
+from binfeat._machine.kernel_algebra.matrices import Frame, Linear, kernel_matrix
+from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat.kernels import Laplacian, Matern
 from tests import naive
 

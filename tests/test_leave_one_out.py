@@ -5,10 +5,9 @@ import pytest
 
 from binfeat import kernels
 from binfeat._engine.triangles import clear_below_diagonal
-from binfeat._machine import leave_one_out as module
-from binfeat._machine.cholesky import invert_triangle
-from binfeat._machine.exact_kernels import Frame, kernel_matrix
-from binfeat._machine.leave_one_out import (
+from binfeat._machine.kernel_algebra import leave_one_out as module
+from binfeat._machine.kernel_algebra.cholesky import invert_triangle
+from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_ALPHA,
     LEAST_PRECISE_ALPHA,
     SingularKernelError,
@@ -20,6 +19,7 @@ from binfeat._machine.leave_one_out import (
     random_signs,
     residuals,
 )
+from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
 from tests import naive
 
 

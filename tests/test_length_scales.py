@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from binfeat import kernels
-from binfeat._machine.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
 from tests import naive
 
 KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]

@@ -12,8 +12,8 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine import predictor
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.fitted import functions as predictor
 from binfeat._machine.limits import Limits
 
 pd = pytest.importorskip("pandas")

@@ -10,9 +10,12 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine import budget, fit, growth, search_plan
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine import pipeline as fit
+from binfeat._machine import run as budget
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
+from binfeat._machine.machines import growth
+from binfeat._machine.search import plan as search_plan
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

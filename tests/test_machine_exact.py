@@ -11,11 +11,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat._machine import exact, kernel_solve, length_scales
 from binfeat._machine import limits as limits_module
-from binfeat._machine.base import KernelMachineBase
-from binfeat._machine.kernel_sum import KernelSum
-from binfeat._machine.leave_one_out import LEAST_ALPHA
+from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.kernel_algebra import solve as kernel_solve
+from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA
+from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.machines import exact
+from binfeat._machine.search import length_scales
 from binfeat._rows import sampled as sampled_rows
 from tests import naive
 
@@ -283,7 +285,7 @@ def test_one_row_is_as_in_a_batch(table, short, monkeypatch, kernel):
     expected = machine.predict(X)
     own = np.concatenate([machine.predict(X[i : i + 1]) for i in range(50)])
     np.testing.assert_allclose(own, expected[:50], atol=1e-4)
-    monkeypatch.setattr("binfeat._machine.predictor._BLOCK_BYTES", 2**14)
+    monkeypatch.setattr("binfeat._machine.fitted.functions._BLOCK_BYTES", 2**14)
     np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
 
 

@@ -7,11 +7,11 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._binning.bin_matrix import in_type, no_bin
 from binfeat._binning.grids import Grids
 from binfeat._common import memory
-from binfeat._machine import growth
-from binfeat._machine.base import KernelMachineBase
-from binfeat._machine.exact import exact_bytes
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
-from binfeat._machine.memory import (
+from binfeat._machine.machines import growth
+from binfeat._machine.machines.exact import exact_bytes
+from binfeat._machine.machines.feature_bytes import (
     bytes_for_bins,
     dtype_and_targets_at_a_time,
     fit_bytes,
@@ -19,7 +19,7 @@ from binfeat._machine.memory import (
     most_grids,
     row_bytes,
 )
-from binfeat._machine.size_and_alpha_choice import _TOL
+from binfeat._machine.machines.sizing import _TOL
 from tests.machines import FIXED, GROWING
 from tests.memory import peak_bytes
 

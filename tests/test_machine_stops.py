@@ -10,7 +10,9 @@ from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._linear import cg
-from binfeat._machine import growth, length_scales, size_and_alpha_choice
+from binfeat._machine.machines import growth
+from binfeat._machine.machines import sizing as size_and_alpha_choice
+from binfeat._machine.search import length_scales
 from binfeat._rows import sampled
 
 pytestmark = pytest.mark.usefixtures("few_grids")

@@ -12,9 +12,9 @@ from numba.core import event
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
 from binfeat._binning import grids
 from binfeat._engine.compilation import compilations
-from binfeat._machine import growth
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.limits import Limits
+from binfeat._machine.machines import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

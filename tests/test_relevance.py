@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from binfeat import CGRidge, RandomBinning, kernels, learn_gamma
-from binfeat._machine.length_scales import LengthScaleSearch
+from binfeat._machine.search.length_scales import LengthScaleSearch
 
 QUICK = {"max_steps": 40, "max_rows": 200, "random_state": 0}
 

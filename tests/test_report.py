@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat._report.bottlenecks import limits_of
 from binfeat._report.effects import effects_of
 from binfeat._report.errors import Judged
-from binfeat._report.limits import limits_of
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")

@@ -6,7 +6,7 @@ from machines import FIXED
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine.robust import huber_weights, winsorised
+from binfeat._machine.target.huber import huber_weights, winsorised
 from binfeat._rows import sampled as sampled_rows
 from tests import naive
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from binfeat import kernels
-from binfeat._machine.leave_one_out import leave_one_out_error
-from binfeat._machine.length_scales import LengthScaleSearch
-from binfeat._machine.rotations import RotationSearch
+from binfeat._machine.kernel_algebra.leave_one_out import leave_one_out_error
+from binfeat._machine.search.length_scales import LengthScaleSearch
+from binfeat._machine.search.linear_maps import RotationSearch
 
 CATEGORICAL = np.arange(4) == 3
 

@@ -4,8 +4,8 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat._machine import input_scalers
-from binfeat._machine.input_scalers import Arcsinh, Quantiles, Warped
+from binfeat._machine.table import scalers as input_scalers
+from binfeat._machine.table.scalers import Arcsinh, Quantiles, Warped
 
 pytestmark = pytest.mark.engine
 

@@ -8,8 +8,8 @@ from machines import FIXED, assert_same_state
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine.target_transforms import ArcsinhTarget, Log, NoTransform
-from binfeat._machine.targets import Targets
+from binfeat._machine.target.targets import Targets
+from binfeat._machine.target.transforms import ArcsinhTarget, Log, NoTransform
 from binfeat._rows import sampled as sampled_rows
 
 EXACT = {"features": "exact", "random_state": 0}

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.fitted.previous import Earlier
 from binfeat._machine.limits import Limits
-from binfeat._machine.warm_start import Earlier
 
 WARM = {"warm_start": True, "random_state": 0}
 FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "scaling": None}
@@ -152,7 +152,7 @@ def test_ctrl_c_leaves_the_earlier_machine(table, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("binfeat._machine.growth.Growth.grow", interrupt)
+    monkeypatch.setattr("binfeat._machine.machines.growth.Growth.grow", interrupt)
     with pytest.raises(KeyboardInterrupt):
         machine.fit(X, y)
     assert_same_state(machine, before)

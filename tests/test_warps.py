@@ -7,9 +7,9 @@ import pytest
 from machines import assert_same_state
 
 from binfeat import KernelMachineRegressor, kernels
-from binfeat._machine import kernel_choice
-from binfeat._machine.length_scales import LengthScaleSearch
-from binfeat._machine.warps import WarpSearch
+from binfeat._machine.search import kernel_choice
+from binfeat._machine.search.length_scales import LengthScaleSearch
+from binfeat._machine.search.warps import WarpSearch
 from tests import naive
 
 CATEGORICAL = np.arange(3) == 2

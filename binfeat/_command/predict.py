@@ -11,7 +11,7 @@ from binfeat._command import models, tables
 from binfeat._command.messages import say
 from binfeat._command.output import require_writable
 from binfeat._common.whole_files import written
-from binfeat._machine.table_encoder import TableEncoder
+from binfeat._machine.table.encoder import TableEncoder
 
 _SHOWN = 3  # unknown categories of a column, by name
 _PARQUET = ".parquet", ".pq"

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._display.canvas import AX
-from binfeat._machine.base import KernelMachineBase
+from binfeat._machine.estimator import KernelMachineBase
 
 # For docstrings of displays of a machine's inputs.
 OF_INPUTS = {

@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers, check_share
 from binfeat._display.canvas import AX, canvas
-from binfeat._machine.error_bars import ErrorBars
+from binfeat._machine.fitted.error_bars import ErrorBars
 
 _INSIDE, _OUTSIDE, _BARS = "#1f5fa8", "#c8452d", "0.78"
 

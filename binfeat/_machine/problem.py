@@ -8,10 +8,10 @@ import numpy as np
 
 from binfeat._common.held_out import Loss, SquaredErrors
 from binfeat._common.progress import Progress, Silent
-from binfeat._machine.budget import Budget, Decisions
 from binfeat._machine.limits import Limits
-from binfeat._machine.sample import Sample
-from binfeat._machine.table_encoder import TableEncoder
+from binfeat._machine.machines.sample import Sample
+from binfeat._machine.run import Budget, Decisions
+from binfeat._machine.table.encoder import TableEncoder
 
 _TRIAL_SHARE = 1 / 4  # of the seconds left, that a machine of a sample may take
 _ENTRY_SECONDS = 1.5e-7  # of a row in a grid, from its bin to the solution

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.held_out import probabilities
-from binfeat._machine.targets import Targets, as_columns
+from binfeat._machine.target.targets import Targets, as_columns
 
 _INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
 

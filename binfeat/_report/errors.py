@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 from binfeat._common.held_out import probabilities
 from binfeat._common.labels import labels_of, one_against_rest
 from binfeat._common.validation import checked_array
-from binfeat._machine.targets import Targets, as_columns
+from binfeat._machine.target.targets import Targets, as_columns
 
 _FEWEST = 10  # rows that errors are measured on
 

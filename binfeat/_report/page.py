@@ -9,9 +9,9 @@ from sklearn.base import is_classifier
 
 from binfeat._common.whole_files import written
 from binfeat._report import pictures
+from binfeat._report.bottlenecks import limits_of
 from binfeat._report.effects import effects_of
 from binfeat._report.errors import Judged
-from binfeat._report.limits import limits_of
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">

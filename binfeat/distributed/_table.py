@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 from binfeat._common.labels import check_labels, counted_classes, unite_classes, weights_of_classes
 from binfeat._common.validation import check_moderate, check_weights, checked_array
-from binfeat._machine.targets import as_columns
+from binfeat._machine.target.targets import as_columns
 from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
 from binfeat.distributed._chunks import (
     Chunks,

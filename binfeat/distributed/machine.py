@@ -12,12 +12,12 @@ from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y, seed_of
-from binfeat._machine.all_rows import MemoryRows
-from binfeat._machine.base import KernelMachineBase
-from binfeat._machine.budget import Budget
-from binfeat._machine.doubts import doubt_classes
-from binfeat._machine.target_transforms import first_transform
-from binfeat._machine.targets import Targets, as_columns
+from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.machines.all_rows import MemoryRows
+from binfeat._machine.run import Budget
+from binfeat._machine.table.doubts import doubt_classes
+from binfeat._machine.target.targets import Targets, as_columns
+from binfeat._machine.target.transforms import first_transform
 from binfeat.distributed._all_rows import DaskMachineRows
 from binfeat.distributed._chunks import inputs_of, is_chunked, letting_go, results_of, shared
 from binfeat.distributed._docs import MACHINE_TEXTS

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from binfeat._machine.adam import Adam
-from binfeat._machine.exact_kernels import kernel_matrix
-from binfeat._machine.judged_search import JudgedSearch
-from binfeat._machine.leave_one_out import leave_one_out
+from binfeat._machine.kernel_algebra.leave_one_out import leave_one_out
+from binfeat._machine.kernel_algebra.matrices import kernel_matrix
+from binfeat._machine.search.adam import Adam
+from binfeat._machine.search.judged import JudgedSearch
 
 _FEWEST = 300  # rows that are worth it
 _RATE, _LAST_RATE = 0.05, 0.003  # of the entries of the rotation

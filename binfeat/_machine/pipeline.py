@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from binfeat._common.memory import require_memory
-from binfeat._machine.all_rows import MemoryRows
-from binfeat._machine.exact import ExactChoice, exact_bytes, most_exact_rows
-from binfeat._machine.feature_choice import FeatureChoice, fourier_map
-from binfeat._machine.kernel_choice import KernelChoice
-from binfeat._machine.size_and_alpha_choice import Sizing, most_batches
-from binfeat._machine.warm_start import KnownKernels
+from binfeat._machine.fitted.previous import KnownKernels
+from binfeat._machine.machines.all_rows import MemoryRows
+from binfeat._machine.machines.exact import ExactChoice, exact_bytes, most_exact_rows
+from binfeat._machine.machines.feature_choice import FeatureChoice, fourier_map
+from binfeat._machine.machines.sizing import Sizing, most_batches
+from binfeat._machine.search.kernel_choice import KernelChoice
 from binfeat.kernels import Laplacian, binning_kernel
 
 _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors

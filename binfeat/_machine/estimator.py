@@ -27,16 +27,16 @@ from binfeat._common.validation import (
 from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
-from binfeat._machine.all_rows import MemoryRows, SourceRows
-from binfeat._machine.budget import HEADER, Budget, Decisions, cells, line
-from binfeat._machine.doubts import doubt_limit, doubt_rows
-from binfeat._machine.fit import MachineFit
-from binfeat._machine.input_scalers import scaler_of
+from binfeat._machine.fitted.functions import BinFunction, ExactFunction, FourierFunction, Predictor
+from binfeat._machine.fitted.previous import Earlier, fitted_with
 from binfeat._machine.limits import Limits
-from binfeat._machine.predictor import BinFunction, ExactFunction, FourierFunction, Predictor
+from binfeat._machine.machines.all_rows import MemoryRows, SourceRows
+from binfeat._machine.pipeline import MachineFit
 from binfeat._machine.problem import Problem
-from binfeat._machine.table_encoder import TableEncoder
-from binfeat._machine.warm_start import Earlier, fitted_with
+from binfeat._machine.run import HEADER, Budget, Decisions, cells, line
+from binfeat._machine.table.doubts import doubt_limit, doubt_rows
+from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.scalers import scaler_of
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source

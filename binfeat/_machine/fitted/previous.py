@@ -7,15 +7,15 @@ import numpy as np
 
 from binfeat._common.labels import labels_of_machine
 from binfeat._fourier.features import FourierMap
-from binfeat._machine.exact import Part
-from binfeat._machine.exact_kernels import is_radial
-from binfeat._machine.feature_choice import KERNELS, FeatureTrial
-from binfeat._machine.input_scalers import scaler_of
-from binfeat._machine.kernel_choice import KernelChoice
-from binfeat._machine.length_scales import LengthScales
-from binfeat._machine.predictor import ExactFunction
-from binfeat._machine.table_encoder import TableEncoder
-from binfeat._machine.targets import Targets
+from binfeat._machine.fitted.functions import ExactFunction
+from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.machines.exact import Part
+from binfeat._machine.machines.feature_choice import KERNELS, FeatureTrial
+from binfeat._machine.search.kernel_choice import KernelChoice
+from binfeat._machine.search.length_scales import LengthScales
+from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.scalers import scaler_of
+from binfeat._machine.target.targets import Targets
 from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
 _SAME = "features", "kernel", "gamma", "scaling", "categorical_features", "target_transform"

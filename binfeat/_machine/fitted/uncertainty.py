@@ -15,7 +15,7 @@ from binfeat._binning.tables import count_bins
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.policy import threads_to_factorise
-from binfeat._machine.leave_one_out import precise_inverse_root
+from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
 from binfeat._rows.stacked import StackedFeatures
 
 _BLOCK_BYTES = 2**26  # of codes or features at a time

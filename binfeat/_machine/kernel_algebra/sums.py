@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from binfeat._engine.policy import share_blocks
-from binfeat._machine.exact_kernels import LinearMatrix
-from binfeat._machine.packed_kernel import PackedKernel, pieces
+from binfeat._machine.kernel_algebra.matrices import LinearMatrix
+from binfeat._machine.kernel_algebra.packed import PackedKernel, pieces
 
 _SIDE = 384  # of a tile: what is made of it stays in the second-level cache
 

@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._machine.adam import Adam
-from binfeat._machine.exact_kernels import Frame, kernel_matrix
-from binfeat._machine.leave_one_out import SingularKernelError, leave_one_out, leave_one_out_error, residuals
+from binfeat._machine.kernel_algebra.leave_one_out import (
+    SingularKernelError,
+    leave_one_out,
+    leave_one_out_error,
+    residuals,
+)
+from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
+from binfeat._machine.search.adam import Adam
 from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end

@@ -10,8 +10,8 @@ from binfeat._common.validation import check_integer, check_share, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.docs import TEXTS
-from binfeat._machine.posterior import HeldOutErrors
-from binfeat._machine.targets import Targets
+from binfeat._machine.fitted.uncertainty import HeldOutErrors
+from binfeat._machine.target.targets import Targets
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import is_source
 

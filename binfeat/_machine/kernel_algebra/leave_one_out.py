@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._engine.triangles import clear_below_diagonal, mirror_below_diagonal
-from binfeat._machine.cholesky import factorise, invert_triangle
-from binfeat._machine.exact_kernels import square
+from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle
+from binfeat._machine.kernel_algebra.matrices import square
 from binfeat._rows.rows import Scratch
 
 _PROBES = 32  # at least: they are a part of the time of a step that hardly shows

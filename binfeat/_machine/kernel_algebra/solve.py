@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from binfeat._machine.leave_one_out import LEAST_ALPHA, factor, needs_precision, precise_inverse_root
-from binfeat._machine.packed_kernel import PackedKernel, packed_bytes
+from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, factor, needs_precision, precise_inverse_root
+from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
 
 _MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more take a fourth of the memory
 _RANK = 500  # of the preconditioner

@@ -13,11 +13,11 @@ from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.evaluate import evaluate
 from binfeat._fourier.features import FourierMap
 from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix, linear_squares
-from binfeat._machine.input_scalers import InputScaler
-from binfeat._machine.kernel_sum import KernelSum
-from binfeat._machine.posterior import ExactPosterior, FeaturePosterior, HeldOutErrors
-from binfeat._machine.table_encoder import TableEncoder
+from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, HeldOutErrors
+from binfeat._machine.kernel_algebra.matrices import Frame, Linear, kernel_matrix, linear_squares
+from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.scalers import InputScaler
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _FEW_ROWS = 64  # evaluated one by one

@@ -7,10 +7,8 @@ import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
-from binfeat._machine.exact_kernels import Frame, Linear, kernel_matrix
-from binfeat._machine.kernel_solve import matrix_to_solve, solve_bytes, solve_kernel
-from binfeat._machine.kernel_sum import KernelSum
-from binfeat._machine.leave_one_out import (
+from binfeat._machine.fitted.functions import ExactFunction
+from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_PRECISE_ALPHA,
     MOST_PRECISE_ROWS,
     SingularKernelError,
@@ -18,9 +16,11 @@ from binfeat._machine.leave_one_out import (
     precise_inverse_root,
     residuals,
 )
-from binfeat._machine.length_scales import LengthScales
-from binfeat._machine.memory import fit_bytes
-from binfeat._machine.predictor import ExactFunction
+from binfeat._machine.kernel_algebra.matrices import Frame, Linear, kernel_matrix
+from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_bytes, solve_kernel
+from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.machines.feature_bytes import fit_bytes
+from binfeat._machine.search.length_scales import LengthScales
 
 _ROWS = 1500  # on which leave-one-out errors are compared
 _ROUNDS = 2  # of both, as finer kernels take other penalties

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._machine.exact_kernels import Frame, kernel_matrix
-from binfeat._machine.leave_one_out import SingularKernelError, residuals
+from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, residuals
+from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
 from binfeat.kernels import Laplacian
 
 _ROWS = 1000  # that other rows' residuals are foretold by

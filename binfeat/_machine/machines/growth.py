@@ -12,8 +12,8 @@ from binfeat._linear.gram import GramSystem, gram_system
 from binfeat._linear.posterior import ridge_posterior
 from binfeat._linear.result import SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
-from binfeat._machine.memory import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
-from binfeat._machine.predictor import BinFunction
+from binfeat._machine.fitted.functions import BinFunction
+from binfeat._machine.machines.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.stacked import StackedFeatures
 from binfeat._rows.streamed import StreamedFeatures

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from binfeat._machine.adam import Adam
-from binfeat._machine.exact_kernels import MovedLaplacianMatrix
-from binfeat._machine.judged_search import JudgedSearch
-from binfeat._machine.leave_one_out import leave_one_out
+from binfeat._machine.kernel_algebra.leave_one_out import leave_one_out
+from binfeat._machine.kernel_algebra.matrices import MovedLaplacianMatrix
+from binfeat._machine.search.adam import Adam
+from binfeat._machine.search.judged import JudgedSearch
 from binfeat.kernels import Laplacian
 
 _PIECES, _FEWEST_PIECES = 16, 4  # of an input

@@ -8,8 +8,8 @@ import numpy as np
 
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import count_bins
-from binfeat._machine.growth import Growth, TrainingRows
-from binfeat._machine.memory import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
+from binfeat._machine.machines.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
+from binfeat._machine.machines.growth import Growth, TrainingRows
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be

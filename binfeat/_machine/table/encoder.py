@@ -9,7 +9,7 @@ import numpy as np
 from binfeat._common.calendar import part_of, parts_in
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
-from binfeat._machine.table_columns import NO_CATEGORIES, NO_NUMBERS, NO_STRINGS, read_table
+from binfeat._machine.table.columns import NO_CATEGORIES, NO_NUMBERS, NO_STRINGS, read_table
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # from how many rows on, and above what share of different values, categories are ids
 _MEDIAN_ROWS = 2**14  # evenly spaced rows that a median is taken of; all of 400,000 x 54 would cost 0.4 s

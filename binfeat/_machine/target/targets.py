@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
-from binfeat._machine.robust import winsorised
-from binfeat._machine.target_transforms import TRANSFORMS, CallersTransform, NoTransform
+from binfeat._machine.target.huber import winsorised
+from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform, NoTransform
 
 _NODES = 15  # of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of as many equal parts of the rows

@@ -8,9 +8,9 @@ from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
-from binfeat._machine.exact import ExactChoice, most_exact_rows
-from binfeat._machine.growth import Growth, TrainingRows
-from binfeat._machine.sample import surely_less
+from binfeat._machine.machines.exact import ExactChoice, most_exact_rows
+from binfeat._machine.machines.growth import Growth, TrainingRows
+from binfeat._machine.machines.sample import surely_less
 from binfeat._rows.rows import LocalRows
 from binfeat.kernels import GammaPitch, Skip
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from binfeat._common.validation import check_gamma
 from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.exact_kernels import is_radial
-from binfeat._machine.input_scalers import SCALERS, Arcsinh, Warped
-from binfeat._machine.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
-from binfeat._machine.rotations import RotationSearch
-from binfeat._machine.search_plan import CHUNK, MOST_ROWS, SearchPlan, n_chunks
-from binfeat._machine.warps import FEWEST_ROWS, WarpSearch
+from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
+from binfeat._machine.search.linear_maps import RotationSearch
+from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan, n_chunks
+from binfeat._machine.search.warps import FEWEST_ROWS, WarpSearch
+from binfeat._machine.table.scalers import SCALERS, Arcsinh, Warped
 from binfeat.kernels import RBF, Laplacian, Matern, binning_kernel
 
 _FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up

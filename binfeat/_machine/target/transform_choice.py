@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.leave_one_out import SingularKernelError
-from binfeat._machine.length_scales import LengthScaleSearch
-from binfeat._machine.target_transforms import TRANSFORMS
-from binfeat._machine.targets import Targets, as_columns
+from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat._machine.search.length_scales import LengthScaleSearch
+from binfeat._machine.target.targets import Targets, as_columns
+from binfeat._machine.target.transforms import TRANSFORMS
 from binfeat.kernels import Matern
 
 _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from binfeat._common.progress import Silent
-from binfeat._machine.budget import Decisions
-from binfeat._machine.exact import ExactChoice
-from binfeat._machine.kernel_choice import KernelChoice
-from binfeat._machine.robust import huber_weights
+from binfeat._machine.machines.exact import ExactChoice
+from binfeat._machine.run import Decisions
+from binfeat._machine.search.kernel_choice import KernelChoice
+from binfeat._machine.target.huber import huber_weights
 
 _ROUNDS = 2
 _ROWS = 1500  # of the machine whose residuals they are: as many as have leave-one-out predictions

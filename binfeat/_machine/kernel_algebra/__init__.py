@@ -1,0 +1,1 @@
+"""Exact kernel matrices, their factors, and leave-one-out errors."""

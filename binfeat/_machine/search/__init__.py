@@ -1,0 +1,1 @@
+"""The search for scaling and length scales."""

@@ -1,0 +1,1 @@
+"""Targets as a machine learns them."""
