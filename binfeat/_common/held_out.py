@@ -1,6 +1,7 @@
 """Held-out rows, the losses on them, and probabilities calibrated on them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
@@ -63,6 +64,12 @@ def scorer_of(estimator):
     return check_scoring(estimator, scoring=default if scoring is None else scoring)
 
 
+def surely_less(losses: np.ndarray, others: np.ndarray, n_deviations: float = 1.0) -> bool:
+    """Whether the mean of losses is below that of others of the same rows by so many paired standard errors."""
+    gain = others - losses
+    return bool(gain.mean() > n_deviations * gain.std() / np.sqrt(gain.size))
+
+
 class SquaredErrors:
     """Mean squared error of each held-out row, times its weight."""
 
@@ -74,21 +81,31 @@ class SquaredErrors:
         return self._weights * ((predictions - self._Y) ** 2).mean(axis=1)
 
 
-class Loss:
-    """Minus a scikit-learn score of the held-out rows X and their y, as an array of one number.
+class Scoring:
+    """A scikit-learn score by which predictions for held-out rows are judged.
 
-    `targets` makes predictions of y from those of the targets, and says what the classes are.
+    Parameters
+    ----------
+    scorer : callable
+    classifies : bool
+        Whether it scores a classifier.
     """
 
-    def __init__(self, estimator, X, y, targets):
-        self._scorer = scorer_of(estimator)
-        kind = _HeldOutClassifier if is_classifier(estimator) else _HeldOutRegressor
-        self._machine = kind(targets)
-        self._X, self._y = X, y
+    def __init__(self, scorer: Callable[..., float], classifies: bool) -> None:
+        self._scorer, self._kind = scorer, _HeldOutClassifier if classifies else _HeldOutRegressor
 
-    def __call__(self, predictions):
-        self._machine.predictions = predictions
-        return np.array([-float(self._scorer(self._machine, self._X, self._y))])
+    def losses(self, X: np.ndarray, y: np.ndarray, targets: Any) -> Callable[[np.ndarray], np.ndarray]:
+        """From predictions for rows X to minus the score of them, as an array of one number.
+
+        `targets` makes predictions of y from those of the targets, and says what the classes are.
+        """
+        machine = self._kind(targets)
+
+        def loss(predictions: np.ndarray) -> np.ndarray:
+            machine.predictions = predictions
+            return np.array([-float(self._scorer(machine, X, y))])
+
+        return loss
 
 
 class _HeldOut(BaseEstimator):
@@ -120,7 +137,7 @@ class _HeldOutClassifier(ClassifierMixin, _HeldOut):
         return scores.ravel() if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X):
-        return self.targets.probabilities(self.predictions, 1.0)
+        return self.targets.probabilities(self.predictions)
 
 
 def probabilities(scores, sharpness):

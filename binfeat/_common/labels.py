@@ -1,6 +1,7 @@
 """Labels as targets of one class against the rest, and back; class weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -16,28 +17,25 @@ class Labels:
     """One label a row, as targets: 1 for its class, -1 for the others; two classes share one target."""
 
     classes: np.ndarray
+    sharpness: float = 1.0  # factor of scores before the softmax
 
-    is_multilabel = False
+    is_multilabel: ClassVar[bool] = False
 
-    def encode(self, y):
+    def encode(self, y: np.ndarray) -> np.ndarray:
         """Targets (n_rows, n_targets)."""
         return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
 
-    def decode(self, scores):
+    def decode(self, scores: np.ndarray) -> np.ndarray:
         """Labels of predicted targets."""
         return labels_of(self.classes, scores)
 
-    def probabilities(self, scores, sharpness):
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Of the classes, (n_rows, n_classes)."""
-        return probabilities(scores, sharpness)
+        return probabilities(scores, self.sharpness)
 
-    def attributes(self, problem, rows, predictions):
-        """What a machine keeps; probabilities are calibrated on predictions for rows that it had not seen."""
-        sharpness = self._sharpness(predictions, problem.y[rows], problem.weights_of(rows))
-        return {"classes_": self.classes, "multilabel_": self.is_multilabel, "sharpness_": sharpness}
-
-    def _sharpness(self, scores, y, weights):
-        return calibrate(scores, np.searchsorted(self.classes, y), weights)
+    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "Labels":
+        """The same with the sharpness that suits scores of rows that the machine had not seen."""
+        return replace(self, sharpness=calibrate(scores, np.searchsorted(self.classes, y), weights))
 
 
 class LabelSets(Labels):
@@ -45,19 +43,19 @@ class LabelSets(Labels):
 
     is_multilabel = True
 
-    def encode(self, y):
+    def encode(self, y: np.ndarray) -> np.ndarray:
         return np.where(y, 1.0, -1.0)
 
-    def decode(self, scores):
+    def decode(self, scores: np.ndarray) -> np.ndarray:
         return (scores > 0).astype(int)
 
-    def probabilities(self, scores, sharpness):
+    def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Of each label, (n_rows, n_labels)."""
-        return probabilities(scores.reshape(-1, 1), sharpness)[:, 1].reshape(scores.shape)
+        return probabilities(scores.reshape(-1, 1), self.sharpness)[:, 1].reshape(scores.shape)
 
-    def _sharpness(self, scores, y, weights):
+    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Labels:
         weights = None if weights is None else np.repeat(weights, y.shape[1], axis=0)
-        return calibrate(scores.reshape(-1, 1), y.ravel().astype(int), weights)
+        return replace(self, sharpness=calibrate(scores.reshape(-1, 1), y.ravel().astype(int), weights))
 
 
 def labels_in(y):

@@ -1,34 +1,56 @@
-"""The seconds of a fit, and the record of what was decided in them."""
+"""What a fit of a kernel machine works under: settings, limits, the clock, callbacks, and the record of decisions."""
 
 import logging
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from enum import Enum
 
 import numpy as np
 
+from binfeat._common.progress import Progress, Silent
+from binfeat._machine.limits import Limits
+from binfeat._machine.settings import Settings
+
 _log = logging.getLogger("binfeat")
 _clock = time.monotonic
+_HURRIED_SECONDS = 1.0  # after Ctrl-C
 
 
-class Budget:
-    """Seconds that are left; None is as many as it takes."""
+class Phase(Enum):
+    """Parts of a fit, by the share of the time limit that may be gone when they go on."""
 
-    def __init__(self, seconds):
+    TARGETS = 0.1
+    SEARCH = 1 / 3
+    EXACT = 1 / 2
+    OVERALL_FACTOR = 0.6
+    SOLUTION = 1.0
+
+
+_OPTIONAL = {Phase.SEARCH, Phase.OVERALL_FACTOR}  # which a callback ends at once
+
+
+class Clock:
+    """Seconds of a time limit; None is no limit."""
+
+    def __init__(self, seconds: float | None) -> None:
         self._start, self._seconds = _clock(), np.inf if seconds is None else seconds
 
     @property
-    def used(self):
+    def used(self) -> float:
         return _clock() - self._start
 
     @property
-    def left(self):
+    def left(self) -> float:
         return self._seconds - self.used
 
-    def allows(self, seconds, share=1.0):
-        """Whether so many seconds more stay within a share of the budget."""
+    def allows(self, seconds: float, share: float) -> bool:
+        """Whether so many seconds more stay within a share of the limit."""
         return self.used + seconds <= share * self._seconds
 
-    def gone(self, share):
-        """How much of a share of the budget is gone, from 0 to 1."""
+    def gone(self, share: float) -> float:
+        """How much of a share of the limit is gone, from 0 to 1."""
         return min(1.0, self.used / max(share * self._seconds, np.finfo(float).tiny))
 
 
@@ -36,12 +58,12 @@ HEADER = "decision", "choice", "held-out error", "seconds"
 _WIDTHS = 20, 32, 14, 7  # of lines that are printed before the others are known
 
 
-def cells(what, choice, error, seconds):
+def cells(what: str, choice: str, error: float, seconds: float) -> tuple[str, str, str, str]:
     """A decision as words."""
     return what, choice, f"{error:.4g}", f"{seconds:.1f}"
 
 
-def line(words, widths):
+def line(words: tuple[str, ...], widths: tuple[int, ...] | list[int]) -> str:
     """Words in columns."""
     return "  ".join(word.ljust(width) for word, width in zip(words, widths)).rstrip()
 
@@ -49,32 +71,104 @@ def line(words, widths):
 class Decisions:
     """What was decided, with the held-out error that followed and the seconds since the start.
 
-    Each decision is logged if `logs`, and printed if `verbose`.
+    A decision is logged if `logs`, and printed if `verbose`.
     """
 
-    def __init__(self, budget, verbose=False, logs=True):
-        self._budget, self._verbose, self._logs = budget, verbose, logs
-        self._compiled, self.rows = False, []
+    def __init__(self, clock: Clock, verbose: int = 0, logs: bool = True) -> None:
+        self._clock, self._verbose, self._logs = clock, verbose, logs
+        self._compiled, self.rows = False, list[tuple[str, str, float, float]]()
         self._print(HEADER)
 
-    def note(self, what, choice, error):
-        row = what, str(choice), float(error), self._budget.used
+    def note(self, what: str, choice: object, error: float) -> None:
+        row = what, str(choice), float(error), self._clock.used
         self.rows.append(row)
         if self._logs:
             _log.info("%s: %s, held-out error %.4g after %.1f s", *row)
         self._print(cells(*row))
 
-    def compiling(self):
+    def compiling(self) -> None:
         """Print that kernels are compiled, the first time."""
         if not self._compiled:
             self._compiled = True
-            self._print(("compiling", "once: the code is kept", "", f"{self._budget.used:.1f}"))
+            self._print(("compiling", "once: the code is kept", "", f"{self._clock.used:.1f}"))
 
-    def table(self):
+    def table(self) -> np.ndarray:
         """Structured array with fields what, choice, error and seconds."""
         kinds = [("what", "U24"), ("choice", "U64"), ("error", np.float64), ("seconds", np.float64)]
         return np.array(self.rows, dtype=kinds)
 
-    def _print(self, words):
+    def _print(self, words: tuple[str, ...]) -> None:
         if self._verbose:
             print(line(words, _WIDTHS), flush=True)
+
+
+class Run:
+    """One fit under way.
+
+    Attributes
+    ----------
+    settings : Settings
+    limits : Limits
+    clock : Clock
+    decisions : Decisions
+    note : callable
+        Notes a decision: what, the choice, and the error after it.
+    is_cut_short : bool
+        Whether the time limit ended the search for length scales.
+    interrupt : KeyboardInterrupt or None
+        What ended the fit.
+    """
+
+    def __init__(
+        self, settings: Settings, limits: Limits, clock: Clock, progress: Progress | Silent, decisions: Decisions
+    ) -> None:
+        self.settings, self.limits, self.clock = settings, limits, clock
+        self.decisions, self.note = decisions, decisions.note
+        self._progress, self._may_go_on = progress, True
+        self.is_cut_short = False
+        self.interrupt: KeyboardInterrupt | None = None
+
+    def may_continue(self, phase: Phase, seconds: float = 0.0) -> bool:
+        """Whether the time limit lets a phase go on for so many seconds, and callbacks do, as far as they were asked.
+
+        Only phases that a fit can do without heed callbacks here.
+        """
+        in_time = self.clock.allows(seconds, phase.value)
+        self.is_cut_short |= phase is Phase.SEARCH and not in_time
+        return in_time and (self._may_go_on or phase not in _OPTIONAL)
+
+    def gone(self, phase: Phase) -> float:
+        """How much of the time of a phase is gone, from 0 to 1."""
+        return self.clock.gone(phase.value)
+
+    def step(self) -> bool:
+        """Say that a step is done; whether callbacks let the fit go on."""
+        self._may_go_on = self._progress.step()
+        return self._may_go_on
+
+    def stage(self, name: str, n_steps: int | None = None) -> AbstractContextManager[None]:
+        """A part of the fit that callbacks see, of so many steps if that is known."""
+        left = self.clock.left
+        return self._progress.stage(name if np.isinf(left) else f"{name}, {max(0, left):.0f} s left", n_steps)
+
+    def begin(self, n_stages: int) -> None:
+        """Tell callbacks that the fit begins, of so many stages at most."""
+        self._progress.begin(n_stages)
+
+    def end(self) -> None:
+        """Tell callbacks that the fit is done."""
+        self._progress.end()
+
+    @property
+    def compiling(self) -> tuple[Callable[[], None], ...]:
+        """What hears of kernels that are compiled."""
+        return self._progress.compiling, self.decisions.compiling
+
+    def quiet(self, n_steps: int) -> "Run":
+        """The same for a fit on the side, with so many steps of a search at most, of which nothing is said."""
+        limits = replace(self.limits, n_steps=min(n_steps, self.limits.n_steps))
+        return Run(self.settings, limits, self.clock, Silent(goes_on=True), Decisions(self.clock, logs=False))
+
+    def hurried(self) -> "Run":
+        """The same for a fit that is to end in about a second."""
+        return Run(self.settings, self.limits, Clock(_HURRIED_SECONDS), Silent(goes_on=False), self.decisions)

@@ -1,8 +1,8 @@
-"""What is left of a fitted machine: functions of rows."""
+"""The functions of rows that fitted machines are: of bins, of Fourier features, of kernel values."""
 
 from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,10 @@ from binfeat._binning.tables import BinTables, find_codes
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.evaluate import evaluate
 from binfeat._fourier.features import FourierMap
-from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, HeldOutErrors
+from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import Frame, Linear, kernel_matrix, linear_squares
 from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.scalers import InputScaler
+from binfeat._machine.search.length_scales import LengthScales
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _FEW_ROWS = 64  # evaluated one by one
@@ -34,7 +32,7 @@ class BinFunction:
     coef: np.ndarray  # (n_targets, n_bins), of entries that are ``1 / sqrt(n_grids)``
     _tables: BinTables | None = field(default=None, repr=False)
 
-    def __call__(self, X, n_jobs=None):
+    def __call__(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64 in C order."""
         tables = self._known_tables(n_jobs)
         out = np.empty((X.shape[0], self.coef.shape[0]))
@@ -47,12 +45,12 @@ class BinFunction:
             out[start : start + step] = self.features(X[start : start + step], np.float64, n_jobs) @ self.coef.T
         return out
 
-    def _known_tables(self, n_jobs):
+    def _known_tables(self, n_jobs: int | None) -> BinTables:
         if self._tables is None:
             self._tables = BinTables(self.keys, self.starts, n_jobs)
         return self._tables
 
-    def features(self, X, dtype, n_jobs=None):
+    def features(self, X: np.ndarray, dtype: type[np.floating], n_jobs: int | None = None) -> BinMatrix:
         """Binning features of rows, a BinMatrix."""
         code_type = code_dtype(np.diff(self.starts).max())
         codes = find_codes(self._known_tables(n_jobs), self.grids, X, n_jobs, code_type)
@@ -62,21 +60,49 @@ class BinFunction:
 class FourierFunction:
     """A linear function, of coefficients (2 * n_frequencies, n_targets), of Fourier features of known frequencies."""
 
-    def __init__(self, frequencies, coef):
-        self.features, self._coef = FourierMap(frequencies), np.ascontiguousarray(coef)
+    def __init__(self, frequencies: np.ndarray, coef: np.ndarray) -> None:
+        self.features, self.coef = FourierMap(frequencies), np.ascontiguousarray(coef)
 
-    def __call__(self, X):
+    def __call__(self, X: np.ndarray) -> np.ndarray:
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
-        step = max(1, _BLOCK_BYTES // (8 * self._coef.shape[0]))
-        return np.concatenate([self.features(X[i : i + step]) @ self._coef for i in range(0, len(X), step)])
+        step = max(1, _BLOCK_BYTES // (8 * self.coef.shape[0]))
+        return np.concatenate([self.features(X[i : i + step]) @ self.coef for i in range(0, len(X), step)])
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureFunction:
+    """A linear function of random features: of bins, of Fourier features, or of both."""
+
+    bins: BinFunction  # of no grids, where there are none
+    fourier: FourierFunction | None
+
+    @property
+    def n_grids(self) -> int:
+        return len(self.bins.grids)
+
+    def terms(self, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
+        """What adds up to the values, (n_rows, n_targets) each, for X of shape (n_rows, n_inputs), float64."""
+        if self.n_grids:
+            yield self.bins(X, n_jobs)
+        if self.fourier is not None:
+            yield self.fourier(X)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A kernel of a sum."""
+
+    scales: LengthScales
+    factor: float  # of its gamma
+    share: float = 1.0
+
+    @property
+    def gamma(self) -> np.ndarray:
+        return self.factor * self.scales.gamma
 
 
 # What stands for kernels in files; Matern has its nu.
-_NUS: dict[type, float] = {
-    Laplacian: 0.0,
-    RBF: np.inf,
-    Linear: -1.0,
-}
+_NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +122,16 @@ class ExactFunction(ArrayRecord):
     rotation: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_inputs, rank), of a radial kernel
 
     @classmethod
-    def of(cls, parts, categorical, support, frame, alpha, weights, coef):
+    def of(
+        cls,
+        parts: list[Part],
+        categorical: np.ndarray,
+        support: np.ndarray,
+        frame: Frame,
+        alpha: float,
+        weights: np.ndarray | None,
+        coef: np.ndarray,
+    ) -> "ExactFunction":
         """The function of parts of a sum, with coefficients (n_rows, n_targets)."""
         kernels = [part.scales.kernel for part in parts]
         nus = [kernel.nu if isinstance(kernel, Matern) else _NUS[type(kernel)] for kernel in kernels]
@@ -105,94 +140,55 @@ class ExactFunction(ArrayRecord):
         coef = np.array(coef.T, np.float64, order="C")
         weights = np.ones(len(coef[0])) if weights is None else weights
         place = categorical, support, frame.center, frame.unit
-        rotations = [part.scales.rotation for part in parts if part.scales.rotation is not None]
-        rest = np.array(float(alpha)), weights, coef, *rotations
+        maps = [part.scales.linear_map for part in parts if part.scales.linear_map is not None]
+        rest = np.array(float(alpha)), weights, coef, *maps
         return cls(np.array(nus), shares, gammas, *place, *rest)
 
     @property
-    def frame(self):
+    def frame(self) -> Frame:
         return Frame(self.center, self.unit)
 
     @property
-    def known_rotation(self):
-        """That of a radial kernel, or None."""
+    def linear_map(self) -> np.ndarray | None:
+        """Of the inputs of a radial kernel."""
         return self.rotation if self.rotation.size else None
 
     @cached_property
-    def _kernels(self):
+    def kernels(self) -> list[Kernel | Linear]:
         kinds = {nu: kind for kind, nu in _NUS.items()}
         return [kinds[nu]() if nu in kinds else Matern(nu) for nu in self.nus]
 
-    def __call__(self, X, n_jobs=None):
+    @property
+    def n_rows(self) -> int:
+        """Of `fit`, that it is made of."""
+        return self.support.shape[1]
+
+    def __call__(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
         out = np.empty((len(X), len(self.coef)))
         for place, rows in self.blocks(X):
             np.matmul(self.kernel(rows, self.support, n_jobs).astype(np.float64), self.coef.T, out=out[place])
         return out
 
-    def blocks(self, X):
+    def terms(self, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
+        """The values."""
+        yield self(X, n_jobs)
+
+    def blocks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         """Pairs of some neighbouring rows of X, as a slice, and these rows as columns of the kernels."""
         step = max(1, _BLOCK_BYTES // (8 * self.support.shape[1]))
         for start in range(0, len(X), step):
             place = slice(start, min(start + step, len(X)))
             yield place, self.frame.columns(X[place])
 
-    def kernel(self, A, B, n_jobs=None):
+    def kernel(self, A: np.ndarray, B: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values (n, m), float32, of the whole kernel for columns (n_inputs, n) and (n_inputs, m)."""
-        matrices = [kernel_matrix(each, self.categorical, n_jobs, self.known_rotation) for each in self._kernels]
+        matrices = [kernel_matrix(kernel, self.categorical, n_jobs, self.linear_map) for kernel in self.kernels]
         return KernelSum(matrices, self.shares, self.gammas, n_jobs)(A, B)
 
-    def kernel_diagonal(self, A):
+    def kernel_diagonal(self, A: np.ndarray) -> np.ndarray:
         """Values of the kernel for each of the rows A, (n_inputs, n), with itself."""
         total = np.zeros(A.shape[1])
-        for kernel, share, gamma in zip(self._kernels, self.shares, self.gammas):
+        for kernel, share, gamma in zip(self.kernels, self.shares, self.gammas):
             total += share * (linear_squares(A, gamma, self.categorical) if isinstance(kernel, Linear) else 1.0)
         return total
-
-
-@dataclass
-class Predictor:
-    """From a raw table to predictions of the standardised targets."""
-
-    encoder: TableEncoder
-    scaler: InputScaler | None
-    bins: BinFunction | None
-    fourier: FourierFunction | None
-    exact: ExactFunction | None
-    intercept: np.ndarray  # (n_targets,)
-    samples: RidgePosterior | None = None
-    errors: HeldOutErrors | None = None
-    _posterior: Any = field(default=None, repr=False)
-
-    def __call__(self, estimator, X):
-        """Predictions of shape (n_rows, n_targets) by the estimator's threads."""
-        return self.of_table(self.encoder.transform(estimator, X), estimator.n_jobs)
-
-    def posterior(self, n_jobs):
-        """How far predictions may be off; that of an exact machine takes a factor of its kernel matrix."""
-        if self._posterior is None:
-            if self.exact is None:
-                self._posterior = FeaturePosterior(self.bins, self.fourier, self.samples, self.errors, n_jobs)
-            else:
-                self._posterior = ExactPosterior(self.exact, n_jobs)
-        return self._posterior
-
-    def rows(self, estimator, X):
-        """Rows of a raw table as the kernels see them."""
-        return self.scaled(self.encoder.transform(estimator, X))
-
-    def scaled(self, table):
-        """Encoded rows as the kernels see them."""
-        return table if self.scaler is None else self.scaler.transform(table)
-
-    def of_table(self, table, n_jobs):
-        """Predictions for encoded rows."""
-        table = self.scaled(table)
-        scores = np.tile(self.intercept, (len(table), 1))
-        if self.bins is not None:
-            scores += self.bins(table, n_jobs)
-        if self.fourier is not None:
-            scores += self.fourier(table)
-        if self.exact is not None:
-            scores += self.exact(table, n_jobs)
-        return scores

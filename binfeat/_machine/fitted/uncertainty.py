@@ -5,7 +5,9 @@ features have the prior variance ``s2 / alpha``, so that all variances here are 
 of rows that a machine had not seen tell: ``E[r^2] = s2 (u + 1)``, with u the variance of the prediction.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from binfeat._binning.tables import count_bins
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.policy import threads_to_factorise
+from binfeat._linear.posterior import RidgePosterior
+from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
 from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
 from binfeat._rows.stacked import StackedFeatures
 
@@ -29,11 +33,34 @@ class HeldOutErrors(ArrayRecord):
     scores: np.ndarray  # (n_rows, n_targets): absolute residuals in standard deviations, sorted
 
     @classmethod
-    def of(cls, residuals, variances):
+    def of(cls, residuals: np.ndarray, variances: np.ndarray) -> "HeldOutErrors":
         """Of residuals (n_rows, n_targets), and variances (n_rows,) of the predictions as multiples of the noise."""
         scaled = np.abs(residuals) / np.sqrt(1 + np.reshape(variances, (-1, 1)))
         noise = np.maximum((scaled**2).mean(axis=0), np.finfo(float).tiny)
         return cls(noise, np.sort(scaled / np.sqrt(noise), axis=0))
+
+    def reach(self, coverage: float) -> np.ndarray:
+        """For each target the standard deviations that this share of new rows does not exceed."""
+        n_rows = len(self.scores)
+        place = int(np.ceil(coverage * (n_rows + 1)))
+        if place > n_rows:
+            raise ValueError(
+                f"coverage must be at most {n_rows / (n_rows + 1):.3g} where {n_rows} rows were held out; "
+                f"got {coverage:g}. Give fit more rows, or a larger validation_fraction."
+            )
+        return self.scores[place - 1]
+
+
+class Posterior(Protocol):
+    """How far predictions may be off."""
+
+    errors: HeldOutErrors
+
+    def variances(self, X: np.ndarray) -> np.ndarray:
+        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
+
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples)."""
 
 
 class ExactPosterior:
@@ -50,7 +77,7 @@ class ExactPosterior:
         Of leave-one-out predictions for all rows of the machine.
     """
 
-    def __init__(self, function, n_jobs):
+    def __init__(self, function: ExactFunction, n_jobs: int | None) -> None:
         self._function, self._n_jobs = function, n_jobs
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact machine", "Use predict alone.")
@@ -61,7 +88,7 @@ class ExactPosterior:
         variances = 1 / (self._alpha * g) - 1 / function.weights
         self.errors = HeldOutErrors.of((function.coef / g).T, np.maximum(variances, 0.0))
 
-    def variances(self, X):
+    def variances(self, X: np.ndarray) -> np.ndarray:
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
         out = np.empty(len(X))
         for place, rows in self._function.blocks(X):
@@ -69,7 +96,7 @@ class ExactPosterior:
             out[place] = self._function.kernel_diagonal(rows) + 1 - np.einsum("ij,ij->j", known, known, dtype=float)
         return np.maximum(out, 0.0) / self._alpha
 
-    def deviations(self, X, n_samples, rng):
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples)."""
         n_rows = len(X)
         require_memory(32 * n_rows**2, "samples at so many rows", "Give sample_y fewer rows at a time.")
@@ -80,7 +107,7 @@ class ExactPosterior:
             values, vectors = np.linalg.eigh(covariance / self._alpha)
         return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((n_rows, n_samples))
 
-    def _known(self, rows):
+    def _known(self, rows: np.ndarray) -> np.ndarray:
         """What the machine's rows say of others, (n_machine_rows, n_rows): squares that the prior variance loses."""
         return self._root.T @ (self._function.kernel(self._function.support, rows, self._n_jobs) + np.float32(1.0))
 
@@ -90,25 +117,26 @@ class FeaturePosterior:
 
     Parameters
     ----------
-    bins : BinFunction or None
-    fourier : FourierFunction or None
+    function : FeatureFunction
     samples : RidgePosterior or None
     errors : HeldOutErrors
     n_jobs : int or None
     """
 
-    def __init__(self, bins, fourier, samples, errors, n_jobs):
-        self._bins, self._fourier, self._samples, self._n_jobs = bins, fourier, samples, n_jobs
-        self.errors = errors
+    def __init__(
+        self, function: FeatureFunction, samples: RidgePosterior | None, errors: HeldOutErrors, n_jobs: int | None
+    ) -> None:
+        self._bins, self._fourier = (function.bins if function.n_grids else None), function.fourier
+        self._samples, self.errors, self._n_jobs = samples, errors, n_jobs
 
-    def variances(self, X):
+    def variances(self, X: np.ndarray) -> np.ndarray:
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise; 0 where that is all we know."""
         out = np.zeros(len(X))
         for place in self._blocks(X) if self._samples is not None else ():
             out[place] = self._samples.variances(self._features(X[place]))
         return out
 
-    def deviations(self, X, n_samples, rng):
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples).
 
         They are sums of the kept samples with normal weights, so that there are as many as are asked for.
@@ -119,20 +147,20 @@ class FeaturePosterior:
                 out[place] += part @ shares[some]
         return out if self._bins is None else out + self._in_unseen_bins(X, n_samples, rng)
 
-    def _blocks(self, X):
+    def _blocks(self, X: np.ndarray) -> Iterator[slice]:
         n_grids = 0 if self._bins is None else len(self._bins.grids)
         n_waves = 0 if self._fourier is None else self._fourier.features.n_components
         step = max(1, _BLOCK_BYTES // (8 * (n_grids + n_waves)))
         for start in range(0, len(X), step):
             yield slice(start, min(start + step, len(X)))
 
-    def _features(self, X):
-        parts = [] if self._bins is None else [self._bins.features(X, np.float32, self._n_jobs)]
+    def _features(self, X: np.ndarray) -> BinMatrix | np.ndarray | StackedFeatures:
+        parts: list[BinMatrix | np.ndarray] = [] if self._bins is None else [self._bins.features(X, np.float32, self._n_jobs)]
         if self._fourier is not None:
             parts.append(self._fourier.features(X))
         return parts[0] if len(parts) == 1 else StackedFeatures(parts, [1.0, 1.0])
 
-    def _in_unseen_bins(self, X, n_samples, rng):
+    def _in_unseen_bins(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """What bins add that no row of the machine fell in: they have weights of the prior, the same for all rows."""
         grids, store = self._bins.grids, CodeStore(len(X), len(self._bins.grids))
         bins = count_bins(grids, [X], len(X), codes=store, n_jobs=self._n_jobs)

@@ -1,148 +1,188 @@
-"""All rows that a machine is fitted to once it is decided how: in memory, of a source, or elsewhere."""
+"""All rows that a machine of features is fitted to once it is decided how: in memory, of a source, or elsewhere."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import count_bins
+from binfeat._fourier.features import FourierMap
+from binfeat._kernels.base import Kernel
 from binfeat._machine.machines.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
-from binfeat._machine.machines.growth import Growth, TrainingRows
+from binfeat._machine.machines.growth import Growth, GrowthRows, TrainingRows
+from binfeat._machine.machines.sample import first_grids
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Run
+from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat._machine.settings import Settings
+from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.scalers import InputScaler
+from binfeat._rows.sampled import SampledSource
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
 
 
-class _AllRows:
+@dataclass(frozen=True, eq=False)
+class GridLaw:
+    """What grids are drawn from."""
+
+    kernel: Kernel
+    gamma: np.ndarray  # (n_inputs,)
+    seed: int
+    categorical: np.ndarray  # (n_inputs,) of bool
+
+    def __call__(self, n_grids: int) -> Grids:
+        """The first so many grids."""
+        return Grids.draw(self.kernel, self.gamma, n_grids, self.seed, self.categorical)
+
+
+def no_grids(n_inputs: int, n_grids: int = 0) -> Grids:
+    """Stands for a law where there are no grids."""
+    floats, words = np.empty((0, n_inputs)), np.empty((0, n_inputs), np.uint64)
+    return Grids(floats, floats, words, words)
+
+
+class AllRows(ABC):
     """What rows in memory and beyond have in common: how many grids fit in memory.
 
     Parameters
     ----------
     problem : Problem
+    run : Run
     n_rows : int
         To train on.
     max_bytes : float
         For codes and bins.
     """
 
-    def __init__(self, problem, n_rows, max_bytes):
-        self._problem, self._n_rows, self._max_bytes = problem, n_rows, max_bytes
-        self._n_targets = problem.Y.shape[1]
+    in_memory: ClassVar[bool]  # so that a machine may be exact, or have bins and Fourier features
 
-    def _most_by_bins(self, X, kernel, gamma, fourier=None):
-        """Grids that are expected to fit in memory: the bins of one grow with a power of the rows, from X on."""
+    def __init__(self, problem: Problem, run: Run, n_rows: int, max_bytes: float) -> None:
+        self._problem, self._run, self._n_rows, self._max_bytes = problem, run, n_rows, max_bytes
+
+    @abstractmethod
+    def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
+        """All rows but those held out, for `Growth`."""
+
+    @abstractmethod
+    def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
+        """Scaled rows in which bins are counted."""
+
+    @abstractmethod
+    def _first_grids(self) -> int:
+        """Grids to begin with, if memory allows."""
+
+    def new_growth(
+        self, kernels: ScaledKernels, law: Callable[[int], Grids], fourier: FourierMap | None = None
+    ) -> Growth:
+        """A machine without grids yet, on all rows but those held out."""
+        rows, X_out = self._training_rows(kernels), kernels.X[self._problem.held_out]
+        return Growth(rows, X_out, law, fourier, self._run.settings.n_jobs, self._max_bytes)
+
+    def factors(self, kernels: ScaledKernels, law: Callable[[float], GridLaw]) -> Sequence[float]:
+        """Overall factors of gamma to try, with the grids that the law has for each."""
+        return _FACTORS
+
+    def first_and_most_grids(
+        self, kernels: ScaledKernels, law: GridLaw, fourier: FourierMap | None = None
+    ) -> tuple[int, int]:
+        """Grids to begin with, and to grow to at most."""
+        by_bins = self._most_by_bins(self._sampled_inputs(kernels), law, fourier)
+        most = int(np.clip(by_bins, 1, self._run.settings.max_grids))
+        return min(self._first_grids(), most), most
+
+    def _most_by_bins(self, X: np.ndarray, law: GridLaw, fourier: FourierMap | None = None) -> float:
+        """Grids that are expected to fit in memory: the bins of a grid grow with a power of the rows, from X on."""
         most = partial(most_grids, self._max_bytes, self._n_rows)
-        of_targets = self._n_targets, least_dtype(self._n_rows, fourier)
-        if most(self._n_rows, *of_targets) >= self._problem.machine.max_grids:
+        of_targets = self._problem.n_targets, least_dtype(self._n_rows, fourier)
+        if most(self._n_rows, *of_targets) >= self._run.settings.max_grids:
             return np.inf
-        grids = _draw(self._problem, kernel, gamma)(_PROBE_GRIDS)
+        grids = law(_PROBE_GRIDS)
         few, many = (self._mean_bins(grids, X[:n]) for n in (-(-len(X) // 4), len(X)))
         power = np.clip(np.log(many / few) / np.log(4), 0.0, 1.0)
         return most(many * (self._n_rows / len(X)) ** power, *of_targets)
 
-    def _mean_bins(self, grids, X):
-        return count_bins(grids, [X], len(X), n_jobs=self._problem.n_jobs).keys.size / len(grids)
+    def _mean_bins(self, grids: Grids, X: np.ndarray) -> float:
+        return count_bins(grids, [X], len(X), n_jobs=self._run.settings.n_jobs).keys.size / len(grids)
 
 
-class MemoryRows(_AllRows):
+class MemoryRows(AllRows):
     """The training rows of a problem, which are in memory.
 
     Parameters
     ----------
     problem : Problem
+    run : Run
     """
 
-    may_mix = True  # bins and Fourier features
+    in_memory: ClassVar[bool] = True
 
-    def __init__(self, problem):
+    def __init__(self, problem: Problem, run: Run) -> None:
         n_rows = len(problem.train)
-        super().__init__(problem, n_rows, bytes_for_features(problem.machine.max_bytes, n_rows, problem.Y.shape[1]))
+        super().__init__(
+            problem, run, n_rows, bytes_for_features(run.settings.max_bytes, n_rows, problem.n_targets)
+        )
 
-    def new_growth(self, kernels, kernel, gamma, fourier):
-        """A machine without grids yet, on the training rows."""
-        problem, X, n_jobs = self._problem, kernels.X, self._problem.n_jobs
-        train, codes = problem.train, self._max_bytes // 2
-        rows = TrainingRows.in_memory(X[train], problem.Y[train], problem.weights_of(train), n_jobs, codes)
-        return Growth(rows, X[problem.held_out], _draw(problem, kernel, gamma), fourier, n_jobs, self._max_bytes)
+    def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
+        problem, train = self._problem, self._problem.train
+        codes = self._max_bytes // 2
+        X, Y, weights = kernels.X[train], problem.Y[train], problem.weights_of(train)
+        return TrainingRows.in_memory(X, Y, weights, self._run.settings.n_jobs, codes)
 
-    def factors(self, kernels, kernel, gamma):
-        """Overall factors of gamma to try."""
-        return _FACTORS
+    def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
+        return kernels.X
 
-    def first_and_most_grids(self, kernels, kernel, gamma, fourier):
-        """Grids to begin with, and to grow to at most."""
-        problem = self._problem
-        most = int(np.clip(self._most_by_bins(kernels.X, kernel, gamma, fourier), 1, problem.machine.max_grids))
-        return min(problem.first_grids(self._n_rows), most), most
+    def _first_grids(self) -> int:
+        return first_grids(self._run, self._n_rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
     """From a raw table to the inputs that kernels see."""
 
-    estimator: Any  # of which names and number of the inputs are read
-    encoder: Any  # TableEncoder
-    scaler: Any  # InputScaler or None
+    estimator: BaseEstimator  # of which names and number of the inputs are read
+    encoder: TableEncoder
+    scaler: InputScaler | None
     n_jobs: int | None
 
-    def __call__(self, X):
+    def __call__(self, X: object) -> np.ndarray:
         """Scaled inputs, (n_rows, n_inputs_inside) float64."""
         table = self.encoder.transform(self.estimator, X)
         return table if self.scaler is None else self.scaler.transform(table, self.n_jobs)
 
 
-class RowsBeyondMemory(_AllRows):
-    """All rows of a table of which a problem has a sample.
+def check_beyond_memory(settings: Settings) -> None:
+    """Refuse with a ValueError what only rows in memory can have."""
+    if settings.is_robust:
+        raise ValueError("loss='huber' needs all rows in memory; use loss='squared' for rows beyond it.")
+    if settings.features in ("hybrid", "exact"):
+        raise ValueError(
+            f"features={settings.features!r} needs all rows in memory; use 'auto', 'binning' or 'fourier'."
+        )
 
-    Parameters
-    ----------
-    problem : Problem
-        Of the sample.
-    n_rows : int
-        Of the table.
-    max_bytes : float
-        For codes and bins.
 
-    Raises
-    ------
-    ValueError
-        If both kinds of features, or an exact machine, are asked for.
-    """
+class RowsBeyondMemory(AllRows):
+    """All rows of a table of which a problem has a sample."""
 
-    may_mix = False
+    in_memory: ClassVar[bool] = False
 
-    def __init__(self, problem, n_rows, max_bytes):
-        wanted = problem.machine.features
-        if wanted in ("hybrid", "exact"):
-            raise ValueError(f"features={wanted!r} needs all rows in memory; use 'auto', 'binning' or 'fourier'.")
-        super().__init__(problem, n_rows, max_bytes)
-
-    def _training_rows(self, encoding, width):
-        """All rows but those held out of the sample, `width` inputs in each; what `Growth` takes."""
-        raise NotImplementedError
-
-    def new_growth(self, kernels, kernel, gamma, fourier):
-        """A machine without grids yet, on all rows but those held out of the sample."""
-        problem, X = self._problem, kernels.X
-        encoding = Encoding(problem.machine, problem.encoder, kernels.scaler, problem.n_jobs)
-        rows = self._training_rows(encoding, X.shape[1])
-        draw = _draw(problem, kernel, gamma)
-        return Growth(rows, X[problem.held_out], draw, fourier, problem.n_jobs, self._max_bytes)
-
-    def factors(self, kernels, kernel, gamma):
+    def factors(self, kernels: ScaledKernels, law: Callable[[float], GridLaw]) -> Sequence[float]:
         """Overall factors of gamma to try: those whose bins fit in memory."""
         first, *finer = _FACTORS
-        few = self._problem.limits.few_grids
-        X = kernels.X[self._problem.train]
-        return [first, *(k for k in finer if self._most_by_bins(X, kernel, gamma * k) >= few)]
+        X, few = self._sampled_inputs(kernels), self._run.limits.few_grids
+        return [first, *(factor for factor in finer if self._most_by_bins(X, law(factor)) >= few)]
 
-    def first_and_most_grids(self, kernels, kernel, gamma, fourier):
-        """Grids to begin with, and to grow to at most."""
-        by_bins = self._most_by_bins(kernels.X[self._problem.train], kernel, gamma, fourier)
-        most = int(np.clip(by_bins, 1, self._problem.machine.max_grids))
-        return min(self._problem.limits.sample_grids[0], most), most
+    def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
+        return kernels.X[self._problem.train]
+
+    def _first_grids(self) -> int:
+        return self._run.limits.sample_grids[0]
 
 
 class SourceRows(RowsBeyondMemory):
@@ -151,6 +191,9 @@ class SourceRows(RowsBeyondMemory):
     Parameters
     ----------
     problem : Problem
+    run : Run
+    estimator : estimator
+        Of which names and number of the inputs are read.
     source : SampledSource
     y, weights : ndarray of shape (n_rows,) or (n_rows, n_targets), and (n_rows, 1) or None
         Of all rows.
@@ -158,25 +201,31 @@ class SourceRows(RowsBeyondMemory):
     Raises
     ------
     ValueError
-        As of `RowsBeyondMemory`, or if `max_bytes` is too little for vectors of the rows.
+        If `max_bytes` is too little for vectors of the rows.
     """
 
-    def __init__(self, problem, source, y, weights):
-        self._source, self._Y, self._weights = source, problem.targets.encode(y), weights
+    def __init__(
+        self,
+        problem: Problem,
+        run: Run,
+        estimator: BaseEstimator,
+        source: SampledSource,
+        y: np.ndarray,
+        weights: np.ndarray | None,
+    ) -> None:
+        self._estimator, self._source, self._weights = estimator, source, weights
+        self._Y, max_bytes = problem.targets.encode(y), run.settings.max_bytes
         n_rows, n_targets = self._Y.shape
-        max_bytes = problem.machine.max_bytes
-        super().__init__(problem, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
+        super().__init__(problem, run, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
         if not self._max_bytes:
             raise ValueError(
                 f"max_bytes must be more than {n_rows * row_bytes(n_targets):,}, which vectors of {n_rows:,} rows and "
                 f"{n_targets} targets take; got {fit_bytes(max_bytes):,}."
             )
 
-    def _training_rows(self, encoding, width):
-        blocks = self._source.survey.rows(encoding, width)
-        held_out, n_jobs = self._source.rows[self._problem.held_out], self._problem.n_jobs
+    def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
+        n_jobs = self._run.settings.n_jobs
+        encoding = Encoding(self._estimator, self._problem.encoder, kernels.scaler, n_jobs)
+        blocks = self._source.survey.rows(encoding, kernels.X.shape[1])
+        held_out = self._source.rows[self._problem.held_out]
         return TrainingRows.of_source(blocks, self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
-
-
-def _draw(problem, kernel, gamma):
-    return lambda n_grids: Grids.draw(kernel, gamma, n_grids, problem.seed, problem.categorical)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from binfeat._common.memory import allowed_bytes
+from binfeat._fourier.features import FourierMap
 
 _CODE = 4  # bytes of a code while grids are added
 _OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are made
@@ -12,43 +13,45 @@ _AMPLE = 2**31  # bytes of bins, above which precision and company only cost mem
 _FLOAT32_ROWS = 2**22  # up to which float32 loses less in the sums of bins than solutions are precise
 
 
-def fit_bytes(max_bytes):
+def fit_bytes(max_bytes: int | None) -> int:
     """Bytes that a fit may take: `max_bytes`, or a quarter of what the machine has."""
     return allowed_bytes(max_bytes, 4)
 
 
-def least_dtype(n_rows, fourier):
+def least_dtype(n_rows: int, fourier: FourierMap | None) -> np.dtype:
     """Type that coefficients and vectors of bins need: float64 beside Fourier features, and where rows are many."""
     return np.dtype(np.float32 if fourier is None and n_rows <= _FLOAT32_ROWS else np.float64)
 
 
-def row_bytes(n_targets):
+def row_bytes(n_targets: int) -> int:
     """Bytes of a row's targets and weights, and of what a solve makes of them."""
     return 8 * (2 + 5 * n_targets)
 
 
-def bytes_for_features(max_bytes, n_rows, n_targets):
+def bytes_for_features(max_bytes: int | None, n_rows: int, n_targets: int) -> int:
     """Bytes that vectors of the rows leave of what a fit may take, for codes and bins; codes may have half of them."""
     return max(0, fit_bytes(max_bytes) - n_rows * row_bytes(n_targets))
 
 
-def _bytes_of_bin(n_targets, together, dtype):
+def _bytes_of_bin(n_targets: int, together: int, dtype: np.dtype) -> int:
     """Bytes of a bin: before and after a solve it has a coefficient for each target."""
     return _OF_BIN + dtype.itemsize * (2 * n_targets + _VECTORS * together)
 
 
-def most_grids(max_bytes, n_rows, bins_of_grid, n_targets, dtype):
+def most_grids(max_bytes: float, n_rows: int, bins_of_grid: float, n_targets: int, dtype: np.dtype) -> float:
     """Grids that fit into so many bytes, if as few targets as possible are solved for at a time."""
     bins = bins_of_grid * _bytes_of_bin(n_targets, min(_PAIR, n_targets), dtype)
     return max(max_bytes / 2 / bins, max_bytes / (bins + _CODE * n_rows))  # codes in a file, or not
 
 
-def bytes_for_bins(max_bytes, n_rows, n_grids):
+def bytes_for_bins(max_bytes: float, n_rows: int, n_grids: int) -> float:
     """What codes leave of so many bytes."""
     return max_bytes - min(max_bytes / 2, _CODE * n_rows * n_grids)
 
 
-def dtype_and_targets_at_a_time(max_bytes, n_bins, n_targets, least):
+def dtype_and_targets_at_a_time(
+    max_bytes: float, n_bins: int, n_targets: int, least: np.dtype
+) -> tuple[np.dtype, int]:
     """Type of the vectors, and how many targets to solve for together: float64 and all where they take little."""
     max_bytes = min(max_bytes, _AMPLE)
     if n_bins * _bytes_of_bin(n_targets, n_targets, np.dtype(np.float64)) <= max_bytes:

@@ -1,24 +1,52 @@
 """A ridge machine on binning features whose grids grow in number."""
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import numpy as np
 
 from binfeat._binning.bin_matrix import BinMatrix, code_dtype, in_type
 from binfeat._binning.bins import Bins
 from binfeat._binning.code_store import CodeStore
+from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, count_bins, find_codes
+from binfeat._fourier.features import FourierMap
 from binfeat._linear.gram import GramSystem, gram_system
-from binfeat._linear.posterior import ridge_posterior
+from binfeat._linear.posterior import RidgePosterior, ridge_posterior
 from binfeat._linear.result import SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
 from binfeat._machine.fitted.functions import BinFunction
 from binfeat._machine.machines.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
-from binfeat._rows.rows import LocalRows
+from binfeat._rows.rows import LocalRows, Rows
 from binfeat._rows.stacked import StackedFeatures
 from binfeat._rows.streamed import StreamedFeatures
 
 _FEATURES_AS_A_GRID = 3  # in a product: of 8 bytes each, read once
+
+
+class GrowthRows(Protocol):
+    """The rows that a growing machine is fitted to, wherever they are; those held out may stand among them."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_targets(self) -> int: ...
+
+    def features(self, fourier: FourierMap) -> object:
+        """Fourier features of the rows, or what stands for them in `for_solver`."""
+
+    def count(self, grids: Grids, first_grid: int) -> Bins:
+        """Keep the codes of the rows in more grids, and give the bins of these."""
+
+    def for_solver(self, offsets: np.ndarray, dense: object, dtype: np.dtype, targets: slice) -> Rows:
+        """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
+
+    def weigh_held_out(self) -> bool:
+        """Give the held-out rows that stand among the others their weights; whether there are such."""
+
+    def append(self, Y: np.ndarray, weights: np.ndarray | None, codes: np.ndarray) -> None:
+        """More rows, with their codes in all grids, where those held out do not stand among the others."""
 
 
 class TrainingRows:
@@ -33,58 +61,83 @@ class TrainingRows:
     weights : ndarray of shape (n_rows, 1) or None
     """
 
-    def __init__(self, blocks, Y, weights, n_jobs, max_bytes=np.inf, weights_with_held_out=None):
+    def __init__(
+        self,
+        blocks: Iterable[np.ndarray],
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        n_jobs: int | None,
+        max_bytes: float = np.inf,
+        weights_with_held_out: np.ndarray | None = None,
+    ) -> None:
         self.blocks, self.Y, self.weights = blocks, Y, weights
         self._n_jobs, self._later = n_jobs, weights_with_held_out  # the latter for a source only
         self._store = CodeStore(len(Y), 0, max_bytes)
 
     @property
-    def n_rows(self):
+    def n_rows(self) -> int:
         return len(self.Y)
 
     @property
-    def n_targets(self):
+    def n_targets(self) -> int:
         return self.Y.shape[1]
 
     @classmethod
-    def in_memory(cls, X, Y, weights, n_jobs, max_bytes=np.inf):
+    def in_memory(
+        cls,
+        X: np.ndarray,
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        n_jobs: int | None,
+        max_bytes: float = np.inf,
+    ) -> "TrainingRows":
         return cls([X], Y, weights, n_jobs, max_bytes)
 
     @classmethod
-    def of_source(cls, blocks, Y, weights, held_out, n_jobs, max_bytes):
+    def of_source(
+        cls,
+        blocks: Iterable[np.ndarray],
+        Y: np.ndarray,
+        weights: np.ndarray | None,
+        held_out: np.ndarray,
+        n_jobs: int | None,
+        max_bytes: float,
+    ) -> "TrainingRows":
         """Rows of a source, of which the numbers `held_out` are; with `max_bytes` of memory for their codes."""
         all_weights = np.ones((len(Y), 1)) if weights is None else weights
         weights = all_weights.copy()
         weights[held_out] = 0.0
         return cls(blocks, Y, weights, n_jobs, max_bytes, all_weights)
 
-    def features(self, fourier):
+    def features(self, fourier: FourierMap) -> np.ndarray | StreamedFeatures:
         """Fourier features of the rows: an array, or what reads the source for them."""
         if self._later is None:
             (X,) = self.blocks
             return fourier(X)
         return StreamedFeatures(self.blocks, fourier, fourier.n_components, np.float64, dense=True)
 
-    def count(self, grids, first_grid):
+    def count(self, grids: Grids, first_grid: int) -> Bins:
         """Keep the codes of the rows in more grids, and give the bins of these."""
         self._store.grow(first_grid + len(grids))
         return count_bins(
             grids, self.blocks, len(self.Y), codes=self._store, n_jobs=self._n_jobs, first_grid=first_grid
         )
 
-    def for_solver(self, offsets, dense, dtype, targets):
+    def for_solver(
+        self, offsets: np.ndarray, dense: np.ndarray | StreamedFeatures | None, dtype: np.dtype, targets: slice
+    ) -> Rows:
         """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
         Z = BinMatrix._of_store(self._store, offsets, dtype, self._n_jobs)
         return LocalRows(_side_by_side(Z, dense), self.Y[:, targets], self.weights)
 
-    def weigh_held_out(self):
+    def weigh_held_out(self) -> bool:
         """Give the held-out rows that stand among the others their weights; whether there are such."""
         if self._later is None:
             return False
         self.weights = self._later
         return True
 
-    def append(self, Y, weights, codes):
+    def append(self, Y: np.ndarray, weights: np.ndarray | None, codes: np.ndarray) -> None:
         """More rows, with their codes in all grids."""
         n_rows, n_grids = len(self.Y), len(codes)
         self.blocks, self.Y = None, np.concatenate([self.Y, Y])
@@ -127,7 +180,15 @@ class Growth:
         Variances that it gives predictions for the held-out rows.
     """
 
-    def __init__(self, rows, X_out, draw, fourier=None, n_jobs=None, max_bytes=np.inf):
+    def __init__(
+        self,
+        rows: GrowthRows,
+        X_out: np.ndarray,
+        draw: Callable[[int], Grids],
+        fourier: FourierMap | None = None,
+        n_jobs: int | None = None,
+        max_bytes: float = np.inf,
+    ) -> None:
         self._rows, self._X_out, self._draw, self._n_jobs = rows, X_out, draw, n_jobs
         self._max_bytes, self._least_dtype = max_bytes, least_dtype(rows.n_rows, fourier)
         self._dtype, self.n_together = np.dtype(np.float64), rows.n_targets
@@ -140,23 +201,23 @@ class Growth:
         self._coef, self._intercept = np.zeros((n_fourier, n_targets)), np.zeros(n_targets)
         self._system = None  # of the last solve, until rows or columns change
         self.n_iter = 0
-        self.posterior: Any = None
-        self.variances_out: Any = 0.0
+        self.posterior: RidgePosterior | None = None
+        self.variances_out: np.ndarray | float = 0.0
 
     @property
-    def n_grids(self):
+    def n_grids(self) -> int:
         return len(self.grids)
 
     @property
-    def n_rows(self):
+    def n_rows(self) -> int:
         return self._rows.n_rows
 
     @property
-    def width(self):
+    def width(self) -> float:
         """Grids that products with a row take as long as: its own, and some for the features beside them."""
         return self.n_grids + (len(self._coef) - self._bins.keys.size) / _FEATURES_AS_A_GRID
 
-    def grow(self, n_grids):
+    def grow(self, n_grids: int) -> None:
         """Add grids until there are so many. The function so far is spread over all of them."""
         before, grids = self.n_grids, self._draw(n_grids)
         fresh = grids[before:]
@@ -175,7 +236,7 @@ class Growth:
         self._system, self._dtype, self.n_together = None, dtype, n_together
         self.grids, self._bins, self._coef, self._codes_out = grids, bins, coef, codes_out
 
-    def add_held_out_rows(self, Y, weights):
+    def add_held_out_rows(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
         """Take the held-out rows in: their new bins follow those known in each grid."""
         system, self._system = self._system, None
         if self._rows.weigh_held_out():
@@ -191,7 +252,7 @@ class Growth:
         self._X_out = self._dense_out = None
         self._codes_out = np.empty((0, 0), np.uint16)
 
-    def _add_bins_of_held_out_rows(self):
+    def _add_bins_of_held_out_rows(self) -> np.ndarray:
         """Find the bins of the held-out rows; their codes."""
         codes = CodeStore(len(self._X_out), self.n_grids, dtype=self._codes_out.dtype)
         bins = count_bins(self.grids, [self._X_out], len(self._X_out), self._bins, codes, self._n_jobs)
@@ -206,7 +267,7 @@ class Growth:
         self._bins, self._coef, self.posterior = bins, np.concatenate([coef, fourier]), posterior
         return codes.array
 
-    def solve(self, alpha, tol, max_iter):
+    def solve(self, alpha: float, tol: float, max_iter: int) -> None:
         """Solve the ridge system for one penalty, for as many targets at a time as memory allows."""
         options = SolverOptions(tol=tol, max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         found = np.array(self._coef, order="F"), self._intercept.copy()
@@ -217,7 +278,9 @@ class Growth:
         finally:
             self.coefficients = found
 
-    def _solve_for(self, targets, alpha, options, coef, intercept):
+    def _solve_for(
+        self, targets: slice, alpha: float, options: SolverOptions, coef: np.ndarray, intercept: np.ndarray
+    ) -> None:
         system = self._system
         if system is None:
             rows = self._rows.for_solver(self._bins.starts, self._dense, self._dtype, targets)
@@ -233,10 +296,12 @@ class Growth:
         self.n_iter = max(self.n_iter, result.n_iter)
 
     @property
-    def n_targets(self):
+    def n_targets(self) -> int:
         return self._rows.n_targets
 
-    def learn_posterior(self, alpha, n_samples, max_iter, mean_weight, rng):
+    def learn_posterior(
+        self, alpha: float, n_samples: int, max_iter: int, mean_weight: float, rng: np.random.Generator
+    ) -> None:
         """Find how far predictions may be off, by the rows that are not held out."""
         options = SolverOptions(max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         rows = self._rows.for_solver(self._bins.starts, self._dense, self._dtype, slice(None))
@@ -245,34 +310,36 @@ class Growth:
         self.posterior, self._rng = found, rng
 
     @property
-    def coefficients(self):
+    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
         """What the last solve found, to be set back to."""
         return self._coef, self._intercept
 
     @coefficients.setter
-    def coefficients(self, kept):
+    def coefficients(self, kept: tuple[np.ndarray, np.ndarray]) -> None:
         self._coef, self._intercept = kept
 
-    def held_out(self):
+    def held_out(self) -> np.ndarray:
         """Predictions for the held-out rows, of shape (n_out, n_targets)."""
         return self._features_out @ self._coef + self._intercept
 
     @property
-    def _features_out(self):
+    def _features_out(self) -> BinMatrix | np.ndarray | StackedFeatures:
         Z = BinMatrix._trusted(self._codes_out, self._bins.starts, self._dtype, self._n_jobs)
         return _side_by_side(Z, self._dense_out)
 
-    def learned(self):
+    def learned(self) -> tuple[BinFunction, np.ndarray, np.ndarray]:
         """What the machine has learned so far: the function of bins, Fourier coefficients, and intercepts."""
         self._system = None  # it has vectors as large as the coefficients
         bins, fourier = (np.ascontiguousarray(part.T, dtype=np.float64) for part in self._split_coef())
         return BinFunction(self.grids, self._bins.keys, self._bins.starts, bins), fourier, self._intercept
 
-    def _split_coef(self):
+    def _split_coef(self) -> tuple[np.ndarray, np.ndarray]:
         return self._coef[: self._bins.keys.size], self._coef[self._bins.keys.size :]
 
 
-def _side_by_side(Z, dense):
+def _side_by_side(
+    Z: BinMatrix, dense: np.ndarray | StreamedFeatures | None
+) -> BinMatrix | np.ndarray | StackedFeatures:
     """Features of grids, if any, and dense ones, if any."""
     if not len(Z.codes):
         return dense

@@ -1,6 +1,7 @@
 """Ridge machines on a sample of the rows, and how they do on rows held out."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -8,57 +9,74 @@ from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, count_bins, find_codes
+from binfeat._kernels.base import Kernel
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
+from binfeat._machine.problem import Losses, Problem
+from binfeat._machine.run import Run
 from binfeat._rows.rows import LocalRows
 
 _OPTIONS = SolverOptions(tol=1e-2, max_iter=100, solver="cg")
+_TRIAL_SHARE = 1 / 4  # of the seconds left, that a machine of a sample may take
+_ENTRY_SECONDS = 1.5e-7  # of a row in a grid, from its bin to the solution
 
 
-def surely_less(errors, others, n_deviations=1.0):
-    """Whether the mean of errors is below that of others of the same rows by so many paired standard errors."""
-    gain = others - errors
-    return gain.mean() > n_deviations * gain.std() / np.sqrt(gain.size)
+def first_grids(run: Run, n_rows: int) -> int:
+    """Grids to begin with: the more, the fewer the rows; a few in any case, more only if the seconds left allow."""
+    limits = run.limits
+    wanted = np.clip(limits.row_grids // n_rows, *limits.sample_grids)
+    in_time = _TRIAL_SHARE * run.clock.left / (_ENTRY_SECONDS * n_rows)
+    return int(min(wanted, max(limits.few_grids, in_time)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SampleFit:
     """A ridge machine on binning features, and how it does on held-out rows."""
 
     gamma: np.ndarray
     alpha: float
     grids: Grids
-    errors: np.ndarray
+    losses: np.ndarray
 
     @property
-    def error(self):
-        return self.errors.mean()
+    def error(self) -> float:
+        return self.losses.mean()
 
 
+@dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows to learn from and rows held out, and the machines fitted to them.
+    """Rows to learn from and rows held out, and the machines fitted to them."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_inputs), float64
-    Y : ndarray of shape (n_rows, n_targets)
-    weights : ndarray of shape (n_rows, 1) or None
-    X_out : ndarray of shape (n_out, n_inputs)
-    loss : callable
-        From predictions (n_out, n_targets) to errors, one for each held-out row or one for all.
-    categorical : ndarray of bool of shape (n_inputs,)
-    kernel : kernel with a pitch law
-    n_grids : int
-    seed : int
-    n_jobs : int or None
-    """
+    X: np.ndarray  # (n_rows, n_inputs), float64: scaled
+    Y: np.ndarray  # (n_rows, n_targets)
+    weights: np.ndarray | None  # (n_rows, 1)
+    X_out: np.ndarray  # (n_out, n_inputs)
+    losses: Losses  # of predictions for the rows held out
+    categorical: np.ndarray  # (n_inputs,) of bool
+    kernel: Kernel
+    n_grids: int
+    seed: int
+    n_jobs: int | None
 
-    def __init__(self, X, Y, weights, X_out, loss, *, categorical, kernel, n_grids, seed, n_jobs=None):
-        self.X, self.Y, self.weights, self.X_out, self.loss = X, Y, weights, X_out, loss
-        self.categorical, self.kernel = categorical, kernel
-        self.n_grids, self.seed, self.n_jobs = n_grids, seed, n_jobs
+    @classmethod
+    def of(cls, problem: Problem, run: Run, X: np.ndarray, kernel: Kernel) -> "Sample":
+        """Some training rows and some that are held out, of a scaled table."""
+        limits, settings = run.limits, run.settings
+        train, out = problem.train[: limits.sample_rows], problem.held_out[: limits.sample_out]
+        return cls(
+            X[train],
+            problem.Y[train],
+            problem.weights_of(train),
+            X[out],
+            problem.losses(out),
+            categorical=problem.categorical,
+            kernel=kernel,
+            n_grids=first_grids(run, len(train)),
+            seed=settings.seed,
+            n_jobs=settings.n_jobs,
+        )
 
-    def fit(self, gamma, alphas):
+    def fit(self, gamma: np.ndarray, alphas: Iterable[float]) -> SampleFit:
         """The machine of these gammas with the best of some penalties on the held-out rows."""
         grids = Grids.draw(self.kernel, gamma, self.n_grids, self.seed, self.categorical)
         codes = CodeStore(len(self.X), self.n_grids)
@@ -69,11 +87,10 @@ class Sample:
         out = BinMatrix._trusted(out_codes, bins.starts, Z.dtype, self.n_jobs)
         fits = []
         for alpha, result in zip(alphas, solve_ridge(LocalRows(Z, self.Y, self.weights), alphas, _OPTIONS)):
-            errors = self.loss(out @ result.solution + result.intercept)
-            fits.append(SampleFit(gamma, float(alpha), grids, errors))
+            losses = self.losses(out @ result.solution + result.intercept)
+            fits.append(SampleFit(gamma, float(alpha), grids, losses))
         return min(fits, key=lambda fit: fit.error)
 
-    def of_kernel(self, kernel):
+    def of_kernel(self, kernel: Kernel) -> "Sample":
         """The same rows with another kernel."""
-        options = {"categorical": self.categorical, "n_grids": self.n_grids, "seed": self.seed, "n_jobs": self.n_jobs}
-        return Sample(self.X, self.Y, self.weights, self.X_out, self.loss, kernel=kernel, **options)
+        return replace(self, kernel=kernel)

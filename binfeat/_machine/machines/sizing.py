@@ -1,8 +1,13 @@
 """How many grids a machine takes, and the penalty and the precision that go with them, by held-out rows."""
 
 import logging
+from collections.abc import Iterable
 
 import numpy as np
+
+from binfeat._machine.machines.growth import Growth
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Phase, Run
 
 _log = logging.getLogger("binfeat")
 
@@ -17,7 +22,7 @@ _DECADES = 10.0 ** np.arange(3)
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
-def most_batches(n_grids, most):
+def most_batches(n_grids: int, most: int | None) -> int:
     """How often grids are added at most, where no budget makes the batches smaller."""
     return 1 if most is None else 1 + int(np.ceil(np.log2(most / n_grids)))
 
@@ -35,26 +40,26 @@ class Sizing:
         Number of grids and held-out error after each batch of them.
     """
 
-    def __init__(self, growth, problem, alpha):
-        self.growth, self.alpha, self._loss, self._budget = growth, alpha, problem.loss, problem.budget
-        self._tunes_alpha, self._refits = problem.machine.alpha == "auto", problem.machine.refit
-        self._goes_on, self._negligible = problem.goes_on, problem.negligible
-        self._work_left = problem.limits.work_of_a_row + problem.limits.work // growth.n_rows
+    def __init__(self, growth: Growth, problem: Problem, run: Run, alpha: float) -> None:
+        self.growth, self.alpha, self._run = growth, alpha, run
+        self._losses, self._negligible = problem.losses(problem.held_out), problem.negligible
+        self._tunes_alpha, self._refits = run.settings.tunes_alpha, run.settings.refits
+        self._work_left = run.limits.work_of_a_row + run.limits.work // growth.n_rows
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
-        self._tol, self.status, self.curve = _TOL, "converged", []
+        self._tol, self.status, self.curve = _TOL, "converged", list[tuple[int, float]]()
         self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
 
     @property
-    def error(self):
+    def error(self) -> float:
         return self.curve[-1][1]
 
-    def run_without_grids(self):
+    def run_without_grids(self) -> None:
         """Solve for the features that stand beside the grids, when there are none."""
         self.curve.append((0, self.solve(self.alpha)))
         self._tune((_UP, _DOWN))
         self._stopped()
 
-    def run(self, n_grids, most=None):
+    def run(self, n_grids: int, most: int | None = None) -> None:
         """Grow from the first number of grids to at most another; None is no further."""
         while True:
             self._add_grids(n_grids)
@@ -63,72 +68,71 @@ class Sizing:
             wanted = self._grids_wanted()
             if wanted == n_grids:
                 return
-            n_grids = min(wanted, most, self._affordable(), self._within_work())
+            n_grids = min(wanted, most, self._within_seconds(), self._within_work())
             if n_grids < _LEAST_STEP * self.growth.n_grids:
                 self.status = "budget"
                 return
 
-    def solve(self, alpha):
+    def solve(self, alpha: float) -> float:
         """Held-out error with this penalty."""
-        start = self._budget.used
+        start = self._run.clock.used
         self.growth.solve(alpha, self._tol, _MAX_ITER)
-        self._solve_seconds = (self._budget.used - start) / max(1, self.growth.n_grids)
+        self._solve_seconds = (self._run.clock.used - start) / max(1, self.growth.n_grids)
         self._work_left -= self.growth.n_iter * self.growth.width
-        return self._loss(self.growth.held_out()).mean()
+        return self._losses(self.growth.held_out()).mean()
 
-    def learn_posterior(self, n_samples, mean_weight, seed):
+    def learn_posterior(self, n_samples: int, mean_weight: float, seed: int) -> None:
         """Find how far predictions for rows that are not seen may be off."""
         rng = np.random.default_rng([seed, n_samples])
         self.growth.learn_posterior(self.alpha, n_samples, _MAX_ITER, mean_weight, rng)
 
-    def refit(self, Y, weights):
+    def refit(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
         """Take the held-out rows in."""
         self.growth.add_held_out_rows(Y, weights)
         self.growth.solve(self.alpha, self._tol, _MAX_ITER)
 
-    def _add_grids(self, n_grids):
-        start, before = self._budget.used, self.growth.n_grids
+    def _add_grids(self, n_grids: int) -> None:
+        start, before = self._run.clock.used, self.growth.n_grids
         self.growth.grow(n_grids)
-        self._grid_seconds = (self._budget.used - start) / (n_grids - before)
+        self._grid_seconds = (self._run.clock.used - start) / (n_grids - before)
         self.curve.append((n_grids, self.solve(self.alpha)))
         if len(self.curve) == 1:
             self._tune((_UP, _DOWN))
             self._try_fine_solution()
         elif self._alpha_falls:  # more grids take a lower penalty
-            before = self.alpha
+            alpha = self.alpha
             self._tune((_DOWN,))
-            self._alpha_falls = self.alpha < before
+            self._alpha_falls = self.alpha < alpha
         _log.info("%d grids: held-out error %.4g", *self.curve[-1])
 
-    def _stopped(self):
-        if self._goes_on():
-            return False
-        self.status = "stopped"
-        return True
+    def _stopped(self) -> bool:
+        if not self._run.step():
+            self.status = "stopped"
+        return self.status == "stopped"
 
-    def _tune(self, factors):
+    def _tune(self, factors: Iterable[float]) -> None:
         """Solve with other penalties as long as the held-out error falls."""
         for factor in factors if self._tunes_alpha else ():
             tried = 0
-            while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA and self._can_try():
+            while _LEAST_ALPHA <= self.alpha * factor <= _MOST_ALPHA and self._may_try():
                 tried += 1
                 if not self._gains_by(self.alpha * factor, self._tol):
                     break
             if tried > 1:
                 break
 
-    def _try_fine_solution(self):
+    def _try_fine_solution(self) -> None:
         """A solver that ends early shrinks as a penalty does; where rows are few, see which of the two does better."""
         if self.growth.n_rows > _FEW_ROWS:
             return
         for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):
             least = _FINE_GAIN if self._tol == _TOL else 0.0
-            if not self._can_try() or (not self._gains_by(alpha, _FINE_TOL, least) and self._tol == _FINE_TOL):
+            if not self._may_try() or (not self._gains_by(alpha, _FINE_TOL, least) and self._tol == _FINE_TOL):
                 break
         if self._tol == _FINE_TOL:
             self._tune((_UP, _DOWN))
 
-    def _gains_by(self, alpha, tol, least=0.0):
+    def _gains_by(self, alpha: float, tol: float, least: float = 0.0) -> bool:
         """Whether another penalty or tolerance lowers the held-out error, by what share at least; else it is undone."""
         kept, gains = (self.growth.coefficients, self.alpha, self._tol), False
         n_grids, before = self.curve[-1]
@@ -143,23 +147,24 @@ class Sizing:
             self.alpha, self.curve[-1] = alpha, (n_grids, error)
         return gains
 
-    def _can_try(self):
+    def _may_try(self) -> bool:
+        """Whether another solve may gain something, and there is time for it."""
         seconds = (1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids
-        return self.error > self._negligible and self._budget.allows(seconds)
+        return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
 
-    def _affordable(self):
+    def _within_seconds(self) -> int:
         """Grids that can be added, solved for twice, and refitted in the seconds left."""
         grid, solve = self._grid_seconds, (2 + _REFIT * self._refits) * self._solve_seconds
-        if np.isinf(self._budget.left):
+        if np.isinf(self._run.clock.left):
             return np.iinfo(np.int64).max
-        return int((self._budget.left + grid * self.growth.n_grids) / max(grid + solve, 1e-9))
+        return int((self._run.clock.left + grid * self.growth.n_grids) / max(grid + solve, 1e-9))
 
-    def _within_work(self):
+    def _within_work(self) -> int:
         """Grids that can be solved for and refitted with the work left."""
         width = self._work_left / ((1 + _REFIT * self._refits) * self.growth.n_iter)
         return int(width - self.growth.width + self.growth.n_grids)
 
-    def _grids_wanted(self):
+    def _grids_wanted(self) -> int:
         """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
         now, error = self.curve[-1]
         if len(self.curve) < 2:

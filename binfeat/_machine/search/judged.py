@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, weighted_squares
-from binfeat._machine.machines.sample import surely_less
+from binfeat._common.held_out import surely_less
 from binfeat._machine.search.adam import Adam
 from binfeat._machine.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE
 from binfeat._rows.rows import Scratch

@@ -1,0 +1,76 @@
+"""The end of a fit: what predictions for rows that a machine had not seen tell of it."""
+
+import numpy as np
+
+from binfeat._common.labels import Labels
+from binfeat._machine.fitted.fitted import Fitted
+from binfeat._machine.fitted.uncertainty import HeldOutErrors
+from binfeat._machine.machines.candidate import Solution
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Run
+from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat._machine.target.targets import Targets
+
+
+def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Fitted:
+    """The fitted machine, with calibrated targets and its errors."""
+    rows, predictions, settings = solution.rows, solution.predictions, run.settings
+    targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
+    relevances = kernels.relevances(problem, solution.gamma, solution.power, run.limits.sample_rows, settings.seed)
+    status = "budget" if solution.status == "converged" and run.is_cut_short else solution.status
+    return Fitted(
+        features=solution.features,
+        kernel=solution.kernel,
+        scaling=kernels.scaling,
+        alpha=solution.alpha,
+        encoder=encoder,
+        scaler=kernels.scaler,
+        targets=targets,
+        function=solution.function,
+        intercept=solution.intercept,
+        gamma=solution.gamma ** (1 / solution.power),
+        linear_map=solution.scales.linear_map,
+        relevances=np.bincount(encoder.source, relevances, minlength=encoder.medians.size),
+        history=kernels.history(solution.scales),
+        held_out_error=_error(problem, rows, predictions, run),
+        learning_curve=np.array(solution.curve),
+        decisions=run.decisions.table(),
+        status=status if run.interrupt is None else "interrupted",
+        samples=solution.samples,
+        errors=_errors(problem, solution),
+    )
+
+
+def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | Labels:
+    """The targets: labels with calibrated probabilities, or numbers whose predictions are medians or means."""
+    targets, y = problem.targets, problem.y[rows]
+    if isinstance(targets, Labels):
+        return targets.calibrated(predictions, y, problem.weights_of(rows))
+    if targets.is_plain:
+        return targets
+
+    def losses_of(targets: Targets) -> np.ndarray:
+        return problem.losses_of_y(targets, rows, predictions)
+
+    losses, kept = targets.better(y, predictions, losses_of, run.settings.is_robust)
+    run.note("predictions", "medians" if kept is targets else "means", losses.mean())
+    return kept
+
+
+def _error(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> np.ndarray:
+    """Mean error of predictions for some rows, and its standard error, NaN of a score or a single row."""
+    if problem.scoring is not None:
+        return np.array([run.decisions.rows[-1][2], np.nan])
+    losses = problem.losses(rows)(predictions)
+    spread = losses.std(ddof=1) / np.sqrt(losses.size) if losses.size > 1 else np.nan
+    return np.array([losses.mean(), spread])
+
+
+def _errors(problem: Problem, solution: Solution) -> HeldOutErrors | None:
+    """How far predictions of numbers were off; exact machines tell that themselves."""
+    if isinstance(problem.targets, Labels) or solution.features == "exact":
+        return None
+    rows, weights = solution.rows, problem.weights_of(solution.rows)
+    count = slice(None) if weights is None else weights[:, 0] > 0
+    residuals = problem.Y[rows] - solution.predictions
+    return HeldOutErrors.of(residuals[count], np.broadcast_to(solution.variances, len(rows))[count])

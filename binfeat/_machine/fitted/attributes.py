@@ -1,0 +1,137 @@
+"""A fitted machine as attributes of an estimator: arrays, numbers and strings; and back."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from binfeat._binning.grids import Grids
+from binfeat._common.labels import Labels, labels_of_machine
+from binfeat._linear.posterior import RidgePosterior
+from binfeat._machine.fitted.fitted import Fitted
+from binfeat._machine.fitted.functions import BinFunction, ExactFunction, FeatureFunction, FourierFunction
+from binfeat._machine.fitted.uncertainty import HeldOutErrors
+from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.scalers import SCALERS
+from binfeat._machine.target.targets import Targets
+from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform
+
+_NONE = np.empty((0, 0))
+
+
+def attributes_of(fitted: Fitted) -> dict[str, Any]:
+    """What an estimator keeps of a fitted machine."""
+    errors, gammas = fitted.history
+    return {
+        **_of_targets(fitted),
+        **_of_function(fitted),
+        "held_out_error_": fitted.held_out_error,
+        "_columns": fitted.encoder.arrays(),
+        "_scaler": {} if fitted.scaler is None else fitted.scaler.arrays(),
+        "intercept_": fitted.intercept,
+        "gamma_": fitted.gamma,
+        "_rotation": _NONE if fitted.linear_map is None else fitted.linear_map,
+        "feature_relevances_": fitted.relevances,
+        "length_scale_errors_": errors,
+        "length_scale_gammas_": gammas,
+        "features_": fitted.features,
+        "kernel_": fitted.kernel,
+        "scaling_": fitted.scaling,
+        "alpha_": fitted.alpha,
+        "n_grids_": fitted.n_grids,
+        "learning_curve_": fitted.learning_curve,
+        "decisions_": fitted.decisions,
+        "status_": fitted.status,
+    }
+
+
+def _of_function(fitted: Fitted) -> dict[str, Any]:
+    function = fitted.function
+    if isinstance(function, ExactFunction):
+        arrays = function.arrays()
+        return {"feature_coef_": arrays.pop("coef"), "_exact": arrays}
+    bins, fourier = function.bins, function.fourier
+    coef = bins.coef if fourier is None else np.hstack([bins.coef, fourier.coef.T])
+    scale, shift, keys, nan_keys = bins.grids.arrays
+    return {
+        "feature_coef_": coef,
+        "_exact": {},
+        "_scale": scale,
+        "_shift": shift,
+        "_keys": keys,
+        "_nan_keys": nan_keys,
+        "_bin_keys": bins.keys,
+        "_bin_starts": bins.starts,
+        "_frequencies": _NONE if fourier is None else fourier.features.frequencies,
+    }
+
+
+def _of_targets(fitted: Fitted) -> dict[str, Any]:
+    targets = fitted.targets
+    if isinstance(targets, Labels):
+        return {
+            "classes_": targets.classes,
+            "multilabel_": targets.is_multilabel,
+            "sharpness_": targets.sharpness,
+        }
+    own = isinstance(targets.transform, CallersTransform)
+    return {
+        **({"target_transformer_": targets.transform.transformer} if own else {}),
+        "target_transform_": targets.transform.name,
+        "_target_transform": targets.transform.arrays(),
+        "_target_mean": targets.mean,
+        "_target_std": targets.std,
+        "_target_shifts": targets.shifts,
+        "_one_target": targets.flat,
+        "_posterior": {} if fitted.samples is None else fitted.samples.arrays(),
+        "_held_out": {} if fitted.errors is None else fitted.errors.arrays(),
+    }
+
+
+def fitted_of(machine: BaseEstimator) -> Fitted:
+    """The fitted machine that an estimator has kept."""
+    posterior, held_out = getattr(machine, "_posterior", {}), getattr(machine, "_held_out", {})
+    linear_map = machine._rotation
+    return Fitted(
+        features=machine.features_,
+        kernel=machine.kernel_,
+        scaling=machine.scaling_,
+        alpha=machine.alpha_,
+        encoder=TableEncoder.from_arrays(machine._columns),
+        scaler=SCALERS[machine.scaling_].from_arrays(machine._scaler) if machine._scaler else None,
+        targets=_targets_of(machine),
+        function=_function_of(machine),
+        intercept=machine.intercept_,
+        gamma=machine.gamma_,
+        linear_map=linear_map if linear_map.size else None,
+        relevances=machine.feature_relevances_,
+        history=(machine.length_scale_errors_, machine.length_scale_gammas_),
+        held_out_error=machine.held_out_error_,
+        learning_curve=machine.learning_curve_,
+        decisions=machine.decisions_,
+        status=machine.status_,
+        samples=RidgePosterior.from_arrays(posterior) if posterior else None,
+        errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
+    )
+
+
+def _targets_of(machine: BaseEstimator) -> Targets | Labels:
+    if hasattr(machine, "classes_"):
+        return replace(labels_of_machine(machine), sharpness=machine.sharpness_)
+    if hasattr(machine, "target_transformer_"):
+        transform: Any = CallersTransform(machine.target_transformer_)
+    else:
+        transform = TRANSFORMS[machine.target_transform_].from_arrays(machine._target_transform)
+    return Targets(transform, machine._target_mean, machine._target_std, machine._one_target, machine._target_shifts)
+
+
+def _function_of(machine: BaseEstimator) -> ExactFunction | FeatureFunction:
+    coef = machine.feature_coef_
+    if machine._exact:
+        return ExactFunction.from_arrays({**machine._exact, "coef": coef})
+    n_bins = machine._bin_keys.size
+    grids = Grids(machine._scale, machine._shift, machine._keys, machine._nan_keys)
+    bins = BinFunction(grids, machine._bin_keys, machine._bin_starts, np.ascontiguousarray(coef[:, :n_bins]))
+    frequencies = machine._frequencies
+    return FeatureFunction(bins, FourierFunction(frequencies, coef[:, n_bins:].T) if frequencies.size else None)

@@ -1,0 +1,81 @@
+"""A fitted kernel machine, as a value."""
+
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from binfeat._common.labels import Labels
+from binfeat._linear.posterior import RidgePosterior
+from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
+from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, HeldOutErrors, Posterior
+from binfeat._machine.search.scaled_kernels import History
+from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.scalers import InputScaler
+from binfeat._machine.target.targets import Targets
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """From a raw table to predictions, and what was decided on the way."""
+
+    features: str  # "exact", "binning", "fourier" or "hybrid"
+    kernel: str
+    scaling: str
+    alpha: float
+    encoder: TableEncoder
+    scaler: InputScaler | None
+    targets: Targets | Labels
+    function: ExactFunction | FeatureFunction
+    intercept: np.ndarray  # (n_targets,)
+    gamma: np.ndarray  # (n_columns,): inverse length scale of each encoded column
+    linear_map: np.ndarray | None  # (n_columns, rank), of the scaled columns
+    relevances: np.ndarray  # (n_inputs,)
+    history: History
+    held_out_error: np.ndarray  # (2,): mean and standard error
+    learning_curve: np.ndarray  # (n_batches, 2): number of grids and error
+    decisions: np.ndarray  # structured
+    status: str
+    samples: RidgePosterior | None = None  # of the coefficients
+    errors: HeldOutErrors | None = None
+    _posterior: list[Posterior] = field(default_factory=list, repr=False)  # none, or that which was made
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def n_grids(self) -> int:
+        return 0 if isinstance(self.function, ExactFunction) else self.function.n_grids
+
+    @property
+    def has_deviations(self) -> bool:
+        """Whether it is known how far predictions may be off, beside the noise."""
+        return isinstance(self.function, ExactFunction) or self.samples is not None
+
+    def rows(self, estimator: BaseEstimator, X: object) -> np.ndarray:
+        """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
+        return self.scaled(self.encoder.transform(estimator, X))
+
+    def scaled(self, table: np.ndarray) -> np.ndarray:
+        """Encoded rows as the kernels see them."""
+        return table if self.scaler is None else self.scaler.transform(table)
+
+    def scores(self, rows: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
+        scores = np.tile(self.intercept, (len(rows), 1))
+        for term in self.function.terms(rows, n_jobs):
+            scores += term
+        return scores
+
+    def posterior(self, n_jobs: int | None) -> Posterior:
+        """How far predictions may be off; that of an exact machine takes a factor of its kernel matrix, made once."""
+        with self._lock:
+            if not self._posterior:
+                self._posterior.append(self._new_posterior(n_jobs))
+        return self._posterior[0]
+
+    def _new_posterior(self, n_jobs: int | None) -> Posterior:
+        if isinstance(self.function, ExactFunction):
+            return ExactPosterior(self.function, n_jobs)
+        if self.errors is None:
+            raise RuntimeError("a machine for classes has no error bars")
+        return FeaturePosterior(self.function, self.samples, self.errors, n_jobs)

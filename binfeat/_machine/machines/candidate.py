@@ -1,0 +1,55 @@
+"""What kinds of kernel machines have in common for the choice among them."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from binfeat._linear.posterior import RidgePosterior
+from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
+from binfeat._machine.machines.all_rows import AllRows
+from binfeat._machine.run import Run
+from binfeat._machine.search.length_scales import LengthScales
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A machine that is solved for, and predictions that it was judged by."""
+
+    features: str
+    kernel: str
+    alpha: float
+    function: ExactFunction | FeatureFunction
+    intercept: np.ndarray  # (n_targets,)
+    scales: LengthScales  # of the machine's kernel, or those that its own come from
+    gamma: np.ndarray  # (n_inputs,), of the machine
+    power: int  # of distances, by which gamma is an inverse
+    rows: np.ndarray  # numbers of rows, by which choices were made
+    predictions: np.ndarray  # (len(rows), n_targets), of a machine that had not seen them
+    curve: list[tuple[int, float]]  # number of grids and error each time that grids were added
+    status: str
+    variances: np.ndarray | float = 0.0  # of the predictions, as multiples of the noise
+    samples: RidgePosterior | None = None
+
+    @property
+    def error(self) -> float:
+        return self.curve[-1][1]
+
+
+class Candidate(ABC):
+    """A kind of machine for one problem."""
+
+    features: ClassVar[str]
+
+    @abstractmethod
+    def judge(self, run: Run) -> np.ndarray:
+        """Losses of held-out rows of a sample, by a smaller machine of this kind; what it takes is kept."""
+
+    @abstractmethod
+    def solve(self, rows: AllRows, run: Run) -> Solution:
+        """The machine of all rows, or of as many as it may have."""
+
+    def so_far(self) -> Solution | None:
+        """After Ctrl-C: the machine as it stands, if there is one."""
+        return None

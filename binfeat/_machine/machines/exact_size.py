@@ -1,0 +1,33 @@
+"""How many rows an exact machine may have, by its memory and time."""
+
+import numpy as np
+
+from binfeat._machine.kernel_algebra.solve import solve_bytes
+from binfeat._machine.machines.feature_bytes import fit_bytes
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Phase, Run
+
+TUNING_ROWS = 1500  # on which leave-one-out errors are compared
+_PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
+_CHOICE_BYTES = 9  # of a pair of rows that choices are made by: matrices side by side
+
+
+def exact_seconds(n_rows: int, n_inputs: int) -> float:
+    """What the solution for so many rows is expected to take, on a slow processor."""
+    return n_rows**2 * (_PAIR_SECONDS + n_inputs * _INPUT_SECONDS)
+
+
+def exact_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
+    """Memory that a machine of so many rows takes beside its table, also for an array of numbers."""
+    return solve_bytes(n_rows, n_targets) + _CHOICE_BYTES * np.minimum(n_rows, TUNING_ROWS) ** 2
+
+
+def most_exact_rows(problem: Problem, run: Run) -> int:
+    """Rows that an exact machine may have: its matrix and the solution take memory and time by their square."""
+    limits, n_inputs = run.limits, problem.table.shape[1]
+    n_rows = min(limits.exact_rows, int(np.sqrt(limits.exact_work / max(1, n_inputs))))
+    taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), problem.n_targets))  # by these rows, or by fewer
+    n_rows = int(np.searchsorted(taken, fit_bytes(run.settings.max_bytes), "right")) - 1
+    while n_rows and not run.may_continue(Phase.EXACT, exact_seconds(n_rows, n_inputs)):
+        n_rows -= -(-n_rows // 8)
+    return n_rows

@@ -1,0 +1,85 @@
+"""What machines of random features have in common: they grow, learn how far they may be off, and take all rows."""
+
+from abc import abstractmethod
+
+import numpy as np
+
+from binfeat._fourier.features import FourierMap
+from binfeat._fourier.frequencies import frequencies_of_inputs
+from binfeat._machine.fitted.functions import FeatureFunction, FourierFunction
+from binfeat._machine.machines.all_rows import AllRows
+from binfeat._machine.machines.candidate import Candidate, Solution
+from binfeat._machine.machines.sizing import Sizing
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Run
+from binfeat._machine.search.length_scales import LengthScales
+from binfeat._machine.search.scaled_kernels import ScaledKernels
+
+
+class GrownMachine(Candidate):
+    """A machine of random features.
+
+    Parameters
+    ----------
+    problem : Problem
+    kernels : ScaledKernels
+    """
+
+    def __init__(self, problem: Problem, kernels: ScaledKernels) -> None:
+        self._problem, self._kernels = problem, kernels
+        self._sizing: Sizing | None = None
+        self._fourier: FourierMap | None = None
+        self._judged: np.ndarray | None = None  # predictions for the held-out rows, before they are learned from
+
+    @abstractmethod
+    def _grow(self, rows: AllRows, run: Run) -> Sizing:
+        """Add features as long as that pays; sets `_sizing` as soon as there is a machine."""
+
+    @abstractmethod
+    def _kernel(self) -> tuple[str, LengthScales, np.ndarray]:
+        """Name of the kernel, its length scales in the search, and the inverse length scales of the machine."""
+
+    def solve(self, rows: AllRows, run: Run) -> Solution:
+        problem, settings, sizing = self._problem, run.settings, self._grow(rows, run)
+        run.note("penalty", f"{sizing.alpha:.3g}", sizing.error)
+        self._judged = sizing.growth.held_out()
+        if settings.n_posterior_samples is not None and sizing.status != "stopped":
+            with run.stage("error bars"):
+                sizing.learn_posterior(settings.n_posterior_samples, problem.mean_weight, settings.seed)
+        if settings.refits and sizing.status != "stopped":
+            with run.stage("refit"):
+                sizing.refit(problem.Y[problem.held_out], problem.weights_of(problem.held_out))
+        return self._solution(sizing)
+
+    def so_far(self) -> Solution | None:
+        return self._solution(self._sizing) if self._sizing is not None and self._sizing.curve else None
+
+    def _solution(self, sizing: Sizing) -> Solution:
+        growth = sizing.growth
+        predictions = growth.held_out() if self._judged is None else self._judged
+        bins, coef, intercept = growth.learned()
+        fourier = None if self._fourier is None else FourierFunction(self._fourier.frequencies, coef.T)
+        kernel, scales, gamma = self._kernel()
+        return Solution(
+            features=self.features,
+            kernel=kernel,
+            alpha=sizing.alpha,
+            function=FeatureFunction(bins, fourier),
+            intercept=intercept,
+            scales=scales,
+            gamma=gamma,
+            power=1,
+            rows=self._problem.held_out,
+            predictions=predictions,
+            curve=sizing.curve,
+            status=sizing.status,
+            variances=growth.variances_out,
+            samples=growth.posterior,
+        )
+
+
+def fourier_map(scales: LengthScales, n_components: int, seed: int, n_jobs: int | None) -> FourierMap:
+    """Random Fourier features of a radial kernel, as `RandomFourier` draws them."""
+    kernel, scale = scales.kernel, scales.kernel.frequency_scale(scales.gamma)
+    frequencies = frequencies_of_inputs(kernel, "orthogonal", n_components // 2, scale, seed, scales.linear_map)
+    return FourierMap(frequencies, n_jobs=n_jobs)

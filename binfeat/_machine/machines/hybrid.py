@@ -1,0 +1,57 @@
+"""Machines of random binning and random Fourier features side by side."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from binfeat._machine.machines.bins import DECREASE, BinsMachine, BinsPlan, penalties
+from binfeat._machine.machines.grown import fourier_map
+from binfeat._machine.machines.growth import Growth, TrainingRows
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Run
+from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat._fourier.features import FourierMap
+
+_TOL, _MAX_ITER = 1e-2, 60
+
+
+class HybridMachine(BinsMachine):
+    """Grids that grow beside Fourier features of a radial kernel.
+
+    Parameters
+    ----------
+    problem : Problem
+    kernels : ScaledKernels
+    plan : BinsPlan or None
+        Of an earlier fit; else `judge` makes it.
+    fourier : FourierMap or None
+        Likewise.
+    """
+
+    features: ClassVar[str] = "hybrid"
+
+    def __init__(
+        self,
+        problem: Problem,
+        kernels: ScaledKernels,
+        plan: BinsPlan | None = None,
+        fourier: FourierMap | None = None,
+    ) -> None:
+        super().__init__(problem, kernels, plan)
+        self._fourier = fourier
+
+    def judge(self, run: Run) -> np.ndarray:
+        sample, fit = self._try_grids(run)
+        settings, scales = run.settings, self._kernels.radial
+        self._fourier = fourier = fourier_map(scales, run.limits.n_fourier, settings.seed, settings.n_jobs)
+        rows = TrainingRows.in_memory(sample.X, sample.Y, sample.weights, settings.n_jobs)
+        growth = Growth(rows, sample.X_out, lambda n_grids: fit.grids[:n_grids], fourier, settings.n_jobs)
+        growth.grow(sample.n_grids)
+        trials = []
+        for alpha in penalties(run, fit.alpha * np.array([1.0, DECREASE])):
+            growth.solve(alpha, _TOL, _MAX_ITER)
+            trials.append((sample.losses(growth.held_out()), float(alpha)))
+        losses, alpha = min(trials, key=lambda trial: trial[0].mean())
+        self._known = BinsPlan(self._plan.kernel, self._plan.gamma, alpha)
+        run.note("features", self.features, losses.mean())
+        return losses

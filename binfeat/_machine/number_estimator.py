@@ -1,0 +1,118 @@
+"""What kernel machines for numbers have beside predictions: standard deviations, samples and intervals."""
+
+from typing import Any
+
+import numpy as np
+
+from binfeat._common.validation import check_integer, check_share, seed_of
+from binfeat._engine.policy import blas_threads
+from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.target.targets import Targets
+from binfeat._rows.scored import by_block
+from binfeat._rows.sources import is_source
+
+
+class NumbersMachineBase(KernelMachineBase):
+    """Base of kernel machines for numbers."""
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
+        """Draw functions from the Gaussian process whose mean `predict` is, and give their values for some rows.
+
+        They have no noise, as the samples of scikit-learn's `GaussianProcessRegressor`. Those of a machine of random
+        features are sums with normal weights of the `n_posterior_samples` that `fit` drew, and of what unseen bins may
+        add.
+
+        Parameters
+        ----------
+        $X
+        n_samples : int, default=1
+        random_state : int, RandomState instance or None, default=0
+
+        Returns
+        -------
+        samples : ndarray of shape (n_rows, n_samples) or (n_rows, n_targets, n_samples)
+
+        Raises
+        ------
+        ValueError
+            If X is a source of blocks, `n_samples` is below 1, or a machine of random features has no samples.
+        MemoryError
+            If an exact machine is given so many rows that their covariances do not fit in memory.
+        """
+        n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
+        if is_source(X):
+            raise ValueError("X must be rows in memory, whose samples belong together; got a source of blocks.")
+        scores = self._scores(X)
+        self._require_deviations()
+        fitted, n_targets = self._fitted, scores.shape[1]
+        with blas_threads(self.n_jobs):
+            posterior = fitted.posterior(self.n_jobs)
+            deviations = posterior.deviations(fitted.rows(self, X), n_targets * n_samples, rng)
+        noise = np.sqrt(posterior.errors.noise)
+        apart = deviations.reshape(len(scores), n_targets, n_samples) * noise[:, np.newaxis]
+        samples = [self._own_targets.decode(scores + apart[:, :, k]) for k in range(n_samples)]
+        return np.stack(samples, axis=-1)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
+
+        An interval reaches as many standard deviations to both sides of the prediction, of what is learned, as are
+        enough for that share of the rows that the machine had not seen: rows held out, or of an exact machine all rows
+        by leave-one-out predictions. The standard deviation is that of the prediction and of noise; of a machine of
+        random features without `n_posterior_samples` that of noise alone, so that all intervals have one width, before
+        a transform of the target. The share holds on average over rows like those of `fit`, whatever the noise; it may
+        differ from one region to another.
+
+        Parameters
+        ----------
+        $X
+        coverage : float, default=0.9
+            Above 0 and below 1.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
+            Lower and upper end. Several targets are covered each by itself.
+
+        Raises
+        ------
+        ValueError
+            If `coverage` is not between 0 and 1, or is more than so few rows held out can tell.
+        """
+        coverage = check_share(coverage, "coverage")
+        scores, variances = self._scores_and_variances(X)
+        errors = self._fitted.posterior(self.n_jobs).errors
+        half = errors.reach(coverage) * np.sqrt(errors.noise * (1 + variances))
+        return self._own_targets.bounds(scores - half, scores + half)
+
+    @property
+    def _own_targets(self) -> Targets:
+        targets = self._fitted.targets
+        assert isinstance(targets, Targets)
+        return targets
+
+    def _require_deviations(self) -> None:
+        """Refuse what only an exact machine knows, or one that has samples."""
+        if not self._fitted.has_deviations:
+            raise ValueError(
+                f"Standard deviations and samples of a machine of features='{self._fitted.features}' need samples that "
+                "`fit` draws: set n_posterior_samples, 32 say, and fit again."
+            )
+
+    def _with_std(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions of y, and their standard deviations."""
+        scores, variances = self._scores_and_variances(X)
+        self._require_deviations()
+        noise = self._fitted.posterior(self.n_jobs).errors.noise
+        return self._own_targets.decode(scores), self._own_targets.spreads(scores, np.sqrt(noise * variances))
+
+    def _scores_and_variances(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Predictions of what is learned (n_rows, n_targets), and their variances (n_rows, 1) by that of noise."""
+        both = by_block(X, self._beside)[0] if is_source(X) else self._beside(X)
+        return both[:, :-1], both[:, -1:]
+
+    def _beside(self, X: Any) -> np.ndarray:
+        scores, fitted = self._scores(X), self._fitted
+        with blas_threads(self.n_jobs):
+            variances = fitted.posterior(self.n_jobs).variances(fitted.rows(self, X))
+        return np.column_stack([scores, variances])

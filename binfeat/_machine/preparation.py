@@ -1,0 +1,113 @@
+"""What a fit decides before all else: a transform of the targets, and weights for rows with gross errors."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat._machine.machines.exact import ExactMachine
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Phase, Run
+from binfeat._machine.search.kernel_search import KernelSearch
+from binfeat._machine.search.length_scales import LengthScaleSearch
+from binfeat._machine.target.huber import huber_weights
+from binfeat._machine.target.targets import Targets, as_columns
+from binfeat._machine.target.transform_choice import TransformTrial, best_trial, likelihood, transforms_to_try
+from binfeat._machine.target.transforms import TargetTransform
+from binfeat.kernels import Matern
+
+_TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on
+_ROUNDS = 2  # of Huber's weights
+_ROBUST_ROWS = 1500  # of the machine whose residuals they are: as many as have leave-one-out predictions
+_ROBUST_STEPS = 30  # of its search for length scales
+
+
+def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
+    """The problem with the targets, unless it has them, and the weights that the machine learns from."""
+    if run.settings.chooses_transform and not has_targets:
+        known = _weighed(problem, _about_medians(problem)) if run.settings.is_robust else problem
+        problem = replace(problem, targets=_choose_targets(known, run))
+    return _robust(problem, run) if run.settings.is_robust else problem
+
+
+def _choose_targets(problem: Problem, run: Run) -> Targets:
+    """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
+    kinds = transforms_to_try(as_columns(problem.y))
+    if not kinds:
+        return problem.targets
+    found: dict[type[TargetTransform], list[TransformTrial]] = {}
+
+    def attempt(kind: type[TargetTransform]) -> None:
+        if kind is kinds[0] or run.may_continue(Phase.TARGETS):
+            targets = Targets.of(kind.fit(as_columns(problem.y)), problem.y)
+            found[kind] = _transform_trials(problem, run, targets)
+
+    with one_blas_thread():
+        side_by_side(attempt, kinds, run.settings.n_jobs)
+    trials = [trial for kind in kinds for trial in found.get(kind, ())]
+    if not trials:
+        return problem.targets
+    best = best_trial(trials[0], trials[1:])
+    run.note("target transform", best.targets.transform.name, best.error)
+    return best.targets
+
+
+def _transform_trials(problem: Problem, run: Run, targets: Targets) -> list[TransformTrial]:
+    """The trial of these targets, or none where the kernel is singular."""
+    some = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS]
+    weights, Y = problem.relative_weights(some), targets.encode(problem.y[some])
+    settings = run.settings
+    search = LengthScaleSearch(
+        Matern(1.5), problem.table[some], Y, weights, problem.categorical, settings.seed, n_jobs=settings.n_jobs
+    )
+    try:
+        places, residuals = search.run(_TRIAL_STEPS, _TRIAL_ROWS).left_out(_COMMON_ROWS)
+    except SingularKernelError:
+        return []
+    rows, predictions = some[places], Y[places] - residuals
+
+    def losses_of(targets: Targets) -> np.ndarray:
+        return problem.losses_of_y(targets, rows, predictions)
+
+    losses, _ = targets.better(problem.y[rows], predictions, losses_of, settings.is_robust)
+    own_weights = None if weights is None else weights[places]
+    return [TransformTrial(targets, losses, likelihood(targets, as_columns(problem.y[rows]), residuals, own_weights))]
+
+
+def _robust(problem: Problem, run: Run) -> Problem:
+    """The problem with the weights of its rows times those of Huber's loss.
+
+    Residuals are those of an exact machine on some rows, which is fitted with the weights of the round before:
+    leave-one-out residuals of these rows, and those of all other rows.
+    """
+    found = _weighed(problem, _about_medians(problem))
+    for _ in range(_ROUNDS):
+        residuals, error = _residuals(found, run.quiet(_ROBUST_STEPS))
+        found = _weighed(problem, residuals)
+    lighter = np.mean(found.weights < (1.0 if problem.weights is None else problem.weights))
+    run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
+    return found
+
+
+def _about_medians(problem: Problem) -> np.ndarray:
+    return problem.Y - np.median(problem.Y, axis=0)
+
+
+def _weighed(problem: Problem, residuals: np.ndarray) -> Problem:
+    """The problem with its weights times Huber's for these residuals."""
+    if problem.weights is None:
+        return replace(problem, weights=huber_weights(residuals))
+    known = problem.weights[:, 0] > 0
+    return replace(problem, weights=problem.weights * huber_weights(residuals, known))
+
+
+def _residuals(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
+    """Of all rows, under a machine that had not seen them, and its error."""
+    kinds = {"binning", "radial"} if run.settings.kernel is None else {"radial"}
+    kernels = KernelSearch(problem, run, kinds, set()).run()
+    some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
+    found = ExactMachine(some, run, kernels).tuned().solution()
+    predictions = found.function(kernels.X, run.settings.n_jobs) + found.intercept
+    predictions[found.rows] = found.predictions
+    return problem.Y - predictions, found.error

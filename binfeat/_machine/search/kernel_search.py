@@ -1,0 +1,180 @@
+"""The search for scaling and length scales, by leave-one-out errors of exact machines on few rows."""
+
+import numpy as np
+
+from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Run
+from binfeat._machine.search.judged import JudgedSearch
+from binfeat._machine.search.length_scales import LengthScales
+from binfeat._machine.search.linear_maps import LinearMapSearch
+from binfeat._machine.search.plan import SearchPlan, n_chunks
+from binfeat._machine.search.race import FAR, Race, kind_of, with_one_radial
+from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat._machine.search.setup import Scaling, SearchSetup
+from binfeat._machine.search.warps import FEWEST_ROWS, WarpSearch
+from binfeat._machine.table.scalers import Warped
+
+_GAIN = 0.97  # share of the first scaling's error that another one has to be below
+_JUDGED = 2 / 3  # steps for a warp or a linear map, by those for length scales
+
+
+class KernelSearch:
+    """How inputs are scaled, and a gamma for each input: of the kernel of the grids, and of radial kernels.
+
+    Parameters
+    ----------
+    problem : Problem
+    run : Run
+    kinds : set of {"binning", "radial"}
+        Kernels to try.
+    needed : set of {"binning", "radial"}
+        Kernels that are kept, even if the other one does far better.
+    """
+
+    def __init__(self, problem: Problem, run: Run, kinds: set[str], needed: set[str]) -> None:
+        self._problem, self._run, self._needed = problem, run, needed
+        self._plan = SearchPlan.of(run.limits.n_steps, len(problem.train))
+        self._setup = SearchSetup(problem, run.settings, self._plan, kinds)
+        self._on_trial: list[Scaling] = []
+        self._scaling: Scaling  # that is taken
+        self._race = Race([], needed, self._plan, run, problem.negligible)
+        self._found: list[LengthScales] = []
+
+    @property
+    def n_stages(self) -> int:
+        """Stages that callbacks see, at most."""
+        return self._run.settings.learns_gamma * (1 + self._may_warp)
+
+    def run(self) -> ScaledKernels:
+        """What scales the inputs, and the kernels, as far as the user leaves that open."""
+        names = self._setup.scalings
+        if not self._run.settings.learns_gamma:
+            self._scaling = self._setup.scaling(names[0])
+            X = self._scaling.scaled(self._problem.table)
+            self._found = self._setup.given(X)
+            return self._kernels(X)
+        try:
+            with one_blas_thread():
+                self._search("scaling and length scales" if len(names) > 1 else "length scales", names)
+        finally:
+            if self._found:
+                self._note()
+        return self._kernels(self._scaling.scaled(self._problem.table))
+
+    def settled(self) -> ScaledKernels | None:
+        """After Ctrl-C: what was found so far, or None if that is nothing."""
+        started = any(search.errors for search in self._race.searches)
+        if not self._found and started:
+            if self._on_trial:
+                self._scaling = self._take_best()
+            searches = [s for s in self._race.searches if s.errors or kind_of(s) in self._needed]
+            self._found = with_one_radial(search.found for search in searches)
+            self._note()
+        return self._kernels(self._scaling.scaled(self._problem.table)) if self._found else None
+
+    def _search(self, stage: str, names: list[str]) -> None:
+        """Search for scaling and length scales, then for a warp and a linear map, and again with what is warped."""
+        run = self._run
+        with run.stage(stage, self._n_looks()):
+            self._learn(names)
+            warp, linear_map = self._warp(), self._linear_map()
+            paying = self._paying(warp, linear_map)
+        if warp in paying and self._race.may_step():
+            with run.stage("warped inputs", self._plan.n_looks(0, bool(self._needed))):
+                if self._search_warped(warp):
+                    linear_map = self._linear_map()
+                    paying = self._paying(linear_map)
+        if linear_map in paying:
+            run.note("rotation", "of all inputs", linear_map.error)
+            self._found = [linear_map.found if kind_of(scales) == "radial" else scales for scales in self._found]
+
+    def _learn(self, names: list[str]) -> None:
+        """The first search: scalings on trial, then the kernels with the best of them."""
+        self._on_trial = [self._setup.scaling(name) for name in names]
+        kernel = self._setup.kernels[0]
+        self._race.searches = [self._setup.search(kernel, scaling) for scaling in self._on_trial]
+        self._race.step(self._plan.trial, self._plan.rows)
+        self._scaling = self._take_best()
+        self._found = self._race.run()
+
+    def _take_best(self) -> Scaling:
+        """The scaling that did best in its trial, and a search with it for each kernel."""
+        searches = self._race.searches
+        errors = [np.inf if np.isnan(search.error) else search.error for search in searches]
+        best = min(range(len(errors)), key=lambda k: errors[k] / (1.0 if k == 0 else _GAIN))
+        scaling, self._on_trial = self._on_trial[best], []
+        if len(searches) > 1:
+            self._run.note("scaling", scaling.name, searches[best].error)
+        others = [self._setup.search(kernel, scaling) for kernel in self._setup.kernels[1:]]
+        self._race.searches = [searches[best], *others]
+        return scaling
+
+    def _search_warped(self, warp: WarpSearch) -> bool:
+        """Search again with warped inputs; whether that finds what is better, and is taken."""
+        problem, before = self._problem, self._race
+        scaled, table = self._scaling.scaled, problem.table[problem.train]
+        scaler = Warped.by(lambda rows: warp(scaled(rows)), table, problem.categorical)
+        scaling = self._setup.scaled_by("warped", scaler)
+        searches = [self._setup.search(kernel, scaling) for kernel in self._setup.kernels]
+        self._race = Race(searches, self._needed, self._plan, self._run, problem.negligible)
+        found = self._race.run()
+        error = _least_error(found)
+        if error >= _least_error(self._found):
+            self._race = before
+            return False
+        self._scaling, self._found = scaling, found
+        self._run.note("scaling", "warped", error)
+        return True
+
+    @property
+    def _may_warp(self) -> bool:
+        """Whether scaling is open, and there are rows and a kernel for a warp."""
+        is_open = self._run.settings.scaling is None and "binning" in self._setup.kinds
+        return is_open and len(self._problem.train) >= FEWEST_ROWS
+
+    def _warp(self) -> WarpSearch | None:
+        """A search for a monotone map of each input."""
+        first, problem = self._race.searches[0], self._problem
+        far = self._found[0].error > FAR * _least_error(self._found)
+        suits = self._may_warp and not far and WarpSearch.suits(first, problem.categorical)
+        return WarpSearch(first, self._run.settings.seed) if suits and self._race.may_step() else None
+
+    def _linear_map(self) -> LinearMapSearch | None:
+        """A search for a linear map of the inputs of the radial kernel."""
+        far = FAR * _least_error(self._found)
+        for scales in self._found:
+            if kind_of(scales) == "radial" and scales.error <= far:
+                (search,) = (search for search in self._race.searches if search.kernel == scales.kernel)
+                if LinearMapSearch.suits(search, self._problem.categorical) and self._race.may_step():
+                    return LinearMapSearch(search, self._run.settings.seed)
+        return None
+
+    def _paying(self, *searches: JudgedSearch | None) -> set[JudgedSearch | None]:
+        """Those searches, done side by side, that rows which none of their steps has seen gain by."""
+        paying = set[JudgedSearch | None]()
+
+        def act(search: JudgedSearch) -> None:
+            search.run(int(_JUDGED * self._plan.n_steps), self._race.may_step)
+            if search.pays():
+                paying.add(search)
+
+        side_by_side(act, [search for search in searches if search is not None], self._run.settings.n_jobs)
+        return paying
+
+    def _n_looks(self) -> int:
+        """How often it is asked whether to go on with the first search, if nothing ends it."""
+        trial, n_kernels = self._plan.trial, len(self._setup.kernels)
+        return n_chunks(0, trial) + self._plan.n_looks(0 if n_kernels > 1 else trial, bool(self._needed))
+
+    def _kernels(self, X: np.ndarray) -> ScaledKernels:
+        scaling, race, learned = self._scaling, self._race, self._run.settings.learns_gamma
+        return ScaledKernels(scaling.name, scaling.scaler, X, self._found, learned, race.is_perfect, race.histories)
+
+    def _note(self) -> None:
+        best = min(self._found, key=lambda scales: scales.error)
+        self._run.note("length scales", f"{best.kernel!r}, {best.n_steps} steps", best.error)
+
+
+def _least_error(found: list[LengthScales]) -> float:
+    return min(scales.error for scales in found)

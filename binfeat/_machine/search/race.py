@@ -1,0 +1,136 @@
+"""Searches for length scales side by side, of which those that fall behind are given up."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from binfeat._engine.policy import side_by_side
+from binfeat._kernels.base import Kernel
+from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.run import Phase, Run
+from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
+from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan
+from binfeat.kernels import RBF
+
+FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
+_BETTER = 0.97  # times the error of the kernel of the grids, which a radial one has to be below beside it
+_COMMON_ROWS = 1000  # on which kernels are compared
+_MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
+
+_Scales = TypeVar("_Scales", LengthScales, LengthScaleSearch)
+
+
+def kind_of(scales: LengthScales | LengthScaleSearch) -> str:
+    """Which features a kernel is for."""
+    return "radial" if is_radial(scales.kernel) else "binning"
+
+
+def with_one_radial(found: Iterable[_Scales]) -> list[_Scales]:
+    """Searches, or what they found, with the better one of radial kernels only."""
+    found = list(found)
+    radial = sorted((scales for scales in found if kind_of(scales) == "radial"), key=lambda scales: scales.error)
+    return [*(scales for scales in found if kind_of(scales) == "binning"), *radial[:1]]
+
+
+class Race:
+    """Searches of several kernels for one problem.
+
+    Parameters
+    ----------
+    searches : list of LengthScaleSearch
+    needed : set of {"binning", "radial"}
+        Kernels that are kept, even if the other one does far better.
+    plan : SearchPlan
+    run : Run
+    negligible : float
+        Error below which nothing is left to gain.
+
+    Attributes
+    ----------
+    searches : list of LengthScaleSearch
+        Those that are not given up.
+    """
+
+    def __init__(
+        self, searches: list[LengthScaleSearch], needed: set[str], plan: SearchPlan, run: Run, negligible: float
+    ) -> None:
+        self.searches, self._needed, self._plan, self._run = searches, needed, plan, run
+        self._negligible = negligible
+
+    @property
+    def is_perfect(self) -> bool:
+        """Whether a kernel leaves so little error that nothing is left to gain."""
+        return any(search.error < self._negligible for search in self.searches)
+
+    def may_step(self) -> bool:
+        """Whether time and callbacks allow more steps, and these may gain something."""
+        return not self.is_perfect and self._run.may_continue(Phase.SEARCH)
+
+    def step(self, last: int, n_rows: int) -> None:
+        """Run all searches to a step, side by side in threads, while there is time."""
+        done = min(search.n_done for search in self.searches)
+        for until in (*range(done + CHUNK, last, CHUNK), last):
+            if done and not self.may_step():
+                break
+            done, gone = until, self._run.gone(Phase.SEARCH)
+            options = {"n_steps": self._plan.n_steps, "most_rows": n_rows, "until": until, "progress": gone}
+            self._side_by_side(partial(LengthScaleSearch.run, **options))
+            self._run.step()
+
+    def run(self) -> list[LengthScales]:
+        """Run the searches to their end, but for those that fall behind; what they find, compared."""
+        plan, late_rows = self._plan, self._plan.late_rows
+        if self._needed:
+            self.step(2 * plan.trial, plan.rows)
+            self._drop_not_better()
+        self.step(plan.early, plan.rows)
+        self._drop_worse()
+        if self.may_step() and self._revived(_MORE * late_rows):
+            late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))
+        radial = [search for search in self.searches if kind_of(search) == "radial"]
+        self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
+        self.step(plan.race, late_rows)
+        self.searches = with_one_radial(self.searches)
+        self.step(plan.n_steps, late_rows)
+        return self._compared()
+
+    def _side_by_side(self, act: Callable[[LengthScaleSearch], object]) -> None:
+        side_by_side(act, self.searches, self._run.settings.n_jobs)
+
+    def _is_needed(self, search: LengthScaleSearch) -> bool:
+        return kind_of(search) in self._needed
+
+    def _drop_not_better(self) -> None:
+        """Give up what is not needed and does not do better than what is."""
+        enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
+        self.searches = [search for search in self.searches if self._is_needed(search) or search.error < enough]
+
+    def _drop_worse(self) -> None:
+        """Give up a kernel whose error is far above the other one's."""
+        far = FAR * min(search.error for search in self.searches)
+        self.searches = [search for search in self.searches if self._is_needed(search) or not search.error > far]
+
+    def _revived(self, n_rows: int) -> bool:
+        """Whether inputs that seemed idle do much for the error on so many rows."""
+        ratios: list[float] = []
+        self._side_by_side(lambda search: ratios.append(search.revive(n_rows)))
+        return min(ratios) < _MUCH
+
+    def _compared(self) -> list[LengthScales]:
+        """What is found, with errors of the same rows."""
+        errors: dict[LengthScaleSearch, float] = {}
+
+        def compare(search: LengthScaleSearch) -> None:
+            errors[search] = search.error_on(_COMMON_ROWS)
+
+        self._side_by_side(compare)
+        return [replace(search.found, error=errors[search]) for search in self.searches]
+
+    @property
+    def histories(self) -> list[tuple[Kernel, np.ndarray, np.ndarray]]:
+        """Each kernel with the errors and the gammas of all its steps."""
+        whole = [(search, len(search.gammas)) for search in self.searches]  # Ctrl-C may come between the two
+        return [(search.kernel, np.array(search.errors[:n]), np.array(search.gammas)) for search, n in whole if n]

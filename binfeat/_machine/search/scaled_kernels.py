@@ -1,0 +1,54 @@
+"""What a search for scaling and length scales finds."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from binfeat._kernels.base import Kernel
+from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.problem import Problem
+from binfeat._machine.search.length_scales import LengthScales, exponent_shares, mean_distances
+from binfeat._machine.table.scalers import InputScaler
+
+History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledKernels:
+    """Scaled inputs, and kernels with a gamma for each input, whose errors are of the same rows."""
+
+    scaling: str  # "standard", "arcsinh", "quantile", "warped" or "none"
+    scaler: InputScaler | None
+    X: np.ndarray  # the scaled table, (n_rows, n_inputs)
+    found: list[LengthScales]  # that of the grids first, if there is one, then a radial one
+    learned: bool = False  # whether length scales are learned from this table
+    is_perfect: bool = False  # whether a kernel leaves so little error that nothing is left to gain
+    histories: list[tuple[Kernel, np.ndarray, np.ndarray]] = field(default_factory=list)  # of the steps to each kernel
+
+    @property
+    def binning(self) -> LengthScales:
+        """The kernel of the grids."""
+        return self.found[0]
+
+    @property
+    def radial(self) -> LengthScales | None:
+        return next((scales for scales in self.found if is_radial(scales.kernel)), None)
+
+    @property
+    def error(self) -> float:
+        return min(scales.error for scales in self.found)
+
+    @property
+    def vary(self) -> bool:
+        """Whether some input varies; else there is a constant, of whatever features."""
+        return any(scales.gamma.any() for scales in self.found)
+
+    def history(self, scales: LengthScales) -> History:
+        """Errors, and gammas, of the steps that led to a kernel; empty where nothing was searched."""
+        known = ((errors, gammas) for kernel, errors, gammas in self.histories if kernel == scales.kernel)
+        return next(known, (np.empty(0), np.empty((0, self.X.shape[1]))))
+
+    def relevances(self, problem: Problem, gamma: np.ndarray, power: int, n_rows: int, seed: int) -> np.ndarray:
+        """Share of each input in the mean exponent of a kernel, by so many rows at most."""
+        rows, rng = problem.train[:n_rows], np.random.default_rng(seed)
+        return exponent_shares(gamma, mean_distances(self.X[rows], problem.categorical, rng, power))

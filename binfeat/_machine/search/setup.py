@@ -1,0 +1,101 @@
+"""What searches for length scales begin with: kernels, scaled inputs, rows."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from binfeat._common.validation import check_gamma
+from binfeat._kernels.base import Kernel
+from binfeat._machine.problem import Problem
+from binfeat._machine.settings import Settings
+from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
+from binfeat._machine.search.plan import SearchPlan
+from binfeat._machine.table.scalers import SCALERS, Arcsinh, InputScaler
+from binfeat.kernels import Laplacian, Matern
+
+_STEP_ROWS = 1000  # for each step, at least, rows are scaled
+_FIRST_ALPHA = 0.3  # of kernels whose gammas are given
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A way to scale inputs, learned from the training rows, and the rows that searches see, scaled by it."""
+
+    name: str
+    scaler: InputScaler | None
+    X: np.ndarray
+
+    def scaled(self, table: np.ndarray) -> np.ndarray:
+        return table if self.scaler is None else self.scaler.transform(table)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSetup:
+    """Makes searches for one problem."""
+
+    problem: Problem
+    settings: Settings
+    plan: SearchPlan
+    kinds: set[str]  # of kernels: "binning", "radial"
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Numbers of the rows that searches see."""
+        return self.problem.train[: self.plan.n_steps * max(_STEP_ROWS, self.plan.late_rows)]
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """That of the grids, then a radial one, as far as they are wanted."""
+        kernel = self.settings.kernel
+        binning = [Laplacian() if kernel is None else kernel] if "binning" in self.kinds else []
+        return [*binning, *([Matern(1.5)] if "radial" in self.kinds else [])]
+
+    @property
+    def scalings(self) -> list[str]:
+        """The scaling to begin with, and those to compare it with."""
+        if self.settings.scaling is not None:
+            return [self.settings.scaling]
+        problem = self.problem
+        long_tails = Arcsinh.fit(problem.table[problem.train], problem.categorical).columns.size > 0
+        return ["standard", "arcsinh", "quantile"] if long_tails else ["standard", "quantile"]
+
+    def scaling(self, name: str) -> Scaling:
+        problem, scaler = self.problem, None
+        if name in SCALERS:
+            scaler = SCALERS[name].fit(problem.table[problem.train], problem.categorical)
+        return self.scaled_by(name, scaler)
+
+    def scaled_by(self, name: str, scaler: InputScaler | None) -> Scaling:
+        rows = self.problem.table[self.rows]
+        return Scaling(name, scaler, rows if scaler is None else scaler.transform(rows))
+
+    def search(self, kernel: Kernel, scaling: Scaling) -> LengthScaleSearch:
+        problem, settings = self.problem, self.settings
+        return LengthScaleSearch(
+            kernel,
+            scaling.X,
+            problem.Y[self.rows],
+            problem.relative_weights(self.rows),
+            problem.categorical,
+            settings.seed,
+            alpha=None if settings.alpha is None else settings.alpha / problem.mean_weight,
+            scaled=settings.scaling != "none",
+            n_jobs=settings.n_jobs,
+        )
+
+    def given(self, X: np.ndarray) -> list[LengthScales]:
+        """The kernels with gammas that are not learned, for scaled rows X; radial ones have the same length scales."""
+        gamma = self._given_gamma(X)
+        return [LengthScales(kernel, gamma**kernel.power, _FIRST_ALPHA, np.nan, 0, 0) for kernel in self.kernels]
+
+    def _given_gamma(self, X: np.ndarray) -> np.ndarray:
+        """One over inputs times standard deviation, or the user's, for each input or for each column inside."""
+        encoder, given = self.problem.encoder, self.settings.gamma
+        if given is None:
+            std = X.std() if self.settings.scaling == "none" else X.std(axis=0)
+            std = np.where(self.problem.categorical, 1.0, std)
+            return np.divide(1.0, std * std.size, out=np.zeros_like(std), where=std > 0)
+        if np.shape(given) == encoder.source.shape:  # as `gamma_` of another machine has it
+            return check_gamma(given, encoder.source.size)
+        return check_gamma(given, encoder.medians.size)[encoder.source]

@@ -1,0 +1,92 @@
+"""What the user asks of a kernel machine: parameters, checked and parsed once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from binfeat._common.held_out import scorer_of
+from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, seed_of
+from binfeat._kernels.base import Kernel
+from binfeat.kernels import binning_kernel
+
+_RADIAL = "features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """Parameters of a kernel machine. None leaves a choice to the fit, or sets no limit."""
+
+    features: str | None  # "exact", "binning", "fourier" or "hybrid"
+    kernel: Kernel | None  # with a pitch law
+    learns_gamma: bool
+    gamma: ArrayLike | None  # if not learned; None is one over the number of inputs times their standard deviations
+    alpha: float | None
+    n_grids: int | None
+    scaling: str | None  # "none" leaves inputs as they are
+    categorical_features: ArrayLike | str | None
+    max_grids: int
+    max_seconds: float | None
+    max_bytes: int | None
+    has_cv: bool  # whether the user says which rows are held out
+    scorer: Callable[..., float] | None  # None is the squared error
+    refits: bool
+    warm_start: bool
+    verbose: int
+    n_jobs: int | None
+    seed: int
+    chooses_transform: bool = False  # of the targets
+    is_robust: bool = False  # whether rows far from what other rows say get little weight
+    n_posterior_samples: int | None = None
+
+    @classmethod
+    def of(cls, machine: BaseEstimator) -> "Settings":
+        """Those of parameters that all kernel machines have; ValueError or TypeError names what is not valid."""
+        given = machine.get_params(deep=False)
+        for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",)), ("n_grids", ("auto",))):
+            if isinstance(given[name], str) and given[name] not in words:
+                known = " or ".join(repr(word) for word in words)
+                raise ValueError(f"{name} must be {known}, or a number, got {given[name]!r}.")
+        check_choice(given["features"], "features", ("auto", "binning", "fourier", "hybrid", "exact"))
+        check_choice(given["scaling"], "scaling", ("auto", "standard", "arcsinh", "quantile", None))
+        for name in ("refit", "warm_start"):
+            check_flag(given[name], name)
+        is_word = isinstance(given["gamma"], str)
+        return cls(
+            verbose=check_integer(given["verbose"], "verbose", 0),
+            features=_unless_auto(given["features"]),
+            kernel=None if _is_auto(given["kernel"]) else binning_kernel(given["kernel"], instead=_RADIAL),
+            learns_gamma=is_word and given["gamma"] == "learn",
+            gamma=None if is_word else given["gamma"],
+            alpha=None if _is_auto(given["alpha"]) else check_real(given["alpha"], "alpha", minimum=0.0),
+            n_grids=None if _is_auto(given["n_grids"]) else check_integer(given["n_grids"], "n_grids", 1),
+            scaling=_unless_auto(str(given["scaling"]).lower()),
+            categorical_features=given["categorical_features"],
+            max_grids=check_integer(given["max_grids"], "max_grids", 1),
+            max_seconds=_unless_none(check_real, given["max_seconds"], "max_seconds", 0.0),
+            max_bytes=_unless_none(check_integer, given["max_bytes"], "max_bytes", 1),
+            has_cv=given["cv"] is not None,
+            scorer=None if given["scoring"] is None else scorer_of(machine),
+            refits=given["refit"],
+            warm_start=given["warm_start"],
+            n_jobs=given["n_jobs"],
+            seed=seed_of(given["random_state"]),
+        )
+
+    @property
+    def tunes_alpha(self) -> bool:
+        return self.alpha is None
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _unless_auto(word: str) -> str | None:
+    return None if word == "auto" else word
+
+
+def _unless_none(check: Callable[..., Any], value: Any, name: str, least: float) -> Any:
+    return None if value is None else check(value, name, least)

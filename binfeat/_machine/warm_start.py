@@ -1,0 +1,144 @@
+"""Fits that go on from an earlier one: scaling, length scales and kernel are kept, and are not searched again."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from binfeat._common.labels import Labels
+from binfeat._fourier.features import FourierMap
+from binfeat._kernels.base import Kernel
+from binfeat._machine.fitted.attributes import fitted_of
+from binfeat._machine.fitted.fitted import Fitted
+from binfeat._machine.fitted.functions import ExactFunction, Part
+from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.machines.all_rows import AllRows
+from binfeat._machine.machines.bins import KERNELS, BinsMachine, BinsPlan
+from binfeat._machine.machines.candidate import Candidate
+from binfeat._machine.machines.exact import ExactMachine
+from binfeat._machine.machines.fourier import FourierMachine, FourierPlan
+from binfeat._machine.machines.hybrid import HybridMachine
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Run
+from binfeat._machine.search.length_scales import LengthScales
+from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat._machine.target.targets import Targets
+from binfeat.kernels import RBF, Laplacian, Matern
+
+_SAME = "features", "kernel", "gamma", "scaling", "categorical_features", "target_transform"
+_KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
+
+
+def fitted_with(machine: BaseEstimator) -> np.ndarray:
+    """What a fit has to share with the next one for that to go on from it, as an array of words."""
+    names = list(getattr(machine, "feature_names_in_", []))
+    columns = f"columns {machine.n_features_in_} {names}"
+    return np.array([columns, *(f"{name}={_words(getattr(machine, name, None))}" for name in _SAME)])
+
+
+def _words(value: Any) -> str:
+    return repr(np.asarray(value).tolist() if isinstance(value, np.ndarray) else value)
+
+
+def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
+    """What a machine with `warm_start` has kept; None, which is noted, if another fit cannot go on from it.
+
+    ValueError if the columns of the table are others.
+    """
+    if not (run.settings.warm_start and hasattr(machine, "feature_coef_")):
+        return None
+    before, now = machine._fitted_with, fitted_with(machine)
+    if before[0] != now[0]:
+        raise ValueError(_others("columns", before[0], now[0]))
+    changed = [words.partition("=")[0] for words, other in zip(now, before) if words != other]
+    if changed:
+        run.note("warm start", f"none: {', '.join(changed)} changed", np.nan)
+        return None
+    return fitted_of(machine)
+
+
+def known_targets(previous: Fitted, fresh: Targets | Labels) -> Targets | Labels:
+    """The targets of the earlier fit, for those that a new one would have; ValueError if y is of another kind."""
+    known = previous.targets
+    if isinstance(known, Labels):
+        if type(known) is not type(fresh) or not np.array_equal(known.classes, fresh.classes):
+            raise ValueError(_others("classes", known.classes.tolist(), fresh.classes.tolist()))
+        return replace(known, sharpness=1.0)
+    if (known.flat, known.mean.shape) != (fresh.flat, fresh.mean.shape):
+        raise ValueError(_others("number of targets", known.mean.size, fresh.mean.size))
+    return replace(known, shifts=np.zeros_like(fresh.shifts))
+
+
+def suits(previous: Fitted, takes_exact: bool, rows: AllRows, n_rows: int, run: Run) -> bool:
+    """Whether the features of the earlier fit suit these rows; if not, that is noted."""
+    reason, function = None, previous.function
+    was_exact = isinstance(function, ExactFunction)
+    n_fourier = 0 if was_exact or function.fourier is None else function.fourier.features.n_components
+    if was_exact and not takes_exact:
+        reason = "rows are too many for an exact machine"
+    elif takes_exact and not was_exact:
+        reason = "rows are so few that the machine is exact"
+    elif previous.features == "hybrid" and not rows.in_memory:
+        reason = "rows are beyond memory"
+    elif rows.in_memory and 8 * n_fourier * n_rows > run.limits.fourier_bytes:
+        reason = "rows are too many for Fourier features"
+    if reason is not None:
+        run.note("warm start", f"none: {reason}", np.nan)
+    return reason is None
+
+
+class KnownKernels:
+    """Stands for the search of scaling and length scales where they are those of an earlier fit."""
+
+    n_stages = 0
+
+    def __init__(self, previous: Fitted, problem: Problem, run: Run) -> None:
+        self._previous, self._problem, self._run = previous, problem, run
+
+    def run(self) -> ScaledKernels:
+        previous = self._previous
+        self._run.note("warm start", "scaling, length scales and kernel", previous.held_out_error[0])
+        return self.settled()
+
+    def settled(self) -> ScaledKernels:
+        """The same, after Ctrl-C."""
+        previous, X = self._previous, self._previous.scaled(self._problem.table)
+        found = _scales(previous, self._problem, self._run)
+        histories = [(scales.kernel, *previous.history) for scales in found]
+        return ScaledKernels(previous.scaling, previous.scaler, X, found, histories=histories)
+
+
+def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
+    """A machine of the kind of the earlier fit, with its kernel and penalty."""
+    function, n_jobs = previous.function, run.settings.n_jobs
+    if isinstance(function, ExactFunction):
+        parts = [Part(scales, 1.0, share) for scales, share in zip(kernels.found, function.shares)]
+        return ExactMachine(problem, run, kernels, (parts, kernels.found[0].alpha))
+    (scales,) = kernels.found
+    alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
+    plan = BinsPlan(scales.kernel, scales.gamma, alpha, previous.n_grids)
+    if function.fourier is None:
+        return BinsMachine(problem, kernels, plan)
+    fourier = FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
+    if function.n_grids:
+        return HybridMachine(problem, kernels, plan, fourier)
+    return FourierMachine(problem, kernels, FourierPlan(scales, fourier, alpha))
+
+
+def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:
+    """Kernels with their length scales: those of the features, or those of an exact machine's sum."""
+    alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
+    if not isinstance(function, ExactFunction):
+        given = run.settings.kernel
+        kernel = _KNOWN[previous.kernel] if given is None or previous.features == "fourier" else given
+        return [LengthScales(kernel, previous.gamma**kernel.power, alpha, error, 0, 0, previous.linear_map)]
+    maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]
+    return [
+        LengthScales(kernel, gamma / function.unit**kernel.power, alpha, error, function.n_rows, 0, linear_map)
+        for kernel, gamma, linear_map in zip(function.kernels, function.gammas, maps)
+    ]
+
+
+def _others(what: str, before: object, now: object) -> str:
+    return f"warm_start=True needs the {what} of the earlier fit, {before}; got {now}. Set it to False to search anew."
