@@ -168,7 +168,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         power = 1 if fit.exact is None else fit.scales.kernel.power
         relevances = kernels.relevances(fit.gamma, power)
         self.gamma_ = fit.gamma ** (1 / power)
-        self._rotation = np.empty((0, 0)) if fit.rotation is None else fit.rotation
+        self._rotation = np.empty((0, 0)) if fit.linear_map is None else fit.linear_map
         self.feature_relevances_ = np.bincount(encoder.source, relevances, minlength=self.n_features_in_)
         self.width_errors_, self.width_gammas_ = kernels.history(fit.scales)
         self.kernel_, self.scaling_ = fit.kernel_name, kernels.scaling

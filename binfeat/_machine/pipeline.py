@@ -148,9 +148,9 @@ class MachineFit:
         return self.kernels.binning if self._has_bins else self.features.radial
 
     @property
-    def rotation(self):
-        """Of the kernel that `gamma` belongs to, or None."""
-        return self.scales.rotation
+    def linear_map(self):
+        """The linear map of the kernel that `gamma` belongs to, or None."""
+        return self.scales.linear_map
 
     @property
     def kernel_name(self):

@@ -93,7 +93,9 @@ class ExactFunction(ArrayRecord):
     alpha: np.ndarray  # (): penalty that the coefficients took, for weights of mean 1
     weights: np.ndarray  # (n_rows,), of mean 1
     coef: np.ndarray  # (n_targets, n_rows)
-    rotation: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (n_inputs, rank), of a radial kernel
+    rotation: np.ndarray = field(
+        default_factory=partial(np.empty, (0, 0))
+    )  # (n_inputs, rank): a linear map; of a radial kernel
 
     @classmethod
     def of(cls, parts, categorical, support, frame, alpha, weights, coef):
@@ -105,8 +107,8 @@ class ExactFunction(ArrayRecord):
         coef = np.array(coef.T, np.float64, order="C")
         weights = np.ones(len(coef[0])) if weights is None else weights
         place = categorical, support, frame.center, frame.unit
-        rotations = [part.scales.rotation for part in parts if part.scales.rotation is not None]
-        rest = np.array(float(alpha)), weights, coef, *rotations
+        linear_maps = [part.scales.linear_map for part in parts if part.scales.linear_map is not None]
+        rest = np.array(float(alpha)), weights, coef, *linear_maps
         return cls(np.array(nus), shares, gammas, *place, *rest)
 
     @property
@@ -114,8 +116,8 @@ class ExactFunction(ArrayRecord):
         return Frame(self.center, self.unit)
 
     @property
-    def known_rotation(self):
-        """That of a radial kernel, or None."""
+    def linear_map(self):
+        """The linear map of the inputs of a radial kernel, (n_inputs, rank), or None."""
         return self.rotation if self.rotation.size else None
 
     @cached_property
@@ -139,7 +141,7 @@ class ExactFunction(ArrayRecord):
 
     def kernel(self, A, B, n_jobs=None):
         """Values (n, m), float32, of the whole kernel for columns (n_inputs, n) and (n_inputs, m)."""
-        matrices = [kernel_matrix(each, self.categorical, n_jobs, self.known_rotation) for each in self._kernels]
+        matrices = [kernel_matrix(each, self.categorical, n_jobs, self.linear_map) for each in self._kernels]
         return KernelSum(matrices, self.shares, self.gammas, n_jobs)(A, B)
 
     def kernel_diagonal(self, A):

@@ -60,7 +60,7 @@ class Earlier:
         self.features, self.n_grids, self._alpha = machine.features_, machine.n_grids_, machine.alpha_
         self.error, self.history = machine.held_out_error_[0], (machine.width_errors_, machine.width_gammas_)
         self._gamma, self._name = machine.gamma_, machine.kernel_
-        self._rotation = machine.rotation_
+        self._linear_map = machine.rotation_
         self._exact: Any = None
         self._frequencies: Any = None
         if self.is_exact:
@@ -126,12 +126,12 @@ class Earlier:
         alpha, rest = self._alpha / problem.mean_weight, (self.error, 0, 0)
         if not self.is_exact:
             kernel = self._kernel(problem)
-            return [LengthScales(kernel, self._gamma**kernel.power, alpha, *rest, self._rotation)]
+            return [LengthScales(kernel, self._gamma**kernel.power, alpha, *rest, self._linear_map)]
         function, rest = self._exact, (self.error, self._exact.support.shape[1], 0)
-        rotations = [function.known_rotation if is_radial(kernel) else None for kernel in function._kernels]
+        linear_maps = [function.linear_map if is_radial(kernel) else None for kernel in function._kernels]
         return [
-            LengthScales(kernel, gamma / function.unit**kernel.power, alpha, *rest, rotation)
-            for kernel, gamma, rotation in zip(function._kernels, function.gammas, rotations)
+            LengthScales(kernel, gamma / function.unit**kernel.power, alpha, *rest, linear_map)
+            for kernel, gamma, linear_map in zip(function._kernels, function.gammas, linear_maps)
         ]
 
     def parts(self, problem):

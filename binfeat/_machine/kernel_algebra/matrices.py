@@ -228,26 +228,26 @@ class RadialMatrix(_Matrix):
 
 
 @dataclass(frozen=True, eq=False)
-class RotatedMatrix(RadialMatrix):
-    """Exact values of a radial kernel whose numbers are scaled, and then mapped by a rotation."""
+class MappedRadialMatrix(RadialMatrix):
+    """Exact values of a radial kernel whose numbers are scaled and then mapped linearly."""
 
-    rotation: Any = None  # (n_inputs, rank)
+    linear_map: Any = None  # (n_inputs, rank)
 
     def _scaled(self, A, gamma):
-        return _typed(self.rotation.T) @ super()._scaled(A, gamma)
+        return _typed(self.linear_map.T) @ super()._scaled(A, gamma)
 
     def with_slopes(self, X, gamma, scratch):
-        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dR`` of the rotation R.
+        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dR`` of the map R.
 
         The function overwrites M.
         """
         K, falls = self._with_falls(X, gamma, scratch)
 
         def slopes(M):
-            weights, unrotated = np.multiply(falls, M, out=M), super(RotatedMatrix, self)._scaled(X, gamma)
+            weights, scaled = np.multiply(falls, M, out=M), super(MappedRadialMatrix, self)._scaled(X, gamma)
             both = weights.sum(axis=0) + weights.sum(axis=1)
-            laplacian = (unrotated * both) @ unrotated.T - unrotated @ (weights @ unrotated.T + weights.T @ unrotated.T)
-            return -2.0 * laplacian.astype(np.float64) @ self.rotation
+            laplacian = (scaled * both) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
+            return -2.0 * laplacian.astype(np.float64) @ self.linear_map
 
         return K, slopes
 
@@ -285,17 +285,17 @@ def linear_squares(X, gamma, categorical):
 
 
 def is_radial(kernel):
-    """Whether a kernel is one of distances, so that it may be rotated."""
+    """Whether a kernel is one of distances, so that it may have a linear map of the inputs."""
     return isinstance(kernel, RBF | Matern)
 
 
-def kernel_matrix(kernel, categorical, n_jobs=None, rotation=None):
+def kernel_matrix(kernel, categorical, n_jobs=None, linear_map=None):
     """What computes exact values of a kernel: of `RBF`, `Matern` with nu 3/2 or 5/2, `Linear`, or a product kernel.
 
-    A rotation, (n_inputs, rank) or None, is that of radial kernels; others do not heed it.
+    The linear map of the inputs, (n_inputs, rank) or None, is of radial kernels only; other kernels do not use it.
     """
     if is_radial(kernel):
-        kind: Any = RadialMatrix if rotation is None else partial(RotatedMatrix, rotation=rotation)
+        kind: Any = RadialMatrix if linear_map is None else partial(MappedRadialMatrix, linear_map=linear_map)
     elif isinstance(kernel, Linear):
         kind = LinearMatrix
     else:

@@ -279,7 +279,7 @@ class ExactChoice:
 
     def _kernel(self, parts):
         problem, scales = self._problem, [part.scales for part in parts]
-        matrices = [kernel_matrix(each.kernel, problem.categorical, problem.n_jobs, each.rotation) for each in scales]
+        matrices = [kernel_matrix(each.kernel, problem.categorical, problem.n_jobs, each.linear_map) for each in scales]
         gammas = [self._frame.gamma(part.scales.kernel, part.gamma) for part in parts]
         return KernelSum(matrices, [part.share for part in parts], gammas, problem.n_jobs)
 

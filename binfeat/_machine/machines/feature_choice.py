@@ -42,7 +42,7 @@ class FeatureTrial:
 def fourier_map(scales, n_components, seed, n_jobs=None):
     """Random Fourier features of a radial kernel, as `RandomFourier` draws them."""
     kernel, scale = scales.kernel, scales.kernel.frequency_scale(scales.gamma)
-    frequencies = frequencies_of_inputs(kernel, "orthogonal", n_components // 2, scale, seed, scales.rotation)
+    frequencies = frequencies_of_inputs(kernel, "orthogonal", n_components // 2, scale, seed, scales.linear_map)
     return FourierMap(frequencies, n_jobs=n_jobs)
 
 

@@ -10,7 +10,7 @@ from binfeat._common.validation import check_gamma
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch, exponent_shares, mean_distances
-from binfeat._machine.search.linear_maps import RotationSearch
+from binfeat._machine.search.linear_maps import LinearMapSearch
 from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan, n_chunks
 from binfeat._machine.search.warps import FEWEST_ROWS, WarpSearch
 from binfeat._machine.table.scalers import SCALERS, Arcsinh, Warped
@@ -296,9 +296,9 @@ class KernelChoice:
         far = _FAR * min(map(_error, self.found))
         for scales in self.radial:
             (search,) = (one for one in self._searches if one.kernel == scales.kernel)
-            suits = scales.error <= far and RotationSearch.suits(search, self._problem.categorical)
+            suits = scales.error <= far and LinearMapSearch.suits(search, self._problem.categorical)
             if suits and self._may_step():
-                return RotationSearch(search, self._problem.seed)
+                return LinearMapSearch(search, self._problem.seed)
         return None
 
     def _paying(self, *searches):

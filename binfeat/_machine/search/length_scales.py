@@ -55,7 +55,7 @@ class LengthScales:
     error: float
     n_rows: int  # of a step
     n_steps: int
-    rotation: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
+    linear_map: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
 
 
 class LengthScaleSearch:
