@@ -29,7 +29,7 @@ def rows(rng):
 def test_finds_a_diagonal(rows):
     found, search = searched(*rows)
     assert found.pays()
-    scales = found.found
+    scales = found.scales
     assert scales.error == found.error < 0.8 * search.error_on(200)
     np.testing.assert_allclose(np.linalg.norm(scales.linear_map, axis=1), 1.0)
     np.testing.assert_array_equal(scales.linear_map[3], [0, 0, 0, 1])  # the category stays as it is
@@ -43,7 +43,7 @@ def test_does_not_pay_where_it_fits_noise(rng):
     """Of many inputs and few rows, those that the steps see are left out with less error; others are not."""
     X = rng.normal(size=(300, 30))
     found, search = searched(X, X[:, 0] + rng.normal(size=300), categorical=np.zeros(30, bool))
-    seen = search.part(found._seen)
+    seen = search.rows.part(found._seen)
     before, after = (leave_one_out_error(m, *seen, found._gamma, found.alpha) for m in (search.matrix, found._matrix))
     assert after < 0.9 * before
     assert not found.pays()
@@ -65,21 +65,21 @@ def search_of(X, scale, y, weights):
     return LengthScaleSearch(kernels.RBF(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
 
 
-def test_judges_are_rows_that_no_step_sees(rows):
+def test_errors_are_of_rows_that_no_step_sees(rows):
     X, y = rows
     found, search = searched(X, y, n_steps=0)
-    assert found._judges.size == 200
-    assert not np.isin(found._judges, found._seen).any()
+    assert found._unseen.size == 200
+    assert not np.isin(found._unseen, found._seen).any()
     assert found._n_rows <= 0.6 * 400
     np.testing.assert_array_equal(found.linear_map, np.eye(4))
     assert not found.pays()  # it is the same kernel
-    np.testing.assert_allclose(found.found.gamma, search.gamma)
+    np.testing.assert_allclose(found.scales.gamma, search.gamma)
 
 
 @pytest.mark.parametrize(("gains", "expected"), [([False], 2), ([True, False], 4), ([True, True], 8)])
 def test_looks_without_a_gain_are_the_end(rows, monkeypatch, gains, expected):
     n_steps, looks, asked = [], iter(gains), []
-    monkeypatch.setattr(LinearMapSearch, "_step", lambda self, gone: n_steps.append(gone))
+    monkeypatch.setattr(LinearMapSearch, "_step", lambda self, progress: n_steps.append(progress))
     monkeypatch.setattr(LinearMapSearch, "_gains", lambda self, n: asked.append(n) or next(looks))
     searched(*rows, n_steps=8)
     assert len(n_steps) == expected
@@ -116,4 +116,4 @@ def test_rows_that_repeat(rows):
     found, _ = searched(X, y)
     assert np.isfinite(found.linear_map).all()
     found.pays()
-    assert np.isfinite(found.found.gamma).all()
+    assert np.isfinite(found.scales.gamma).all()

@@ -98,7 +98,7 @@ class KernelChoice:
         if not self.found and any(search.errors for *_, search in self._trials.values()):
             self._take_best()
         if not self.found and any(search.errors for search in self._searches):
-            found = [one.found for one in self._searches if one.errors or _kind(one) in self._needed]
+            found = [one.scales for one in self._searches if one.errors or _kind(one) in self._needed]
             self.found = _with_one_radial(found)
             self._note()
         return bool(self.found)
@@ -282,7 +282,7 @@ class KernelChoice:
             errors[search] = search.error_on(_COMMON_ROWS)
 
         side_by_side(compare, self._searches, self._problem.n_jobs)
-        return [replace(search.found, error=errors[search]) for search in self._searches]
+        return [replace(search.scales, error=errors[search]) for search in self._searches]
 
     def _warp(self):
         """A search for a monotone map of each input, or None."""
@@ -332,7 +332,7 @@ class KernelChoice:
     def _rotate(self, rotation):
         """Take a rotation of the radial kernel."""
         self._problem.decisions.note("rotation", "of all inputs", rotation.error)
-        self.found = [rotation.found if _kind(scales) == "radial" else scales for scales in self.found]
+        self.found = [rotation.scales if _kind(scales) == "radial" else scales for scales in self.found]
 
     def _scalings(self):
         """What to begin with, and what to compare it with."""
