@@ -221,32 +221,32 @@ def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("categorical", [set(), {3}])
 @pytest.mark.parametrize("kernel", [kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)], ids=repr)
-def test_gradient_in_a_rotation(kernel, categorical, weighted, rng):
-    """Values and leave-one-out errors of rotated inputs, and their differences by each entry of the rotation."""
-    X, Y, rotation = table(rng, 12), rng.normal(size=(12, 2)), rng.normal(size=(5, 4))
+def test_gradient_in_a_linear_map(kernel, categorical, weighted, rng):
+    """Values and leave-one-out errors of linearly mapped inputs, and their differences by every entry of the map."""
+    X, Y, linear_map = table(rng, 12), rng.normal(size=(12, 2)), rng.normal(size=(5, 4))
     weights, alpha = (rng.uniform(0.3, 2, size=12) if weighted else None), 0.3
     weights = None if weights is None else weights / weights.mean()
     gamma = np.append(np.ones(4), GAMMA[sorted(categorical)])
     places = {4} if categorical else set()
 
-    def slow(rotation):
-        mapped = naive.rotated(X, GAMMA, rotation, categorical)
+    def slow(linear_map):
+        mapped = naive.rotated(X, GAMMA, linear_map, categorical)
         return naive.kernel_matrix(mapped, mapped, gamma, PROFILES[kernel], categorical=places, radial=True)
 
-    def error(rotation):
-        return naive.left_out_error(slow(rotation), Y, alpha, weights)
+    def error(linear_map):
+        return naive.left_out_error(slow(linear_map), Y, alpha, weights)
 
-    matrix = kernel_matrix(kernel, np.isin(np.arange(5), list(categorical)), None, rotation)
+    matrix = kernel_matrix(kernel, np.isin(np.arange(5), list(categorical)), None, linear_map)
     columns = columns_of(X, 0.0)
-    np.testing.assert_allclose(matrix(columns, columns, GAMMA), slow(rotation), rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(matrix(columns, columns, GAMMA), slow(linear_map), rtol=2e-5, atol=2e-5)
     found = leave_one_out(matrix, columns, Y.astype(np.float32), weights, GAMMA, alpha, rng)
-    np.testing.assert_allclose(found.error, error(rotation), rtol=1e-4)
-    slopes = naive.slopes_by_entries(error, rotation)
+    np.testing.assert_allclose(found.error, error(linear_map), rtol=1e-4)
+    slopes = naive.slopes_by_entries(error, linear_map)
     np.testing.assert_allclose(found.slopes, slopes, rtol=2e-3, atol=2e-3 * np.abs(slopes).max())
     assert (found.slopes[[1, *categorical]] == 0.0).all()  # they have no part in the distances of numbers
 
 
-def test_only_radial_kernels_are_rotated(rng):
+def test_only_radial_kernels_have_a_linear_map(rng):
     X = columns_of(table(rng, 6), 0.0)
     for kernel in (kernels.Laplacian(), kernels.GammaPitch(8.0), Linear()):
         K = kernel_matrix(kernel, CATEGORICAL)(X, X, GAMMA)

@@ -51,8 +51,8 @@ def test_finds_a_step(rows):
 def test_error_is_that_of_the_laplacian_of_mapped_rows(rows):
     search = searched(*rows)
     warps = WarpSearch(search, 0).run(8, lambda: True)
-    some = warps._judges[:40]
-    X = search.part(some)[0]
+    some = warps._unseen[:40]
+    X = search.rows.part(some)[0]
     mapped = warps(rows[0][some])
     K = naive.kernel_matrix(mapped, mapped, search.framed_gamma, lambda t: np.exp(-t), categorical={2})
     np.testing.assert_allclose(warps._matrix_of(X), K, atol=1e-5)
@@ -88,7 +88,7 @@ def test_a_given_penalty_is_kept_and_without_steps_nothing_is_mapped(rows):
     search = searched(*rows, alpha=0.07)
     warps = WarpSearch(search, 0).run(0, lambda: True)
     assert not warps.pays()  # it is the same kernel
-    gaps = np.ptp(warps(rows[0]) - search.columns(rows[0]).T, axis=0)
+    gaps = np.ptp(warps(rows[0]) - search.rows.frame.columns(rows[0]).T, axis=0)
     np.testing.assert_allclose(gaps, 0.0, atol=1e-5)
     assert warps.run(3, lambda: True).alpha == pytest.approx(0.07)
 

@@ -5,6 +5,7 @@ SciPy's wrappers hold the lock, so that searches in several threads would wait f
 
 import ctypes
 import functools
+from collections.abc import Callable
 
 import numpy as np
 from numba.extending import get_cython_function_address
@@ -13,33 +14,34 @@ _SMALL = 96  # columns of a triangle that LAPACK inverts; larger ones are faster
 
 
 @functools.cache
-def _routine(library, name, n_arguments):
+def _routine(library: str, name: str, n_arguments: int) -> Callable[..., None]:
     address = get_cython_function_address(f"scipy.linalg.cython_{library}", name)
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * n_arguments)(address)
 
 
-def _call(library, name, dtype, *arguments):
+def _call(library: str, name: str, dtype: np.dtype, *arguments: bytes | int | np.ndarray) -> None:
     """Call a routine of BLAS or LAPACK for a type with characters, whole numbers and arrays."""
     name = _PREFIXES[dtype.char] + name
-    _routine(library, name, len(arguments))(*[_POINTERS[type(each)](each) for each in arguments])
+    _routine(library, name, len(arguments))(*map(_pointer, arguments))
 
 
 _PREFIXES = {"f": "s", "d": "d"}
-_POINTERS = {
-    bytes: lambda each: each,
-    int: lambda each: ctypes.byref(ctypes.c_int(each)),
-    np.ndarray: lambda each: each.__array_interface__["data"][0],
-}
 
 
-def factorise(A):
+def _pointer(argument: bytes | int | np.ndarray) -> object:
+    if isinstance(argument, np.ndarray):
+        return argument.__array_interface__["data"][0]
+    return ctypes.byref(ctypes.c_int(argument)) if isinstance(argument, int) else argument
+
+
+def factorise(A: np.ndarray) -> bool:
     """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite."""
     info = np.zeros((), np.intc)
     _call("lapack", "potrf", A.dtype, b"L", len(A), A, len(A), info)  # the upper triangle here is Fortran's lower one
-    return info == 0
+    return bool(info == 0)
 
 
-def invert_triangle(U):
+def invert_triangle(U: np.ndarray) -> None:
     """Invert an upper triangle in place, with zeros below: an array (n, n) or a view of one."""
     n = len(U)
     if n <= _SMALL:
@@ -53,13 +55,13 @@ def invert_triangle(U):
     _multiply(b"L", last, corner, 1.0)
 
 
-def _multiply(side, U, A, factor):
-    """Multiply A in place by a factor and by an upper triangle U, from Fortran's side, where all is transposed."""
+def _multiply(side: bytes, U: np.ndarray, A: np.ndarray, factor: float) -> None:
+    """Multiply A in place by a factor and an upper triangle U; the side is Fortran's, which sees all transposed."""
     n_rows, n_columns = A.shape
-    factor = np.array(factor, A.dtype)
-    _call("blas", "trmm", A.dtype, side, b"L", b"N", b"N", n_columns, n_rows, factor, U, _row(U), A, _row(A))
+    typed = np.array(factor, A.dtype)
+    _call("blas", "trmm", A.dtype, side, b"L", b"N", b"N", n_columns, n_rows, typed, U, _row(U), A, _row(A))
 
 
-def _row(A):
-    """Elements from a row to the next."""
+def _row(A: np.ndarray) -> int:
+    """Number of elements from the start of a row to the start of the next."""
     return A.strides[0] // A.itemsize

@@ -1,29 +1,34 @@
 """Exact kernel ridge regression: its leave-one-out error and the gradient of that in all parameters."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from binfeat._engine.triangles import clear_below_diagonal, mirror_below_diagonal
 from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle
-from binfeat._machine.kernel_algebra.matrices import square
+from binfeat._machine.kernel_algebra.matrices import DifferentiableMatrix, KernelMatrix, square
 from binfeat._rows.rows import Scratch
 
-_PROBES = 32  # at least: they are a part of the time of a step that hardly shows
-LEAST_ALPHA = 2e-6  # for each row, below which float32 cannot tell the penalty from rounding
-LEAST_PRECISE_ALPHA = 1e-8  # the same of float64, where kernel values have float32's rounding
-MOST_PRECISE_ROWS = 1500  # for which float64 is worth its time
+_PROBES = 32  # at least: so few take hardly any of the time of a step
+LEAST_ALPHA = 2e-6  # times the number of rows: below it float32 cannot tell the penalty from rounding
+LEAST_PRECISE_ALPHA = 1e-8  # the same for float64, with kernel values rounded to float32
+MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
+
+Weights = np.ndarray | None  # (n_rows,) of mean 1
+Factor = tuple[np.ndarray, float]  # a triangle, and the penalty that was added to the kernel matrix
+Root = Callable[[np.ndarray, float, Weights], Factor]
 
 
 class SingularKernelError(ValueError):
     """No penalty made a kernel matrix positive definite."""
 
 
-def factor(K, alpha, weights=None, out=None):
-    """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, and the alpha that it took.
+def factor(K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None) -> Factor:
+    """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, and the alpha that was needed.
 
-    Where rounding leaves the matrix indefinite, alpha is raised by factors of ten. It is never below what rounding
-    makes of zero. K is symmetric, float32, and may itself be `out`; a factor in float64 takes an `out` of that type.
+    Where rounding leaves the matrix indefinite, alpha is raised by factors of ten; it is always above rounding
+    errors. K is symmetric, float32, and may itself be `out`; a factor in float64 takes an `out` of that type.
     """
     U = np.empty_like(K) if out is None else out
     alpha = max(alpha, len(K) * (LEAST_ALPHA if U.dtype == np.float32 else LEAST_PRECISE_ALPHA))
@@ -40,24 +45,24 @@ def factor(K, alpha, weights=None, out=None):
     raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
 
 
-def inverse_root(K, alpha, weights=None, out=None):
-    """Upper triangle B with ``(K + 1 1' + alpha / weights)^-1 = B B'``, and the alpha that it took; see `factor`."""
+def inverse_root(K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None) -> Factor:
+    """Upper triangle B with ``(K + 1 1' + alpha / weights)^-1 = B B'``, and the alpha that was needed; see `factor`."""
     B, alpha = factor(K, alpha, weights, out)
     invert_triangle(B)
     return B, alpha
 
 
-def needs_precision(n_rows, alpha):
-    """Whether a matrix of few rows takes float64, since float32 cannot tell the penalty from rounding."""
+def needs_precision(n_rows: int, alpha: float) -> bool:
+    """Whether the matrix of few rows is factorised in float64, since float32 cannot tell the penalty from rounding."""
     return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
 
 
-def precise_inverse_root(K, alpha, weights=None):
-    """`inverse_root`; where `needs_precision` says so in float64, with an alpha of any size above rounding."""
+def precise_inverse_root(K: np.ndarray, alpha: float, weights: Weights = None) -> Factor:
+    """`inverse_root`, in float64 where `needs_precision` says so, with an alpha of any size above rounding."""
     return inverse_root(K, alpha, weights, np.empty(K.shape) if needs_precision(len(K), alpha) else None)
 
 
-def residuals(K, alpha, weights, Y, root=inverse_root):
+def residuals(K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root) -> np.ndarray:
     """Leave-one-out residuals of shape (n_rows, n_targets)."""
     B, _ = root(K, alpha, weights)
     return (B @ (B.T @ Y)) / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
@@ -68,25 +73,27 @@ class LeaveOneOut:
     """Leave-one-out error on some rows, and its derivatives."""
 
     error: float
-    slopes: np.ndarray  # by the logarithms of the kernel's parameters
+    slopes: np.ndarray  # of the error, by the logarithms of the kernel's parameters
     alpha_slope: float  # by the logarithm of alpha
 
 
-def weighted_squares(K, alpha, weights, Y):
+def weighted_squares(K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarray:
     """Squares of `residuals`, times the weights of their rows."""
     squares = residuals(K, alpha, weights, Y) ** 2
     return squares if weights is None else weights[:, np.newaxis] * squares
 
 
-def leave_one_out_error(matrix, X, Y, weights, gamma, alpha):
+def leave_one_out_error(
+    matrix: KernelMatrix, X: np.ndarray, Y: np.ndarray, weights: Weights, gamma: np.ndarray, alpha: float
+) -> float:
     """The error of `leave_one_out` alone."""
     return float(weighted_squares(matrix(X, X, gamma), alpha, weights, Y).mean(dtype=np.float64))
 
 
-def random_signs(rng, m, n_parameters):
-    """Probes of m rows for `leave_one_out`: columns of signs, or as many as rows, with which its gradient is exact.
+def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndarray:
+    """Probes of m rows for `leave_one_out`: columns of signs, or m unit vectors, with which its gradient is exact.
 
-    More of them for more parameters, whose slopes take as long.
+    There are more probes for more parameters, whose slopes take as long.
     """
     n_probes = max(_PROBES, n_parameters)
     if n_probes >= m:
@@ -94,7 +101,16 @@ def random_signs(rng, m, n_parameters):
     return rng.choice(np.array([-1.0, 1.0], np.float32), size=(m, n_probes))
 
 
-def leave_one_out(matrix, X, Y, weights, gamma, alpha, rng, scratch=None):
+def leave_one_out(
+    matrix: DifferentiableMatrix,
+    X: np.ndarray,
+    Y: np.ndarray,
+    weights: Weights,
+    gamma: np.ndarray,
+    alpha: float,
+    rng: np.random.Generator,
+    scratch: Scratch | None = None,
+) -> LeaveOneOut:
     """Weighted mean squared leave-one-out residual of some rows, and an unbiased estimate of its gradient.
 
     With K the kernel matrix, v weights of mean 1, ``G = (K + 1 1' + alpha / v)^-1`` and ``c = G Y``, the residuals are
@@ -102,24 +118,8 @@ def leave_one_out(matrix, X, Y, weights, gamma, alpha, rng, scratch=None):
     ``2 / m sum_ab M_ab dK_ab`` with ``M = G diag(w) G - (G u) c' / T``. For probes Z with ``E Z Z' = s I`` the first
     part is the expectation of ``G diag(w) Z (G Z)' / s``, which takes a factor of G only, not G (Hutchinson, 1990).
 
-    Parameters
-    ----------
-    matrix : LaplacianMatrix, ProfileMatrix or RadialMatrix
-    X : ndarray of shape (n_inputs, m), float32
-        About mean zero.
-    Y : ndarray of shape (m, T), float32
-    weights : ndarray of shape (m,) or None
-        Above 0.
-    gamma : ndarray of shape (n_inputs,)
-    alpha : float
-    rng : numpy.random.Generator
-        Draws the probes, see `random_signs`.
-    scratch : Scratch or None
-        Where matrices are made, time after time: new memory would take a third of the time.
-
-    Returns
-    -------
-    found : LeaveOneOut
+    X, (n_inputs, m), and Y, (m, T), are float32, X about mean zero; weights are above 0. Matrices are made in the
+    scratch of earlier calls: new memory would take a third of the time.
     """
     (m, n_targets), scratch = Y.shape, Scratch() if scratch is None else scratch
     probes = random_signs(rng, m, len(gamma))

@@ -4,116 +4,128 @@ Rows are columns here: arrays of shape (n_inputs, n), float32 in C order, as `Fr
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Self, TypeGuard
 
 import numpy as np
 
 from binfeat._engine.decays import decays, gaussian_values, matern_values
 from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
+from binfeat._kernels.base import Kernel, ProductKernel
+from binfeat._rows.rows import Scratch
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
-_LEAST = 1e-6  # of a profile that is divided by
+_LEAST = 1e-6  # least value of a profile that is divided by
 _UNWANTED = np.empty((0, 0), np.float32)
+
+Prepared = tuple[np.ndarray, ...]
+Slopes = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What inputs are measured from, and in, so that float32 can hold them; categories stay as they are."""
+    """The origin and the unit of every input, so that float32 can hold its values; categories stay as they are."""
 
     center: np.ndarray  # (n_inputs,)
     unit: np.ndarray  # (n_inputs,)
 
     @classmethod
-    def of(cls, X, categorical):
+    def of(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
         """Mean and standard deviation of some rows."""
         std = X.std(axis=0)
         unit = np.where(categorical | (std == 0), 1.0, std)
         return cls(np.where(categorical, 0.0, X.mean(axis=0)), unit)
 
-    def columns(self, X):
+    def columns(self, X: np.ndarray) -> np.ndarray:
         """Rows as columns, (n_inputs, n_rows), float32."""
         return np.ascontiguousarray(((X - self.center) / self.unit).T, dtype=np.float32)
 
-    def gamma(self, kernel, gamma):
+    def gamma(self, kernel: Kernel, gamma: np.ndarray | float) -> np.ndarray:
         """A kernel's inverse length scales for such columns."""
         return gamma * self.unit**kernel.power
 
 
-def _typed(gamma):
-    return np.ascontiguousarray(gamma, dtype=np.float32)
+def _typed(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def square(scratch, name, n):
+def square(scratch: Scratch, name: str, n: int) -> np.ndarray:
     """Space for a matrix (n, n), float32 in C order; what it held under the same name is lost."""
     return scratch.array(name, (n, n), np.float32).T
 
 
 @dataclass(frozen=True, eq=False)
-class _Matrix(ABC):
-    """Exact values of a kernel, and what all of them are made of."""
+class KernelMatrix(ABC):
+    """Exact values of a kernel for pairs of rows."""
 
-    kernel: Any  # of `binfeat.kernels`
+    kernel: Kernel
     categorical: np.ndarray  # (n_inputs,) of bool
     n_jobs: int | None = None
 
-    def __call__(self, A, B, gamma, out=None):
+    def __call__(self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Kernel matrix (n, m), float32, of rows (n_inputs, n) and (n_inputs, m)."""
         return self.of_prepared(self.prepared(A, gamma), self.prepared(B, gamma), gamma, out)
 
-    def prepared(self, A, gamma):
-        """What is computed once of rows (n_inputs, n): arrays (..., n)."""
+    def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
+        """Arrays (..., n) that are computed once of rows (n_inputs, n)."""
         return (A,)
 
     @abstractmethod
-    def of_prepared(self, A, B, gamma, out=None):
-        """Kernel matrix of rows that were prepared, or of some of them."""
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Kernel matrix of prepared rows, or of some of them."""
+
+
+class DifferentiableMatrix(KernelMatrix):
+    """Exact values of a kernel of distances, and their derivatives by its parameters."""
 
     @abstractmethod
-    def with_slopes(self, X, gamma, scratch):
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
         """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / d log gamma_j``.
 
         The function overwrites M.
         """
 
-    def _mismatches(self, A, B, gamma, out=None):
-        """What the categorical inputs add to the distances of all pairs of rows, an array (n, m)."""
+    def _mismatches(self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Sum of the categorical inputs' distances, for all pairs of rows, an array (n, m)."""
         some = self.categorical
         return self._weighted_distances(A[some], B[some], gamma[some], some[some], out)
 
-    def _weighted_distances(self, A, B, gamma, categorical, out):
+    def _weighted_distances(
+        self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, categorical: np.ndarray, out: np.ndarray | None
+    ) -> np.ndarray:
         if out is None:
             out = np.empty((A.shape[1], B.shape[1]), np.float32)
         weighted_distances(A, B, _typed(gamma), categorical, out, n_jobs=self.n_jobs)
         return out
 
-    def _mismatch_sums(self, X, weights):
-        """Of each categorical input the weighted sum of the pairs of rows that differ in it."""
+    def _mismatch_sums(self, X: np.ndarray, weights: np.ndarray) -> np.ndarray | float:
+        """Weighted sum, for every categorical input, over the pairs of rows that differ in it."""
         some = self.categorical
         return self._distance_sums(X[some], weights, some[some]) if some.any() else 0.0
 
-    def _distance_sums(self, X, weights, categorical):
-        """Weighted sum of the distances of all pairs along each input."""
+    def _distance_sums(self, X: np.ndarray, weights: np.ndarray, categorical: np.ndarray) -> np.ndarray:
+        """Weighted sum of the distances of all pairs, for every input."""
         sums = np.empty_like(X)
         distance_sums(X, weights, categorical, sums, n_jobs=self.n_jobs)
         return sums.sum(axis=1, dtype=np.float64)
 
 
-class LaplacianMatrix(_Matrix):
+class LaplacianMatrix(DifferentiableMatrix):
     """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
 
-    def of_prepared(self, A, B, gamma, out=None):
-        (A,), (B,) = A, B
-        K = self._weighted_distances(A, B, gamma, self.categorical, out)
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        (A_rows,), (B_rows,) = A, B
+        K = self._weighted_distances(A_rows, B_rows, gamma, self.categorical, out)
         decays(K)
         return K
 
-    def with_slopes(self, X, gamma, scratch):
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
         K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
 
-        def slopes(M):
+        def slopes(M: np.ndarray) -> np.ndarray:
             return -gamma * self._distance_sums(X, np.multiply(K, M, out=M), self.categorical)
 
         return K, slopes
@@ -122,14 +134,14 @@ class LaplacianMatrix(_Matrix):
 class MovedLaplacianMatrix(LaplacianMatrix):
     """Exact values of the Laplacian, and their derivatives by the places of the rows."""
 
-    def with_slopes(self, X, gamma, scratch):
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
         """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dX``, shaped as X.
 
-        Categorical inputs have no places: theirs are 0. The function overwrites M.
+        Categorical inputs have no places, and slopes of 0. The function overwrites M.
         """
         K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
 
-        def slopes(M):
+        def slopes(M: np.ndarray) -> np.ndarray:
             np.multiply(K, M, out=M)
             weights, sums = np.add(M, M.T, out=square(scratch, "weights", len(M))), np.empty_like(X)
             sign_sums(X, weights, sums, n_jobs=self.n_jobs)
@@ -138,85 +150,89 @@ class MovedLaplacianMatrix(LaplacianMatrix):
         return K, slopes
 
 
-class ProfileMatrix(_Matrix):
+class ProfileMatrix(DifferentiableMatrix):
     """Exact values of any product kernel by a table of its profile, times a mismatch kernel of categorical inputs."""
 
+    kernel: ProductKernel
+
     @cached_property
-    def _tables(self):
+    def _tables(self) -> tuple[np.ndarray, np.ndarray]:
         """The profile k, and ``t k' / k``."""
         t = np.linspace(0.0, _REACH, _TABLE + 1)
         k = self.kernel.profile(t)
         slope = t * np.gradient(k, t)
         return _typed(k), _typed(np.divide(slope, k, out=np.zeros_like(k), where=k > _LEAST))
 
-    def _steps(self, gamma):
+    def _steps(self, gamma: np.ndarray) -> np.ndarray:
         return _typed(np.where(self.categorical, 0.0, gamma * (_TABLE / _REACH)))
 
-    def of_prepared(self, A, B, gamma, out=None):
-        (A,), (B,) = A, B
-        K = self._mismatches(A, B, gamma, out)
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        (A_rows,), (B_rows,) = A, B
+        K = self._mismatches(A_rows, B_rows, gamma, out)
         decays(K)
-        profile_products(A, B, self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
+        profile_products(A_rows, B_rows, self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
         return K
 
-    def with_slopes(self, X, gamma, scratch):
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
         K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
 
-        def slopes(M):
+        def slopes(M: np.ndarray) -> np.ndarray:
             weights, sums = np.multiply(K, M, out=M), np.empty_like(X)
             profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
-            found = sums.sum(axis=1, dtype=np.float64)
-            found[self.categorical] = -gamma[self.categorical] * self._mismatch_sums(X, weights)
-            return found
+            by_gamma = sums.sum(axis=1, dtype=np.float64)
+            by_gamma[self.categorical] = -gamma[self.categorical] * self._mismatch_sums(X, weights)
+            return by_gamma
 
         return K, slopes
 
 
-class RadialMatrix(_Matrix):
+class RadialMatrix(DifferentiableMatrix):
     """Exact values of the Gaussian, or of Matern kernels of nu 3/2 and 5/2, of numbers and of categorical inputs.
 
     A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
     """
 
-    def prepared(self, A, gamma):
-        """The rows, scaled, their squares, and the rows as they are."""
+    def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
+        """The scaled rows, their squares, and the rows as they are."""
         scaled = self._scaled(A, gamma)
         return scaled, np.einsum("ji,ji->i", scaled, scaled), A
 
-    def of_prepared(self, A, B, gamma, out=None):
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
 
-    def _scaled(self, A, gamma):
+    def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         """Rows whose squared Euclidean distances are those of the numbers in the kernel."""
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
     @property
-    def _is_gaussian(self):
-        return np.isinf(getattr(self.kernel, "nu", np.inf))
+    def _nu(self) -> float:
+        return getattr(self.kernel, "nu", np.inf)
 
-    def _values(self, A, B, gamma, out, falls):
-        """Values for pairs of rows that were prepared; minus their derivatives by the squared distances are written."""
-        (A_scaled, A_squares, A), (B_scaled, B_squares, B) = A, B
+    def _values(
+        self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None, falls: np.ndarray
+    ) -> np.ndarray:
+        """Values for pairs of prepared rows; `falls` gets minus their derivatives by the squared distances."""
+        (A_scaled, A_squares, A_rows), (B_scaled, B_squares, B_rows) = A, B
         S = np.matmul((-2 * A_scaled).T, B_scaled, out=out)
         if self.categorical.any():
-            S += self._mismatches(A, B, gamma)
-        if self._is_gaussian:
+            S += self._mismatches(A_rows, B_rows, gamma)
+        if np.isinf(self._nu):
             gaussian_values(S, A_squares, B_squares)
         else:
-            matern_values(S, A_squares, B_squares, self.kernel.nu == 2.5, falls)
+            matern_values(S, A_squares, B_squares, self._nu == 2.5, falls)
         return S
 
-    def _with_falls(self, X, gamma, scratch):
+    def _with_falls(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
         """Values for all pairs of rows, and minus their derivatives by the squared distances."""
         n, rows = X.shape[1], self.prepared(X, gamma)
-        falls = _UNWANTED if self._is_gaussian else square(scratch, "falls", n)
+        falls = _UNWANTED if np.isinf(self._nu) else square(scratch, "falls", n)
         K = self._values(rows, rows, gamma, square(scratch, "K", n), falls)
         return K, K if falls is _UNWANTED else falls
 
-    def with_slopes(self, X, gamma, scratch):
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
         K, falls = self._with_falls(X, gamma, scratch)
 
-        def slopes(M):
+        def slopes(M: np.ndarray) -> np.ndarray:
             weights = np.multiply(falls, M, out=M)
             both = weights.sum(axis=0) + weights.sum(axis=1)
             squares = np.einsum("ji,ji,i->j", X, X, both, dtype=np.float64)
@@ -227,77 +243,82 @@ class RadialMatrix(_Matrix):
         return K, slopes
 
 
-@dataclass(frozen=True, eq=False)
-class RotatedMatrix(RadialMatrix):
-    """Exact values of a radial kernel whose numbers are scaled, and then mapped by a rotation."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MappedRadialMatrix(RadialMatrix):
+    """Exact values of a radial kernel whose numbers are scaled and then mapped linearly."""
 
-    rotation: Any = None  # (n_inputs, rank)
+    linear_map: np.ndarray  # (n_inputs, rank)
 
-    def _scaled(self, A, gamma):
-        return _typed(self.rotation.T) @ super()._scaled(A, gamma)
+    def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+        return _typed(self.linear_map.T) @ super()._scaled(A, gamma)
 
-    def with_slopes(self, X, gamma, scratch):
-        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dR`` of the rotation R.
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
+        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dR`` of the map R.
 
         The function overwrites M.
         """
         K, falls = self._with_falls(X, gamma, scratch)
 
-        def slopes(M):
-            weights, unrotated = np.multiply(falls, M, out=M), super(RotatedMatrix, self)._scaled(X, gamma)
+        def slopes(M: np.ndarray) -> np.ndarray:
+            weights, scaled = np.multiply(falls, M, out=M), super(MappedRadialMatrix, self)._scaled(X, gamma)
             both = weights.sum(axis=0) + weights.sum(axis=1)
-            laplacian = (unrotated * both) @ unrotated.T - unrotated @ (weights @ unrotated.T + weights.T @ unrotated.T)
-            return -2.0 * laplacian.astype(np.float64) @ self.rotation
+            laplacian = (scaled * both) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
+            return -2.0 * laplacian.astype(np.float64) @ self.linear_map
 
         return K, slopes
 
 
-class Linear:
+class Linear(Kernel):
     """The kernel ``sum_j gamma_j x_j y_j`` of inputs that are numbers, about their means."""
 
     power = 2
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Linear()"
 
 
-class LinearMatrix(_Matrix):
+class LinearMatrix(KernelMatrix):
     """Values of the linear kernel: ``R' R`` of the numbers times the roots of gamma, R."""
 
-    def prepared(self, A, gamma):
+    def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
         return (self.root(A, gamma),)
 
-    def root(self, A, gamma):
+    def root(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         """R, (n_numbers, n), of columns A."""
         numbers = ~self.categorical
         return A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis]
 
-    def of_prepared(self, A, B, gamma, out=None):
+    def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.matmul(A[0].T, B[0], out=out)
 
-    def with_slopes(self, X, gamma, scratch):
-        raise NotImplementedError
 
-
-def linear_squares(X, gamma, categorical):
-    """The linear kernel of each of the rows X, (n_inputs, n), with itself."""
+def linear_squares(X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) -> np.ndarray:
+    """The linear kernel of every row of X, (n_inputs, n), with itself."""
     return np.einsum("ji,ji,j->i", X, X, np.where(categorical, 0.0, gamma), dtype=np.float64)
 
 
-def is_radial(kernel):
-    """Whether a kernel is one of distances, so that it may be rotated."""
+def is_radial(kernel: object) -> TypeGuard[RBF | Matern]:
+    """Whether a kernel is one of Euclidean distances, so that it may have a linear map of the inputs."""
     return isinstance(kernel, RBF | Matern)
 
 
-def kernel_matrix(kernel, categorical, n_jobs=None, rotation=None):
-    """What computes exact values of a kernel: of `RBF`, `Matern` with nu 3/2 or 5/2, `Linear`, or a product kernel.
+def differentiable_matrix(
+    kernel: Kernel, categorical: np.ndarray, n_jobs: int | None = None, linear_map: np.ndarray | None = None
+) -> DifferentiableMatrix:
+    """Exact values of `RBF`, of `Matern` with nu 3/2 or 5/2, or of a product kernel.
 
-    A rotation, (n_inputs, rank) or None, is that of radial kernels; others do not heed it.
+    The linear map of the inputs, (n_inputs, rank) or None, is of radial kernels only; other kernels do not use it.
     """
+    arguments = kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs
     if is_radial(kernel):
-        kind: Any = RadialMatrix if rotation is None else partial(RotatedMatrix, rotation=rotation)
-    elif isinstance(kernel, Linear):
-        kind = LinearMatrix
-    else:
-        kind = LaplacianMatrix if isinstance(kernel, Laplacian) else ProfileMatrix
-    return kind(kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs)
+        return RadialMatrix(*arguments) if linear_map is None else MappedRadialMatrix(*arguments, linear_map=linear_map)
+    return LaplacianMatrix(*arguments) if isinstance(kernel, Laplacian) else ProfileMatrix(*arguments)
+
+
+def kernel_matrix(
+    kernel: Kernel, categorical: np.ndarray, n_jobs: int | None = None, linear_map: np.ndarray | None = None
+) -> KernelMatrix:
+    """Exact values of `Linear`, or of a kernel of `differentiable_matrix`."""
+    if isinstance(kernel, Linear):
+        return LinearMatrix(kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs)
+    return differentiable_matrix(kernel, categorical, n_jobs, linear_map)

@@ -1,5 +1,6 @@
 """A kernel matrix of many rows in a fourth of the memory: tiles of one triangle, in 16 bits."""
 
+from collections.abc import Callable, Iterable
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -7,38 +8,32 @@ import numpy as np
 from binfeat._engine.policy import share_blocks
 
 _SIDE = 1152  # of a tile: as many rows as products are fast for
-_STEPS = np.float32(65535)  # between 0 and 1; what rounding adds is far below the least penalty
+_STEPS = np.float32(65535)  # between 0 and 1; the error of rounding is far below the least penalty
 _GROUPS = 8  # of tiles, whose sums are added in their order
 
 
-def pieces(n, side, start=0):
-    """Slices of so many rows, the last one of fewer."""
+def pieces(n: int, side: int, start: int = 0) -> list[slice]:
+    """Slices of `side` rows, or fewer in the last, of n rows from `start` on."""
     return [slice(i, min(i + side, start + n)) for i in range(start, start + n, side)]
 
 
-def packed_bytes(n_rows):
-    """Memory of a packed matrix, and of what products with it take, in two threads."""
+def packed_bytes(n_rows: int | np.ndarray) -> int | np.ndarray:
+    """Memory of a packed matrix and of the tiles that two threads unpack for products."""
     return n_rows**2 + 2 * 4 * _SIDE**2
 
 
 class PackedKernel:
     """A symmetric matrix of kernel values, ``K + R' R``.
 
-    Parameters
-    ----------
-    values : callable
-        From two slices of rows to the values of K for all pairs of them, between 0 and 1, float32, which may be
-        written to.
-    n_together : int
-        Rows of such a slice.
-    root : ndarray of shape (rank, n_rows), float32
-        R, of few rows, or none.
-    n_jobs : int, default=None
+    `values` computes K for all pairs of two slices of up to `n_together` rows: a new float32 array, between 0 and 1.
+    The root R, (rank, n_rows) in float32, has few rows, or none.
     """
 
-    def __init__(self, values, n_together, root, n_jobs=None):
+    def __init__(
+        self, values: Callable[[slice, slice], np.ndarray], n_together: int, root: np.ndarray, n_jobs: int | None = None
+    ) -> None:
         self._n_rows, self._root, self._n_jobs = root.shape[1], root, n_jobs
-        self._scratch: list[np.ndarray] = []  # for as many threads as there were
+        self._scratch: list[np.ndarray] = []  # unpacked tiles, of as many threads as there were
         places = list(combinations_with_replacement(pieces(len(self), _SIDE), 2))
         shapes = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in places]
         ends = np.cumsum([height * width for height, width in shapes])
@@ -46,25 +41,16 @@ class PackedKernel:
         tiles = [part.reshape(shape) for part, shape in zip(np.split(memory, ends[:-1]), shapes, strict=True)]
         self._tiles = [(*place, tile) for place, tile in zip(places, tiles, strict=True)]
 
-        def fill(tiles):
+        def fill(tiles: Iterable[tuple[slice, slice, np.ndarray]]) -> None:
             for rows, columns, tile in tiles:
-                self._fill(values, n_together, rows, columns, tile)
+                _fill(values, n_together, rows, columns, tile)
 
         share_blocks(fill, self._tiles, memory.size, n_jobs)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._n_rows
 
-    def _fill(self, values, n_together, rows, columns, tile):
-        for some in pieces(rows.stop - rows.start, n_together, rows.start):
-            for others in pieces(columns.stop - columns.start, n_together, columns.start):
-                if others.start >= some.start:
-                    place = _within(some, rows), _within(others, columns)
-                    tile[place] = _packed(values(some, others))
-                    if rows == columns and others.start > some.start:
-                        tile[place[::-1]] = tile[place].T
-
-    def first_rows(self, n_first):
+    def first_rows(self, n_first: int) -> np.ndarray:
         """The first rows, (n_first, n_rows), float32."""
         out = np.empty((n_first, self._n_rows), np.float32)
         for rows, columns, tile in self._tiles:
@@ -77,11 +63,11 @@ class PackedKernel:
             out += self._root[:, :n_first].T @ self._root
         return out
 
-    def __matmul__(self, V):
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
         """The product with V, (n_rows, n_columns), float32; the same for any number of threads."""
         sums = np.zeros((_GROUPS, *V.shape), np.float32)
 
-        def add(groups):
+        def add(groups: Iterable[int]) -> None:
             scratch = self._scratch.pop() if self._scratch else np.empty(_SIDE**2, np.float32)
             for group in groups:
                 for rows, columns, tile in self._tiles[group::_GROUPS]:
@@ -99,11 +85,23 @@ class PackedKernel:
         return image
 
 
-def _packed(values):
+def _fill(
+    values: Callable[[slice, slice], np.ndarray], n_together: int, rows: slice, columns: slice, tile: np.ndarray
+) -> None:
+    for some in pieces(rows.stop - rows.start, n_together, rows.start):
+        for others in pieces(columns.stop - columns.start, n_together, columns.start):
+            if others.start >= some.start:
+                place = _within(some, rows), _within(others, columns)
+                tile[place] = _packed(values(some, others))
+                if rows == columns and others.start > some.start:
+                    tile[place[::-1]] = tile[place].T
+
+
+def _packed(values: np.ndarray) -> np.ndarray:
     values *= _STEPS
-    values += np.float32(0.5)  # is cut off
+    values += np.float32(0.5)  # the conversion to whole numbers cuts off
     return values
 
 
-def _within(some, rows):
+def _within(some: slice, rows: slice) -> slice:
     return slice(some.start - rows.start, some.stop - rows.start)

@@ -1,38 +1,37 @@
 """Values of a sum of exact kernels for many pairs of rows, by tiles in threads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
 from binfeat._engine.policy import share_blocks
-from binfeat._machine.kernel_algebra.matrices import LinearMatrix
+from binfeat._machine.kernel_algebra.matrices import KernelMatrix, LinearMatrix, Prepared
 from binfeat._machine.kernel_algebra.packed import PackedKernel, pieces
 
-_SIDE = 384  # of a tile: what is made of it stays in the second-level cache
+_SIDE = 384  # of a tile, whose arrays stay in the second-level cache
 
 
 @dataclass(frozen=True, eq=False)
 class KernelSum:
     """The kernel ``sum_p share_p k_p``.
 
-    Rows are columns, float32, as `exact_kernels.Frame.columns` makes them.
+    Rows are columns, float32, as `Frame.columns` makes them.
     """
 
-    matrices: Sequence[Any]  # of `exact_kernels.kernel_matrix`
+    matrices: Sequence[KernelMatrix]
     shares: Sequence[float] | np.ndarray
-    gammas: Sequence[np.ndarray] | np.ndarray  # (n_inputs,) each
+    gammas: Sequence[np.ndarray] | np.ndarray  # (n_inputs,) for every kernel
     n_jobs: int | None = None
 
-    def __call__(self, A, B):
-        """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); of one set of rows each pair once."""
+    def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); if A is B, every pair is computed once."""
         out = np.empty((A.shape[1], B.shape[1]), np.float32)
         sides = self._prepared(A), self._prepared(B)
 
-        def fill(tiles):
+        def fill(tiles: Iterable[tuple[slice, slice]]) -> None:
             for rows, columns in tiles:
                 tile = self._tile(sides, rows, columns)
                 out[rows, columns] = tile
@@ -44,31 +43,35 @@ class KernelSum:
         share_blocks(fill, tiles, out.size, self.n_jobs)
         return out
 
-    def packed(self, X):
-        """Values for all pairs of X, each once; linear parts as what they are products of."""
-        parts = list(zip(self.matrices, self.shares, self.gammas, strict=True))
-        matrices, shares, gammas = zip(*(part for part in parts if not _is_linear(part)), strict=True)
+    def packed(self, X: np.ndarray) -> PackedKernel:
+        """Values for all pairs of X, every pair once; linear parts as the roots R of their products ``R' R``."""
+        parts, roots = [], [np.empty((0, X.shape[1]), np.float32)]
+        for matrix, share, gamma in zip(self.matrices, self.shares, self.gammas, strict=True):
+            if isinstance(matrix, LinearMatrix):
+                roots.append(np.float32(np.sqrt(share)) * matrix.root(X, gamma))
+            else:
+                parts.append((matrix, share, gamma))
+        matrices, shares, gammas = zip(*parts, strict=True)
         rest = KernelSum(matrices, shares, gammas, self.n_jobs)
-        linear = [np.float32(np.sqrt(part[1])) * part[0].root(X, part[2]) for part in parts if _is_linear(part)]
-        root = np.vstack([np.empty((0, X.shape[1]), np.float32), *linear])
-        return PackedKernel(partial(rest._tile, [rest._prepared(X)] * 2), _SIDE, root, self.n_jobs)
+        return PackedKernel(partial(rest._tile, [rest._prepared(X)] * 2), _SIDE, np.vstack(roots), self.n_jobs)
 
-    def _prepared(self, X):
+    def _prepared(self, X: np.ndarray) -> list[Prepared]:
         return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]
 
-    def _tile(self, sides, rows, columns):
-        total: Any = None
+    def _tile(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> np.ndarray:
+        parts = self._parts(sides, rows, columns)
+        total = next(parts)
+        for K in parts:
+            total += K
+        return total
+
+    def _parts(self, sides: Sequence[list[Prepared]], rows: slice, columns: slice) -> Iterator[np.ndarray]:
         for matrix, share, gamma, A, B in zip(self.matrices, self.shares, self.gammas, *sides, strict=True):
             K = matrix.of_prepared(_part(A, rows), _part(B, columns), gamma)
             K *= np.float32(share)
-            total = K if total is None else np.add(total, K, out=total)
-        return total
+            yield K
 
 
-def _is_linear(part):
-    return isinstance(part[0], LinearMatrix)
-
-
-def _part(arrays, place):
-    """Some of the columns of each array."""
+def _part(arrays: Prepared, place: slice) -> Prepared:
+    """Some of the columns of every array."""
     return tuple(np.ascontiguousarray(array[..., place]) for array in arrays)

@@ -6,19 +6,13 @@ _MOMENTUM, _SECOND = 0.9, 0.99
 
 
 class Adam:
-    """Steps of about the same length in every coordinate (Kingma & Ba 2015).
+    """Steps of about the same length in every parameter (Kingma & Ba 2015), for an array of parameters."""
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Of what is moved.
-    """
-
-    def __init__(self, shape):
+    def __init__(self, shape: tuple[int, ...]) -> None:
         self._mean, self._square, self._n_steps = np.zeros(shape), np.zeros(shape), 0
 
-    def step(self, slopes):
-        """What to subtract, for a rate of 1."""
+    def step(self, slopes: np.ndarray | float) -> np.ndarray:
+        """What to subtract from the parameters, for a rate of 1."""
         self._n_steps += 1
         self._mean += (1 - _MOMENTUM) * (slopes - self._mean)
         self._square += (1 - _SECOND) * (slopes**2 - self._square)

@@ -1,59 +1,49 @@
-"""A search that goes on from known length scales, and is judged by rows that none of its steps has seen."""
+"""A search that goes on from known length scales, and is judged by rows that no step has seen."""
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
-from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, weighted_squares
 from binfeat._common.held_out import surely_less
+from binfeat._machine.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, weighted_squares
 from binfeat._machine.search.adam import Adam
-from binfeat._machine.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE
+from binfeat._machine.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, LengthScaleSearch
 from binfeat._rows.rows import Scratch
 
 _ROWS = 500  # of a step, at most
-_JUDGES, _JUDGED = 1000, 1 / 3  # rows that no step sees, and their share at most
-_SURELY = 2.0  # paired standard errors that it has to gain
-_LOOKS = {1 / 4: 1.0, 1 / 2: 1.5}  # parts of the steps, after which it has to gain so many
+_UNSEEN, _UNSEEN_SHARE = 1000, 1 / 3  # rows that no step sees, and their share at most
+_SURELY = 2.0  # paired standard errors that the search has to gain
+_LOOKS = {1 / 4: 1.0, 1 / 2: 1.5}  # parts of the steps, and the standard errors that have to be gained by then
 
 
 class JudgedSearch(ABC):
-    """Steps with fresh rows each.
+    """Steps with fresh rows, from where a search for length scales has ended."""
 
-    Parameters
-    ----------
-    search : LengthScaleSearch
-        Done.
-    seed : int
-
-    Attributes
-    ----------
-    alpha : float
-    error : float
-        Of rows that no step has seen, each left out, when they last judged; NaN before.
-    """
-
-    def __init__(self, search, seed):
+    def __init__(self, search: LengthScaleSearch, seed: int) -> None:
         self._search, self._gamma, self.alpha = search, search.framed_gamma, search.alpha
-        self.error, self._given_up = np.nan, False
+        self.error, self._given_up = np.nan, False  # of rows that no step sees, when it was last computed
         self._alpha_adam = Adam(())
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
-        self._judges = search.spread(min(_JUDGES, int(_JUDGED * search.rows.size)))
-        self._seen = np.setdiff1d(search.rows, self._judges)
+        used = search.rows.used
+        self._unseen = search.rows.spread(min(_UNSEEN, int(_UNSEEN_SHARE * used.size)))
+        self._seen = np.setdiff1d(used, self._unseen)
         self._n_rows = min(_ROWS, search.n_rows, int(SHARE * self._seen.size))
 
     @abstractmethod
-    def _step(self, gone):
-        """One step, when this share of them is gone."""
+    def _step(self, progress: float) -> None:
+        """One step, when this share of the steps is done."""
 
     @abstractmethod
-    def _matrix_of(self, X):
-        """The kernel matrix (n, n) of columns of rows, as things stand."""
+    def _matrix_of(self, X: np.ndarray) -> np.ndarray:
+        """The kernel matrix (n, n) of columns of rows, by the parameters after the steps so far."""
 
-    def run(self, n_steps, goes_on):
-        """So many steps, while `goes_on()`; fewer if rows that no step sees do not have less error after some."""
+    def run(self, n_steps: int, goes_on: Callable[[], bool]) -> Self:
+        """`n_steps` steps, while `goes_on()`; fewer if rows that no step sees do not have less error after some."""
         looks = {math.ceil(part * n_steps): gain for part, gain in _LOOKS.items()}
         for k in range(n_steps):
             if not goes_on():
@@ -65,12 +55,12 @@ class JudgedSearch(ABC):
                 self._step(k / n_steps)
         return self
 
-    def pays(self):
+    def pays(self) -> bool:
         """Whether rows that no step has seen are left out with surely less error than before the search."""
         return not self._given_up and self._gains(_SURELY)
 
-    def _gains(self, n_deviations):
-        """Whether these rows are left out with less error, by so many paired standard errors."""
+    def _gains(self, n_deviations: float) -> bool:
+        """Whether the unseen rows are left out with less error, by `n_deviations` paired standard errors."""
         with suppress(SingularKernelError):
             errors = self._errors(self._matrix_of, self.alpha)
             self.error = float(errors.mean())
@@ -78,22 +68,22 @@ class JudgedSearch(ABC):
         return False
 
     @cached_property
-    def _errors_before(self):
-        """Of rows that no step has seen, before the search."""
+    def _errors_before(self) -> np.ndarray:
+        """Leave-one-out errors of the unseen rows before the search."""
         search = self._search
         return self._errors(lambda X: search.matrix(X, X, self._gamma), search.alpha)
 
-    def _errors(self, matrix_of, alpha):
-        """Of rows that no step has seen, each left out."""
-        X, Y, weights = self._search.part(self._judges)
+    def _errors(self, matrix_of: Callable[[np.ndarray], np.ndarray], alpha: float) -> np.ndarray:
+        """Leave-one-out errors of the unseen rows."""
+        X, Y, weights = self._search.rows.part(self._unseen)
         return weighted_squares(matrix_of(X), alpha, weights, Y).mean(axis=1, dtype=np.float64)
 
-    def _draw(self):
+    def _draw(self) -> tuple[np.ndarray, np.ndarray, Weights]:
         """Columns, targets and weights of rows for a step."""
-        return self._search.part(self._rng.permutation(self._seen)[: self._n_rows])
+        return self._search.rows.part(self._rng.permutation(self._seen)[: self._n_rows])
 
-    def _move_alpha(self, found, rate):
-        """A step of the logarithm of the penalty, unless that is given."""
+    def _move_alpha(self, left_out: LeaveOneOut, rate: float) -> None:
+        """A step of the logarithm of the penalty, unless the penalty is given."""
         if self._search.learns_alpha:
-            step = rate * self._alpha_adam.step(found.alpha_slope / found.error)
+            step = rate * self._alpha_adam.step(left_out.alpha_slope / left_out.error)
             self.alpha = float(np.clip(self.alpha * np.exp(-step), LEAST_ALPHA, MOST_ALPHA))

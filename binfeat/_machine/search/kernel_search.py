@@ -69,7 +69,7 @@ class KernelSearch:
             if self._on_trial:
                 self._scaling = self._take_best()
             searches = [s for s in self._race.searches if s.errors or kind_of(s) in self._needed]
-            self._found = with_one_radial(search.found for search in searches)
+            self._found = with_one_radial(search.scales for search in searches)
             self._note()
         return self._kernels(self._scaling.scaled(self._problem.table)) if self._found else None
 
@@ -87,7 +87,7 @@ class KernelSearch:
                     paying = self._paying(linear_map)
         if linear_map in paying:
             run.note("rotation", "of all inputs", linear_map.error)
-            self._found = [linear_map.found if kind_of(scales) == "radial" else scales for scales in self._found]
+            self._found = [linear_map.scales if kind_of(scales) == "radial" else scales for scales in self._found]
 
     def _learn(self, names: list[str]) -> None:
         """The first search: scalings on trial, then the kernels with the best of them."""

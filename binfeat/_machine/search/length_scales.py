@@ -3,18 +3,22 @@
 from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import numpy as np
 
+from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.leave_one_out import (
+    LeaveOneOut,
     SingularKernelError,
+    Weights,
     leave_one_out,
     leave_one_out_error,
     residuals,
 )
-from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
+from binfeat._machine.kernel_algebra.matrices import Frame, differentiable_matrix
 from binfeat._machine.search.adam import Adam
+from binfeat._machine.search.rows import SearchRows
 from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
@@ -22,25 +26,25 @@ _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so tha
 _FIRST_ALPHA = 0.5
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e3
 SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
-_PRIOR = 3.0  # logarithms lie about their mean: a squared deviation counts as so much of a row's log error
-_PRIOR_INPUTS = 20  # from which on it is less: of many inputs a few matter
+_PRIOR = 3.0  # logarithms lie about their mean: a squared deviation counts as this multiple of a row's log error
+_PRIOR_INPUTS = 20  # with more inputs the prior is weaker: of many inputs a few matter
 _WORK = 3e7  # pairs of rows times inputs in a step
 _FEWEST = 150
-_LAST = 10  # steps whose mean error is that of a search
+_LAST = 10  # steps whose mean error is the error of a search
 _DISTANCE_ROWS = 10_000
-_LEAST_PART = 1 / 2  # of the mean one, that a revived input has in the exponent
+_LEAST_PART = 1 / 2  # of the mean part in the exponent, which a revived input has
 
 
-def mean_distances(X, categorical, rng, power=1):
-    """Mean of two rows' distance along each input, to a power; for a categorical input how often they differ."""
+def mean_distances(X: np.ndarray, categorical: np.ndarray, rng: np.random.Generator, power: int = 1) -> np.ndarray:
+    """Mean of two rows' distance along every input, to a power; for a categorical input how often rows differ."""
     order = rng.permutation(len(X))
     difference = np.abs(X[order] - X[np.roll(order, 1)]) ** power  # no row with itself
     difference[:, categorical] = difference[:, categorical] > 0
     return difference.mean(axis=0)
 
 
-def exponent_shares(gamma, distance):
-    """Share of each input in the kernel's mean exponent."""
+def exponent_shares(gamma: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Share of every input in the kernel's mean exponent."""
     shares = gamma / max(gamma.max(), np.finfo(float).tiny) * distance
     return shares / max(shares.sum(), np.finfo(float).tiny)
 
@@ -49,108 +53,91 @@ def exponent_shares(gamma, distance):
 class LengthScales:
     """A kernel with a gamma for each input, a penalty, and the leave-one-out error that they have on few rows."""
 
-    kernel: Any
+    kernel: Kernel
     gamma: np.ndarray
     alpha: float
     error: float
     n_rows: int  # of a step
     n_steps: int
-    rotation: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
+    linear_map: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
 
 
 class LengthScaleSearch:
     """Adam on the logarithms of all length scales and of the penalty, each step with fresh rows.
 
     What is minimised is the logarithm of the leave-one-out error on the rows of the step, plus a prior: of few rows
-    and many inputs the logarithms of gamma stay together.
-
-    Parameters
-    ----------
-    kernel : kernel
-        Of `exact_kernels.kernel_matrix`.
-    X : ndarray of shape (n_rows, n_inputs)
-    Y : ndarray of shape (n_rows, n_targets)
-        Of unit scale.
-    weights : ndarray of shape (n_rows,) or None
-        Of mean 1.
-    categorical : ndarray of bool of shape (n_inputs,)
-    seed : int
-    alpha : float or None
-        None learns it.
-    scaled : bool
-        Whether the search begins with a gamma for each input, by its mean distance; else with one for all.
-
-    Attributes
-    ----------
-    gamma : ndarray of shape (n_inputs,)
-    alpha : float
-    n_rows : int
-        Of a step.
-    n_done : int
-        Steps so far, with those that a singular kernel made impossible.
-    errors : list of float
-        Leave-one-out error of each step's rows, before the step.
-    gammas : list of ndarray
-        Before each step.
-    matrix : what computes the kernel
-    rows : ndarray of int
-        Numbers of the rows that weigh more than 0.
-    learns_alpha : bool
+    and many inputs the logarithms of gamma stay together. The search begins with a gamma for each input by its mean
+    distance, or, if inputs are not `scaled`, with one gamma for all. If alpha is None, it is learned.
     """
 
-    def __init__(self, kernel, X, Y, weights, categorical, seed, *, alpha=None, scaled=True, n_jobs=None):
-        self.kernel, self._X, self._Y, self._weights = kernel, X, Y, weights
-        self.matrix, self._rng = kernel_matrix(kernel, categorical, n_jobs), np.random.default_rng(seed)
-        self.rows = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        some = X[self._rng.permutation(self.rows)[:_DISTANCE_ROWS]]
-        self._frame = Frame.of(some, categorical)
+    def __init__(
+        self,
+        kernel: Kernel,
+        X: np.ndarray,
+        Y: np.ndarray,
+        weights: Weights,
+        categorical: np.ndarray,
+        seed: int,
+        *,
+        alpha: float | None = None,
+        scaled: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel, self.matrix = kernel, differentiable_matrix(kernel, categorical, n_jobs)
+        self._rng = np.random.default_rng(seed)
+        used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+        some = X[self._rng.permutation(used)[:_DISTANCE_ROWS]]
+        self.rows = SearchRows(X, Y, weights, used, Frame.of(some, categorical))
         self._distance = mean_distances(some, categorical, self._rng, kernel.power)
         self._live = self._distance > 0
         self._theta = np.append(self._first(scaled), np.log(alpha or _FIRST_ALPHA))
         self.learns_alpha = alpha is None
         self._adam = Adam(self._theta.shape)
-        self._order, self._place = self._rng.permutation(self.rows), 0
-        self.n_rows = self.n_done = 0
-        self.errors, self.gammas, self._scratch = [], [], Scratch()
+        self._order, self._place = self._rng.permutation(used), 0
+        self.n_rows = 0  # of a step
+        self.n_done = 0  # steps, including the steps that a singular kernel made impossible
+        self.errors: list[float] = []  # leave-one-out errors of the rows of every step, before the step
+        self.gammas: list[np.ndarray] = []  # before every step
+        self._scratch = Scratch()
 
-    def _first(self, scaled):
+    def _first(self, scaled: bool) -> np.ndarray:
         """Logarithms to begin with, of gammas in the frame's units."""
         distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
         share = _START / max(1.0, float(np.count_nonzero(self._live)))
         with np.errstate(divide="ignore"):
             gamma = np.divide(share, distance, out=np.zeros_like(distance), where=self._live)
-            return np.log(self._frame.gamma(self.kernel, gamma))
+            return np.log(self.rows.frame.gamma(self.kernel, gamma))
 
     @property
-    def gamma(self):
-        return self.framed_gamma / self._frame.gamma(self.kernel, 1.0)
+    def gamma(self) -> np.ndarray:
+        return self.framed_gamma / self.rows.frame.gamma(self.kernel, 1.0)
 
     @property
-    def framed_gamma(self):
+    def framed_gamma(self) -> np.ndarray:
         """Gammas for columns of the rows."""
         return np.exp(self._theta[:-1])
 
     @property
-    def alpha(self):
+    def alpha(self) -> float:
         return float(np.exp(self._theta[-1]))
 
     @property
-    def error(self):
-        """Mean of the last steps; the same rows for searches of one seed that have made as many."""
+    def error(self) -> float:
+        """Mean error of the last steps, on the same rows for searches of the same seed and number of steps."""
         return float(np.mean(self.errors[-_LAST:])) if self.errors else np.nan
 
     @property
-    def found(self):
-        """What there is now."""
+    def scales(self) -> LengthScales:
+        """The length scales after the steps so far."""
         return LengthScales(self.kernel, self.gamma, self.alpha, self.error, self.n_rows, len(self.errors))
 
-    def run(self, n_steps, most_rows, until=None, progress=0.0):
-        """Go on to step `until` of so many, of so many rows at most, with a rate that falls towards the end.
+    def run(self, n_steps: int, most_rows: int, until: int | None = None, progress: float = 0.0) -> Self:
+        """Go on to step `until` of `n_steps`, of `most_rows` rows at most, with a rate that falls towards the end.
 
-        The end may be nearer than that: `progress` is the share of the time that is gone.
+        `progress` is the share of the time that is gone: if time ends the search earlier, the rate falls earlier.
         """
-        affordable = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._X.shape[1]))))
-        self.n_rows = max(min(2, len(self.rows)), min(most_rows, affordable, int(SHARE * len(self.rows))))
+        affordable, n_used = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._distance.size)))), len(self.rows.used)
+        self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SHARE * n_used)))
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
             if self._live.any():
@@ -158,36 +145,31 @@ class LengthScaleSearch:
                     self._step(self._draw(), _RATE + (_LAST_RATE - _RATE) * max(k / n_steps, progress))
         return self
 
-    def of_kernel(self, kernel, n_done):
-        """A search that goes on from here with another kernel of the same power, as if it had made so many steps."""
+    def of_kernel(self, kernel: Kernel, n_done: int) -> "LengthScaleSearch":
+        """A search that goes on from here with another kernel of the same power, as if `n_done` steps were done."""
         other, rng = copy(self), deepcopy(self._rng)
-        other.kernel, other.matrix = kernel, kernel_matrix(kernel, self.matrix.categorical, self.matrix.n_jobs)
+        other.kernel, other.matrix = kernel, differentiable_matrix(kernel, self.matrix.categorical, self.matrix.n_jobs)
         other._theta, other._adam = self._theta.copy(), deepcopy(self._adam)
         other._rng, other.n_done, other.errors, other.gammas = rng, n_done, [*self.errors], [*self.gammas]
         other._scratch = Scratch()
         return other
 
-    def error_on(self, most):
-        """Leave-one-out error as things stand, on at most so many rows: the same for all searches of one seed."""
+    def error_on(self, most: int) -> float:
+        """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows."""
         if not self._live.any():
             return np.inf
-        X, Y, weights = self.part(self.spread(most))
         try:
-            return leave_one_out_error(self.matrix, X, Y, weights, self.framed_gamma, self.alpha)
+            part = self.rows.part(self.rows.spread(most))
+            return leave_one_out_error(self.matrix, *part, self.framed_gamma, self.alpha)
         except SingularKernelError:
             return np.inf
 
-    def revive(self, n_rows):
-        """Go on with some of the inputs that seemed idle, if that lowers the error on so many rows.
+    def revive(self, n_rows: int) -> float:
+        """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
 
         A step's few rows do not show what some inputs do together. Their gammas fall, and with them their slopes. So
-        all inputs get at least half of the mean part in the exponent, and those keep it whose gammas should then rise
-        further.
-
-        Returns
-        -------
-        ratio : float
-            Of the error to the one before.
+        all inputs get at least half of the mean part in the exponent, and inputs keep it whose gammas should then rise
+        further. Returned is the ratio of the error to the error before.
         """
         parts = self.gamma * self._distance
         least = _LEAST_PART * parts.sum() / max(1, np.count_nonzero(self._live))
@@ -207,55 +189,46 @@ class LengthScaleSearch:
         self._adam = Adam(self._theta.shape)
         return revived / error
 
-    def _slopes_on(self, most):
-        """Slopes of the error on at most so many rows by the logarithms of gamma."""
-        X, Y, weights = self.part(self.spread(most))
+    def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
+        """Error and slopes on the rows with these numbers."""
+        part = self.rows.part(rows)
+        return leave_one_out(self.matrix, *part, self.framed_gamma, self.alpha, self._rng, self._scratch)
+
+    def _slopes_on(self, most: int) -> np.ndarray:
+        """Slopes of the error on at most `most` rows by the logarithms of gamma."""
         with suppress(SingularKernelError):
-            gamma = self.framed_gamma
-            return leave_one_out(self.matrix, X, Y, weights, gamma, self.alpha, self._rng, self._scratch).slopes
+            return self._leave_one_out(self.rows.spread(most)).slopes
         return np.zeros_like(self.gamma)
 
-    def spread(self, most):
-        """Numbers of at most so many rows, the same for all searches of one seed."""
-        return self.rows[np.linspace(0, len(self.rows) - 1, min(most, len(self.rows))).astype(np.intp)]
+    def left_out(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of at most `most` rows, and their leave-one-out residuals."""
+        rows = self.rows.spread(most)
+        X, Y, weights = self.rows.part(rows)
+        return rows, residuals(self.matrix(X, X, self.framed_gamma), self.alpha, weights, Y)
 
-    def left_out(self, most):
-        """Numbers of these rows, and their leave-one-out residuals."""
-        X, Y, weights = self.part(self.spread(most))
-        return self.spread(most), residuals(self.matrix(X, X, self.framed_gamma), self.alpha, weights, Y)
-
-    def part(self, rows):
-        """Columns, targets and weights of rows with these numbers."""
-        weights = None if self._weights is None else self._weights[rows]
-        return self.columns(self._X[rows]), self._Y[rows].astype(np.float32), weights
-
-    def columns(self, X):
-        """Rows as columns of the kernels."""
-        return self._frame.columns(X)
-
-    def _draw(self):
+    def _draw(self) -> np.ndarray:
+        """Numbers of the rows of a step: in random order, every row once before any row comes again."""
         if self._place + self.n_rows > len(self._order):
-            self._order, self._place = self._rng.permutation(self.rows), 0
+            self._order, self._place = self._rng.permutation(self.rows.used), 0
         self._place += self.n_rows
         return self._order[self._place - self.n_rows : self._place]
 
-    def _step(self, rows, rate):
-        X, Y, weights = self.part(rows)
-        found = leave_one_out(self.matrix, X, Y, weights, self.framed_gamma, self.alpha, self._rng, self._scratch)
-        self.errors.append(found.error)
+    def _step(self, rows: np.ndarray, rate: float) -> None:
+        left_out = self._leave_one_out(rows)
+        self.errors.append(left_out.error)
         self.gammas.append(self.gamma)
-        if found.error > 0:
-            self._move(self._slopes(found), rate)
+        if left_out.error > 0:
+            self._move(self._slopes(left_out), rate)
 
-    def _slopes(self, found):
-        """Of what is minimised, by the logarithms."""
+    def _slopes(self, left_out: LeaveOneOut) -> np.ndarray:
+        """Slopes of the logarithm of the error plus the prior, by the logarithms of gamma and alpha."""
         logs = self._theta[:-1]
         apart = np.where(self._live, logs, 0.0) - logs[self._live].mean()
-        prior = _PRIOR * min(1.0, np.sqrt(_PRIOR_INPUTS / len(logs))) / len(self.rows)
-        gammas = np.where(self._live, found.slopes / found.error + 2 * prior * apart, 0.0)
-        return np.append(gammas, self.learns_alpha * found.alpha_slope / found.error)
+        prior = _PRIOR * min(1.0, np.sqrt(_PRIOR_INPUTS / len(logs))) / len(self.rows.used)
+        gammas = np.where(self._live, left_out.slopes / left_out.error + 2 * prior * apart, 0.0)
+        return np.append(gammas, self.learns_alpha * left_out.alpha_slope / left_out.error)
 
-    def _move(self, slopes, rate):
+    def _move(self, slopes: np.ndarray, rate: float) -> None:
         self._theta -= rate * self._adam.step(slopes)
         if self.learns_alpha:
             self._theta[-1] = np.clip(self._theta[-1], np.log(LEAST_ALPHA), np.log(MOST_ALPHA))

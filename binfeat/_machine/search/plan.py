@@ -1,55 +1,59 @@
-"""The plan of a search for length scales: its steps, their rows, and after which of them what is compared."""
+"""The plan of a search for length scales: its steps, their rows, and the steps after which searches are compared."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 CHUNK = 5  # steps between looks at the clock
 MOST_ROWS = 1000  # of a step
 _ROWS = 300  # of a step: more steps of fewer rows do better in the same time
-_ROWS_FOR_EACH = 40  # many rows take finer kernels, which more rows of a step tell of
-_LATE_ROWS, _LATE_ROWS_FOR_EACH = 500, 8  # of the last steps: an eighth of the rows, if that is more, up to so many
-_ROWS_FOR_MORE_STEPS, _TIMES_STEPS = 150_000, 2.5  # from which on steps grow with the rows, and up to how many times
+_TABLE_ROWS = 40  # of the table, for a row of a step: many rows take finer kernels, which need more rows of a step
+_LATE_ROWS, _LATE_TABLE_ROWS = 500, 8  # of the last steps: an eighth of the table, if that is more, up to 500 rows
+_ROWS_FOR_MORE_STEPS, _TIMES_STEPS = (
+    150_000,
+    2.5,
+)  # steps grow with more rows than that, and by this factor at most
 _TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """Numbers of steps, and of rows of a step; and the steps after which something is compared."""
+    """Numbers of steps, and of rows of a step; and the steps after which searches are compared."""
 
     n_steps: int
     rows: int
     late_rows: int  # of the last steps
 
     @classmethod
-    def of(cls, n_steps, n_rows):
-        """For a table of so many rows, with so many steps or more: many rows take finer kernels, which more lead to."""
+    def of(cls, n_steps: int, n_rows: int) -> Self:
+        """Plan for a table of `n_rows` rows: `n_steps` steps, or more for the finer kernels that many rows take."""
         times = np.clip(n_rows / _ROWS_FOR_MORE_STEPS, 1.0, _TIMES_STEPS)
-        rows = int(np.clip(n_rows // _ROWS_FOR_EACH, _ROWS, MOST_ROWS))
-        return cls(round(n_steps * times), rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_ROWS_FOR_EACH)))
+        rows = int(np.clip(n_rows // _TABLE_ROWS, _ROWS, MOST_ROWS))
+        return cls(round(n_steps * times), rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_TABLE_ROWS)))
 
     @property
-    def trial(self):
-        """Scalings are compared."""
+    def trial(self) -> int:
+        """The step after which scalings are compared."""
         return self.n_steps // _TRIAL
 
     @property
-    def early(self):
-        """Kernels are."""
+    def early(self) -> int:
+        """The step after which kernels are compared."""
         return self.n_steps - self.n_steps // _LATE
 
     @property
-    def race(self):
-        """Radial kernels are."""
+    def race(self) -> int:
+        """The step after which radial kernels are compared."""
         return min(self.early + CHUNK, self.n_steps)
 
-    def n_looks(self, begin, needs_one):
-        """Looks at the clock of a race that begins after so many steps, with a kernel that is needed or none."""
-        first = (begin, 2 * self.trial, self.early) if needs_one else (begin, self.early)
+    def n_looks(self, begin: int, needs_kernel: bool) -> int:
+        """Number of looks at the clock in a race that begins after `begin` steps, if a kernel is needed or none is."""
+        first = (begin, 2 * self.trial, self.early) if needs_kernel else (begin, self.early)
         ends = *first, self.race, self.n_steps
         return sum(map(n_chunks, ends[:-1], ends[1:]))
 
 
-def n_chunks(done, last):
-    """Chunks of steps, after each of which the clock is looked at."""
+def n_chunks(done: int, last: int) -> int:
+    """Number of chunks of steps, with a look at the clock after every chunk."""
     return max(1, -(-(last - done) // CHUNK))

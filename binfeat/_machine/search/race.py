@@ -127,7 +127,7 @@ class Race:
             errors[search] = search.error_on(_COMMON_ROWS)
 
         self._side_by_side(compare)
-        return [replace(search.found, error=errors[search]) for search in self.searches]
+        return [replace(search.scales, error=errors[search]) for search in self.searches]
 
     @property
     def histories(self) -> list[tuple[Kernel, np.ndarray, np.ndarray]]:

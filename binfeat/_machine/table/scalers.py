@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._common.persistence import ArrayRecord
+from binfeat._common.robust_scale import robust_scale
 from binfeat._engine.policy import thread_count
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 
@@ -38,9 +39,8 @@ class InputScaler(ArrayRecord):
 class Arcsinh(InputScaler):
     """Maps each column with long tails to ``arcsinh((x - median) / interquartile range)``.
 
-    That is linear about the median and logarithmic far from it. Tails are long that reach further than ten
-    interquartile ranges; columns of two values have none. Where half the values or more are one, the standard
-    deviation takes that range's place.
+    The map is linear about the median and logarithmic far from it. Tails are long if they reach further than ten
+    interquartile ranges; columns of two values have none. See `robust_scale` for the range.
     """
 
     columns: np.ndarray  # that are mapped, int64
@@ -50,8 +50,7 @@ class Arcsinh(InputScaler):
     @classmethod
     def fit(cls, X, categorical):
         rows = _evenly_spaced(X)
-        low, center, high = np.quantile(rows, (0.25, 0.5, 0.75), axis=0)
-        unit = np.where(high > low, high - low, rows.std(axis=0))
+        center, unit = robust_scale(rows)
         reach = np.maximum(rows.max(axis=0) - center, center - rows.min(axis=0))
         columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & ~_two_values(rows))
         return cls(columns.astype(np.int64), center[columns], unit[columns])

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 
 from binfeat._common.persistence import ArrayRecord
+from binfeat._common.robust_scale import robust_scale
 
 _WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform"
 
@@ -85,10 +86,7 @@ class Log(TargetTransform):
 
 @dataclass(frozen=True, eq=False)
 class ArcsinhTarget(TargetTransform):
-    """``arcsinh((y - median) / interquartile range)``: linear about the median, logarithmic in both tails.
-
-    Where half the values or more are one, the standard deviation takes the range's place.
-    """
+    """``arcsinh((y - median) / interquartile range)``, see `robust_scale`: logarithmic in both tails."""
 
     center: np.ndarray  # (n_targets,)
     unit: np.ndarray  # (n_targets,)
@@ -96,9 +94,7 @@ class ArcsinhTarget(TargetTransform):
 
     @classmethod
     def fit(cls, Y):
-        low, center, high = np.quantile(Y, (0.25, 0.5, 0.75), axis=0)
-        unit = np.where(high > low, high - low, Y.std(axis=0))
-        return cls(center, np.where(unit > 0, unit, 1.0))
+        return cls(*robust_scale(Y))
 
     def transform(self, Y):
         return np.arcsinh((Y - self.center) / self.unit)

@@ -1,4 +1,4 @@
-"""Kernel machines whose radial kernel is rotated: what they are, and what of them lasts."""
+"""Kernel machines whose radial kernel has a linear map of the inputs: what they are, and what files keep of them."""
 
 import pickle
 
@@ -19,14 +19,14 @@ def diagonal(rng, n_rows):
 
 
 @pytest.fixture(scope="module")
-def rotated():
+def fitted():
     X, y = diagonal(np.random.default_rng(1), 600)
     return KernelMachineRegressor(**EXACT).fit(X[:400], y[:400]), X, y
 
 
-def test_predictions_are_a_kernel_expansion(rotated):
-    """Of the public attributes: gammas, rotation and penalty."""
-    machine, X, y = rotated
+def test_predictions_are_a_kernel_expansion(fitted):
+    """Of the public attributes: gammas, linear map and penalty."""
+    machine, X, y = fitted
     kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
     mapped = (X * machine.gamma_) @ machine.rotation_
     train, mean, std = mapped[:400], y[:400].mean(), y[:400].std()
@@ -36,8 +36,8 @@ def test_predictions_are_a_kernel_expansion(rotated):
     assert machine.score(X[400:], y[400:]) > 0.97
 
 
-def test_public_attributes(rotated):
-    machine, _, _ = rotated
+def test_public_attributes(fitted):
+    machine, _, _ = fitted
     assert machine.rotation_.shape == (3, 3)
     np.testing.assert_allclose(np.linalg.norm(machine.rotation_, axis=1), 1.0)
     assert abs(machine.rotation_[0] @ machine.rotation_[1]) > 0.9  # both move along one direction
@@ -46,9 +46,9 @@ def test_public_attributes(rotated):
     assert "rotation" in machine.decisions_["what"]
 
 
-def test_round_trips_and_files_of_older_versions(rotated):
+def test_round_trips_and_files_of_older_versions(fitted):
     sio = pytest.importorskip("skops.io")
-    machine, X, _ = rotated
+    machine, X, _ = fitted
     data = sio.dumps(machine)
     trusted = ["binfeat.machine.KernelMachineRegressor"]
     for loaded in (pickle.loads(pickle.dumps(machine)), sio.loads(data, trusted=trusted)):
@@ -64,8 +64,8 @@ def test_round_trips_and_files_of_older_versions(rotated):
     assert older.set_params(warm_start=True).fit(X[:60], X[:60, 0]).rotation_ is None
 
 
-def test_error_bars(rotated):
-    machine, X, _ = rotated
+def test_error_bars(fitted):
+    machine, X, _ = fitted
     far = [[2.0, -2.0, 0.0], [20.0, 20.0, 0.0]]  # only the second one is far in the direction that matters
     _, near = machine.predict(X[400:], return_std=True)
     _, std = machine.predict(far, return_std=True)
@@ -73,7 +73,7 @@ def test_error_bars(rotated):
 
 
 @pytest.mark.parametrize("features", ["exact", "fourier"])
-def test_a_warm_start_keeps_the_rotation(features):
+def test_a_warm_start_keeps_the_linear_map(features):
     X, y = diagonal(np.random.default_rng(2), 900)
     machine = KernelMachineRegressor(**EXACT | {"features": features}, warm_start=True).fit(X[:400], y[:400])
     before = machine.rotation_
@@ -83,7 +83,7 @@ def test_a_warm_start_keeps_the_rotation(features):
     assert machine.score(X[700:], y[700:]) > 0.97
 
 
-def test_fourier_features_have_the_rotated_kernel():
+def test_fourier_features_have_the_mapped_kernel():
     X, y = diagonal(np.random.default_rng(2), 400)
     machine = KernelMachineRegressor(**EXACT | {"features": "fourier"}).fit(X, y)
     kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
@@ -97,8 +97,8 @@ def test_fourier_features_have_the_rotated_kernel():
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_same_for_any_number_of_threads(rotated, threads, n_jobs):
-    machine, X, y = rotated
+def test_the_same_for_any_number_of_threads(fitted, threads, n_jobs):
+    machine, X, y = fitted
     threads(n_jobs)
     other = KernelMachineRegressor(**EXACT, n_jobs=n_jobs).fit(X[:400], y[:400])
     np.testing.assert_array_equal(other.rotation_, machine.rotation_)
@@ -119,7 +119,7 @@ def test_classes_categories_and_several_targets(rng):
     assert both.rotation_ is not None
 
 
-def test_given_length_scales_are_not_rotated(rotated):
-    _, X, y = rotated
+def test_given_length_scales_get_no_linear_map(fitted):
+    _, X, y = fitted
     assert KernelMachineRegressor(**EXACT, gamma=[1.0, 1.0, 0.0]).fit(X, y).rotation_ is None
     assert KernelMachineRegressor(features="binning", n_grids=50, random_state=0).fit(X, y).rotation_ is None

@@ -1,4 +1,4 @@
-"""The search for a rotation: what it finds, and where there is nothing to find."""
+"""The search for a linear map of the inputs: what it finds, and where there is nothing to find."""
 
 import numpy as np
 import pytest
@@ -6,16 +6,16 @@ import pytest
 from binfeat import kernels
 from binfeat._machine.kernel_algebra.leave_one_out import leave_one_out_error
 from binfeat._machine.search.length_scales import LengthScaleSearch
-from binfeat._machine.search.linear_maps import RotationSearch
+from binfeat._machine.search.linear_maps import LinearMapSearch
 
 CATEGORICAL = np.arange(4) == 3
 
 
-def rotations(X, y, *, weights=None, categorical=CATEGORICAL, alpha=None, n_steps=30):
+def searched(X, y, *, weights=None, categorical=CATEGORICAL, alpha=None, n_steps=30):
     Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
     search = LengthScaleSearch(kernels.Matern(1.5), X, Y, weights, categorical, 0, alpha=alpha)
     search.run(30, 150)
-    return RotationSearch(search, 0).run(n_steps, lambda: True), search
+    return LinearMapSearch(search, 0).run(n_steps, lambda: True), search
 
 
 @pytest.fixture
@@ -27,23 +27,23 @@ def rows(rng):
 
 
 def test_finds_a_diagonal(rows):
-    found, search = rotations(*rows)
+    found, search = searched(*rows)
     assert found.pays()
-    scales = found.found
+    scales = found.scales
     assert scales.error == found.error < 0.8 * search.error_on(200)
-    np.testing.assert_allclose(np.linalg.norm(scales.rotation, axis=1), 1.0)
-    np.testing.assert_array_equal(scales.rotation[3], [0, 0, 0, 1])  # the category stays as it is
-    np.testing.assert_array_equal(scales.rotation[:3, 3], 0.0)
+    np.testing.assert_allclose(np.linalg.norm(scales.linear_map, axis=1), 1.0)
+    np.testing.assert_array_equal(scales.linear_map[3], [0, 0, 0, 1])  # the category stays as it is
+    np.testing.assert_array_equal(scales.linear_map[:3, 3], 0.0)
     assert scales.gamma[3] == search.gamma[3]
-    steepest = np.linalg.svd(np.sqrt(scales.gamma[:3, None]) * scales.rotation[:3] * [[1], [100], [1]])[0][:, 0]
+    steepest = np.linalg.svd(np.sqrt(scales.gamma[:3, None]) * scales.linear_map[:3] * [[1], [100], [1]])[0][:, 0]
     assert abs(steepest @ [1, 1, 0]) / np.sqrt(2) > 0.98
 
 
 def test_does_not_pay_where_it_fits_noise(rng):
     """Of many inputs and few rows, those that the steps see are left out with less error; others are not."""
     X = rng.normal(size=(300, 30))
-    found, search = rotations(X, X[:, 0] + rng.normal(size=300), categorical=np.zeros(30, bool))
-    seen = search.part(found._seen)
+    found, search = searched(X, X[:, 0] + rng.normal(size=300), categorical=np.zeros(30, bool))
+    seen = search.rows.part(found._seen)
     before, after = (leave_one_out_error(m, *seen, found._gamma, found.alpha) for m in (search.matrix, found._matrix))
     assert after < 0.9 * before
     assert not found.pays()
@@ -53,9 +53,11 @@ def test_rows_without_weight_have_no_say(rows, rng):
     X, y = rows
     weights = np.tile([0.0, 2.0], 300)
     noise = np.where(weights > 0, 0.0, 100 * rng.normal(size=600))
-    one, two = (RotationSearch(search_of(X, y, y + some, weights), 0).run(5, lambda: True) for some in (0.0, noise))
-    np.testing.assert_array_equal(one.rotation, two.rotation)
-    assert not np.array_equal(one.rotation, np.eye(4))
+    first, second = (
+        LinearMapSearch(search_of(X, y, y + some, weights), 0).run(5, lambda: True) for some in (0.0, noise)
+    )
+    np.testing.assert_array_equal(first.linear_map, second.linear_map)
+    assert not np.array_equal(first.linear_map, np.eye(4))
 
 
 def search_of(X, scale, y, weights):
@@ -63,55 +65,55 @@ def search_of(X, scale, y, weights):
     return LengthScaleSearch(kernels.RBF(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
 
 
-def test_judges_are_rows_that_no_step_sees(rows):
+def test_errors_are_of_rows_that_no_step_sees(rows):
     X, y = rows
-    found, search = rotations(X, y, n_steps=0)
-    assert found._judges.size == 200
-    assert not np.isin(found._judges, found._seen).any()
+    found, search = searched(X, y, n_steps=0)
+    assert found._unseen.size == 200
+    assert not np.isin(found._unseen, found._seen).any()
     assert found._n_rows <= 0.6 * 400
-    np.testing.assert_array_equal(found.rotation, np.eye(4))
+    np.testing.assert_array_equal(found.linear_map, np.eye(4))
     assert not found.pays()  # it is the same kernel
-    np.testing.assert_allclose(found.found.gamma, search.gamma)
+    np.testing.assert_allclose(found.scales.gamma, search.gamma)
 
 
 @pytest.mark.parametrize(("gains", "expected"), [([False], 2), ([True, False], 4), ([True, True], 8)])
 def test_looks_without_a_gain_are_the_end(rows, monkeypatch, gains, expected):
     n_steps, looks, asked = [], iter(gains), []
-    monkeypatch.setattr(RotationSearch, "_step", lambda self, gone: n_steps.append(gone))
-    monkeypatch.setattr(RotationSearch, "_gains", lambda self, n: asked.append(n) or next(looks))
-    rotations(*rows, n_steps=8)
+    monkeypatch.setattr(LinearMapSearch, "_step", lambda self, progress: n_steps.append(progress))
+    monkeypatch.setattr(LinearMapSearch, "_gains", lambda self, n: asked.append(n) or next(looks))
+    searched(*rows, n_steps=8)
     assert len(n_steps) == expected
     assert asked == [1.0, 1.5][: len(gains)]
 
 
 def test_a_given_penalty_is_kept_and_time_ends_the_search(rows, monkeypatch):
-    monkeypatch.setattr(RotationSearch, "_gains", lambda self, n: True)
-    found, search = rotations(*rows, alpha=0.07, n_steps=3)
+    monkeypatch.setattr(LinearMapSearch, "_gains", lambda self, n: True)
+    found, search = searched(*rows, alpha=0.07, n_steps=3)
     assert found.alpha == pytest.approx(0.07)
     looks = iter([True, True, False])
-    stopped = RotationSearch(search, 0).run(3, lambda: next(looks))
-    assert not np.array_equal(stopped.rotation, np.eye(4))
-    assert not np.array_equal(stopped.rotation, found.rotation)
+    stopped = LinearMapSearch(search, 0).run(3, lambda: next(looks))
+    assert not np.array_equal(stopped.linear_map, np.eye(4))
+    assert not np.array_equal(stopped.linear_map, found.linear_map)
 
 
 @pytest.mark.parametrize(("n_rows", "suits"), [(600, True), (290, False)])
 def test_where_it_is_tried(rows, n_rows, suits):
     X, y = rows
-    _, search = rotations(X[:n_rows], y[:n_rows], n_steps=0)
-    assert RotationSearch.suits(search, CATEGORICAL) == suits
-    assert not RotationSearch.suits(search, np.arange(4) > 0)  # one number
+    _, search = searched(X[:n_rows], y[:n_rows], n_steps=0)
+    assert LinearMapSearch.suits(search, CATEGORICAL) == suits
+    assert not LinearMapSearch.suits(search, np.arange(4) > 0)  # one number
 
 
 def test_more_entries_than_rows_are_not_learned(rng):
     X, categorical = rng.normal(size=(400, 21)), np.zeros(21, bool)
-    _, search = rotations(X, X[:, 0], n_steps=0, categorical=categorical)
-    assert not RotationSearch.suits(search, categorical)
-    assert RotationSearch.suits(search, np.arange(21) == 5)
+    _, search = searched(X, X[:, 0], n_steps=0, categorical=categorical)
+    assert not LinearMapSearch.suits(search, categorical)
+    assert LinearMapSearch.suits(search, np.arange(21) == 5)
 
 
 def test_rows_that_repeat(rows):
     X, y = (np.repeat(part[:100], 5, axis=0) for part in rows)
-    found, _ = rotations(X, y)
-    assert np.isfinite(found.rotation).all()
+    found, _ = searched(X, y)
+    assert np.isfinite(found.linear_map).all()
     found.pays()
-    assert np.isfinite(found.found.gamma).all()
+    assert np.isfinite(found.scales.gamma).all()
