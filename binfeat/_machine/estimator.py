@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._binning.grids import Grids
 from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.held_out import splits
-from binfeat._common.persistence import Derived, Persistent, check_machine
+from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     check_choice,
@@ -29,6 +29,7 @@ from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.fitted.functions import BinFunction, ExactFunction, FourierFunction, Predictor
 from binfeat._machine.fitted.previous import Earlier, fitted_with
+from binfeat._machine.fitted.saved import check_machine
 from binfeat._machine.limits import Limits
 from binfeat._machine.machines.all_rows import MemoryRows, SourceRows
 from binfeat._machine.pipeline import MachineFit
