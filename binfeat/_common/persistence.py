@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 FLOATS = np.float32, np.float64
+_FORMAT = 2  # number of the format of files; the first format had no number
 
 
 @functools.cache
@@ -37,25 +38,29 @@ class Derived:
 
 
 class Persistent(BaseEstimator):
-    """Base of estimators that refuse files of newer versions, and arrays that kernels cannot read safely.
+    """Base of estimators that refuse newer files, and arrays that kernels cannot read safely.
 
-    Those that derive something from their attributes have it in `_derived`.
+    A subclass that derives something from its attributes keeps it in `_derived`. A subclass whose attributes have
+    changed since an older format has ``_migrate(state, file_format)``, which brings the state of such a file up to date
+    in place; it is called before `_check_state`.
     """
 
     _check_state = staticmethod(lambda state: None)
+    _migrate = staticmethod(lambda state, file_format: None)
     _derived: Derived
 
     def __getstate__(self):
-        state = {**super().__getstate__(), "_binfeat_version": _version()}
+        state = {**super().__getstate__(), "_binfeat_version": _version(), "_binfeat_format": _FORMAT}
         state.pop("_derived", None)
         return state
 
     def __setstate__(self, state):
-        state = dict(state)
-        version, name = str(state.pop("_binfeat_version", 0)), type(self).__name__
-        if _numbers(version) > _numbers(_version()):
-            raise ValueError(f"This {name} was saved by binfeat {version}, and this is {_version()}; update binfeat.")
+        state, name = dict(state), type(self).__name__
+        version, file_format = str(state.pop("_binfeat_version", 0)), state.pop("_binfeat_format", 1)
+        _refuse_newer(name, version, file_format)
         try:
+            if file_format < _FORMAT:
+                self._migrate(state, file_format)
             self._check_state(state)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise ValueError(f"This {name} is damaged: {type(error).__name__}: {error}") from error
@@ -63,19 +68,35 @@ class Persistent(BaseEstimator):
         self._derived = Derived()
 
 
-def check_arrays(arrays, layout, sizes):
-    """Refuse arrays of other types or shapes than the kernels expect.
+def _refuse_newer(name, version, file_format):
+    """Refuse a file of a newer version, or of a newer format, which builds of one version may differ in."""
+    if _numbers(version) > _numbers(_version()):
+        raise ValueError(f"This {name} was saved by binfeat {version}, and this is {_version()}; update binfeat.")
+    if not isinstance(file_format, int):
+        raise ValueError(f"This {name} is damaged: its file format should be a number, got {file_format!r}.")
+    if file_format > _FORMAT:
+        raise ValueError(
+            f"This {name} was saved in file format {file_format}, and this is binfeat {_version()}, which reads "
+            f"formats up to {_FORMAT}; update binfeat."
+        )
 
-    `layout` has, for each array that must be there, its type or types and what each axis counts; `sizes` has the
-    lengths of the axes, to which unknown ones are added.
+
+def check_arrays(arrays, layout, sizes, order="C"):
+    """Refuse arrays of other types, shapes or memory orders ("C" or "C or Fortran") than the kernels expect.
+
+    `layout` has, for each array that must be there, its type or types and what each axis counts. `sizes` has the
+    lengths of axes by what they count; the lengths of axes that it lacks are added to it.
     """
     for name, (dtypes, *axes) in layout.items():
         array = arrays[name]
         if not isinstance(array, np.ndarray) or array.ndim != len(axes):
             raise TypeError(f"{name} should be an array of {len(axes)} dimensions.")
         shape = tuple(sizes.setdefault(axis, n) for axis, n in zip(axes, array.shape, strict=True))
-        if array.shape != shape or not array.flags.c_contiguous or array.dtype not in np.atleast_1d(dtypes):
-            raise ValueError(f"{name} should be of shape {shape} in C order, got {array.dtype} and {array.shape}.")
+        in_order = array.flags.c_contiguous or (order != "C" and array.flags.f_contiguous)
+        if array.shape != shape or not in_order or array.dtype not in np.atleast_1d(dtypes):
+            raise ValueError(
+                f"{name} should be of shape {shape} in {order} order, got {array.dtype} and {array.shape}."
+            )
 
 
 def check_starts(arrays, name, n_groups, n_items):

@@ -54,7 +54,7 @@ def check_machine(state):
     _check_rotation(state.get("_rotation"), sizes)
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         if state.get(name):
-            check_arrays(state[name], layout, sizes)
+            check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone
     if "_target_shifts" in state:
         check_arrays(state, _TARGETS, sizes)
         if not sizes["shifts"]:
