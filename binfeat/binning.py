@@ -10,13 +10,14 @@ from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory, require_grids_memory
 from binfeat._binning.row_table import RowTable
+from binfeat._binning.saved import check_binning
 from binfeat._binning.tables import BinTables, find_codes, learn_bins
 from binfeat._common.availability import unavailable_if
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.operators import FeatureMap
-from binfeat._common.persistence import Derived, Persistent, check_binning
+from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     canonical,

@@ -9,7 +9,7 @@ from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import Moments, gamma_by_scale
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import FeatureMap
-from binfeat._common.persistence import Persistent, check_fourier
+from binfeat._common.persistence import Persistent
 from binfeat._common.random_words import PHASES, stream, uniforms
 from binfeat._common.validation import (
     canonical,
@@ -25,6 +25,7 @@ from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
+from binfeat._fourier.saved import check_fourier
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sources import Survey, is_source

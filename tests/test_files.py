@@ -7,6 +7,7 @@ import os
 import pickle
 import zipfile
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from binfeat._machine.limits import Limits
 
 sio = pytest.importorskip("skops.io")
 
+FILES = Path(__file__).parent / "files"
 FLIPS = int(os.environ.get("BINFEAT_FLIPS", "150"))  # in each file
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -248,6 +250,52 @@ def test_newer_versions_are_refused(saved, number, monkeypatch):
                 pickle.loads(pickled)
         else:
             pickle.loads(pickled)
+
+
+def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monkeypatch):
+    machine = copy.deepcopy(saved[NAMES.index("waves")][1])
+    pickled = pickle.dumps(machine)
+    monkeypatch.setattr(persistence, "_FORMAT", 1)
+    with pytest.raises(
+        ValueError, match=r"This RandomFourier was saved in file format 2, .* up to 1; update binfeat\."
+    ):
+        pickle.loads(pickled)
+    seen = []
+
+    def migrate(state, file_format):
+        seen.append(file_format)
+        state["n_features_in_"] = state.pop("n_inputs_in_")
+
+    monkeypatch.setattr(persistence, "_FORMAT", 3)
+    monkeypatch.setattr(type(machine), "_migrate", staticmethod(migrate))
+    state = machine.__getstate__()
+    assert machine.__setstate__(state) is None
+    assert not seen
+    state["n_inputs_in_"] = state.pop("n_features_in_")
+    machine.__setstate__(state | {"_binfeat_format": 2})
+    del state["_binfeat_format"]
+    machine.__setstate__(state)
+    assert seen == [2, 1]
+    assert not hasattr(machine, "_binfeat_format")
+    np.testing.assert_array_equal(machine.transform(X), saved[NAMES.index("waves")][1].transform(X))
+    for damaged in (saved[2][1].__getstate__() | {"_binfeat_format": 2}, state | {"_binfeat_format": "2"}):
+        with pytest.raises(ValueError, match="This RandomFourier is damaged: "):
+            machine.__setstate__(damaged)
+
+
+@pytest.mark.parametrize("name", ["exact", "linear_map", "binning", "fourier"])
+def test_files_of_older_formats_give_the_same_predictions(name):
+    folder = FILES / "format_1"
+    rows, expected = np.load(folder / "X.npy")[:5], np.load(folder / f"{name}.npy")
+    trusted = ["binfeat.machine.KernelMachineClassifier", "binfeat.machine.KernelMachineRegressor"]
+    machine = sio.load(folder / f"{name}.skops", trusted=trusted)
+    found = machine.predict(rows)
+    if expected.dtype.kind == "U":
+        np.testing.assert_array_equal(found, expected)
+    else:  # other processors round otherwise
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    again = sio.loads(sio.dumps(machine), trusted=trusted)
+    np.testing.assert_array_equal(again.predict(rows), found)
 
 
 def test_foreign_types_are_refused_and_nothing_is_executed(saved, tmp_path):

@@ -4,11 +4,10 @@ import functools
 
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._set_output import _wrap_data_with_container
 
 
 class FeatureOperator(LinearOperator):
-    """Base of features that NumPy would else take apart row by row, for seconds and in vain."""
+    """Base of features that NumPy would otherwise take apart row by row, which takes seconds and fails."""
 
     _instead = "features of rows in memory"
 
@@ -19,8 +18,15 @@ class FeatureOperator(LinearOperator):
         )
 
 
+class _Container(TransformerMixin):
+    """A class whose `transform` scikit-learn wraps, so that arrays come in the container that `set_output` asks for."""
+
+    def transform(self, X, Z):
+        return Z
+
+
 class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Base of transformers whose results pass through `set_output` as they are where they are operators."""
+    """Base of transformers whose features pass through `set_output` unchanged where they are operators."""
 
     def fit_transform(self, X, y=None):
         """Fit and transform the same rows.
@@ -28,14 +34,14 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         Parameters
         ----------
         X : array, sparse matrix or source of blocks
-            As `fit` and `transform` take it.
+            Rows in a form that `fit` and `transform` take.
         y : array-like, default=None
             Passed on to `fit`.
 
         Returns
         -------
         Z : array, sparse matrix or LinearOperator of shape (n_rows, n_columns)
-            As `transform` gives it.
+            The result of `transform`.
         """
         return self.fit(X, y).transform(X)
 
@@ -47,11 +53,11 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
 
 def _in_container(method):
-    """The method with arrays in the container that is set, as scikit-learn's own wrapper does."""
+    """The method with arrays in the container that is set, and operators as they are."""
 
     @functools.wraps(method)
     def run(self, X, *args, **kwargs):
         Z = method(self, X, *args, **kwargs)
-        return Z if isinstance(Z, LinearOperator) else _wrap_data_with_container("transform", Z, X, self)
+        return Z if isinstance(Z, LinearOperator) else _Container.transform(self, X, Z)
 
     return run

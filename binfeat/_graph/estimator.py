@@ -9,10 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.input_checks import ARRAY_CHECKS
-from binfeat._common.persistence import Persistent, check_graph
+from binfeat._common.persistence import Persistent
 from binfeat._common.validation import callers_level, canonical, checked_rows, seed_of
 from binfeat._engine.policy import thread_count
 from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans
+from binfeat._graph.saved import check_graph
 from binfeat._graph.scale import gamma_by_occupancy
 from binfeat._graph.similarity import ColumnMeans, SimilarityGraph
 from binfeat._graph.start import rows_of_sample

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._common.persistence import Persistent, check_ridge
+from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     callers_level,
@@ -29,6 +29,7 @@ from binfeat._common.validation import (
 from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
 from binfeat._linear.incremental import KeptRows, kept_of
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions
+from binfeat._linear.saved import check_ridge
 from binfeat._linear.solve import ridge_system, solve_ridge
 from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures

@@ -1,0 +1,84 @@
+"""Checks of a kernel machine that is loaded from a file."""
+
+import numpy as np
+
+from binfeat._binning.saved import GRIDS
+from binfeat._common.persistence import check_arrays, check_starts
+
+_COLUMNS = {"categorical": (np.bool_, "inputs"), "source": (np.int64, "inputs"), "medians": (np.float64, "columns")}
+_QUANTILES = {"columns": (np.int64, "mapped"), "knots": (np.float64, "knots"), "ranks": (np.float64, "knots")}
+
+_EXACT = {
+    "nus": (np.float64, "kernels"),
+    "shares": (np.float64, "kernels"),
+    "gammas": (np.float64, "kernels", "inputs"),
+    "categorical": (np.bool_, "inputs"),
+    "support": (np.float32, "inputs", "support"),
+    "center": (np.float64, "inputs"),
+    "unit": (np.float64, "inputs"),
+    "alpha": (np.float64,),
+    "weights": (np.float64, "support"),
+}
+_TARGETS = {
+    "_target_mean": (np.float64, "targets"),
+    "_target_std": (np.float64, "targets"),
+    "_target_shifts": (np.float64, "shifts", "targets"),
+}
+_POSTERIOR = {
+    "alpha": (np.float64,),
+    "coef": (np.float32, "roots", "features"),
+    "intercept": (np.float64, "roots"),
+}
+_HELD_OUT = {"noise": (np.float64, "targets"), "scores": (np.float64, "judged", "targets")}
+_TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets")}
+
+
+def check_machine(state):
+    """Refuse a kernel machine whose arrays do not fit together."""
+    if "_exact" not in state:
+        return
+    sizes = {"columns": state["n_features_in_"]}
+    columns, scaler = state["_columns"], state["_scaler"]
+    check_arrays(columns, _COLUMNS, sizes)
+    if columns["times"].shape != (sizes["columns"],):
+        raise ValueError(f"times should have {sizes['columns']} strings.")
+    if sizes["inputs"] < sizes["columns"] or not np.isin(columns["source"], range(sizes["columns"])).all():
+        raise ValueError("source should name columns, all of them.")
+    if state["_exact"]:
+        check_arrays(state["_exact"], _EXACT, sizes)
+        _check_rotation(state["_exact"].get("rotation"), sizes)
+        sizes["features"] = sizes["support"]
+    else:
+        sizes["features"] = _check_features(state, sizes)
+    check_arrays(state, {"feature_coef_": (np.float64, "targets", "features")}, sizes)
+    _check_rotation(state.get("_rotation"), sizes)
+    for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
+        if state.get(name):
+            check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone
+    if "_target_shifts" in state:
+        check_arrays(state, _TARGETS, sizes)
+        if not sizes["shifts"]:
+            raise ValueError("_target_shifts should have at least one row.")
+        transform = state["_target_transform"]
+        check_arrays(transform, {name: _TRANSFORMS[name] for name in transform}, sizes)
+    if "knots" in scaler:
+        check_arrays(scaler, _QUANTILES, sizes)
+        check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
+        if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
+            raise ValueError("the scaler should have two knots for each of some inputs.")
+
+
+def _check_rotation(rotation, sizes):
+    """Refuse a rotation that does not suit the inputs; older files have none."""
+    if rotation is not None and rotation.size:
+        check_arrays({"rotation": rotation}, {"rotation": (np.float64, "inputs", "rank")}, dict(sizes))
+
+
+def _check_features(state, sizes):
+    """The number of bins and Fourier features of a machine, whose arrays fit together."""
+    check_arrays(state, {**GRIDS, "_bin_keys": (np.uint64, "bins")}, sizes)
+    check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])
+    n_frequencies = state["_frequencies"].shape[1]
+    if n_frequencies:
+        check_arrays(state, {"_frequencies": (np.float64, "inputs", "frequencies")}, sizes)
+    return sizes["bins"] + 2 * n_frequencies
