@@ -1,15 +1,15 @@
 import os
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from limits import set_limits
 
 from binfeat._engine import policy
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 
 _UNHURRIED = {
     "deadline": None,  # the first example compiles
@@ -83,15 +83,21 @@ def own_scheduler():
 
 
 @pytest.fixture
-def few_grids(monkeypatch):
-    """Kernel machines that search in tenths of a second."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 40), n_fourier=128))
+def limits(monkeypatch):
+    """Set what fits of kernel machines may try in a test, as `limits(n_steps=5)` for shorter searches."""
+    return partial(set_limits, monkeypatch)
 
 
 @pytest.fixture
-def few_steps(monkeypatch):
+def few_grids(limits):
+    """Kernel machines that search in tenths of a second."""
+    limits(sample_grids=(5, 40), n_fourier=128)
+
+
+@pytest.fixture
+def few_steps(limits):
     """Kernel machines with short searches for length scales."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=15, sample_grids=(10, 40), n_fourier=128))
+    limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
 
 
 @pytest.fixture(scope="module")

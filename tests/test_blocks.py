@@ -34,8 +34,6 @@ from binfeat._binning.bins import Bins, rank_bins, unite_bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import codes_among, count_bins
 from binfeat._engine.bin_tables import recode
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._machine.machines import growth
 from binfeat._rows import sampled as sampled_rows
 from binfeat._rows import sources
@@ -596,10 +594,9 @@ def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def small_samples(monkeypatch):
+def small_samples(monkeypatch, limits):
     """Samples of 800 rows, a short search, and few grids."""
-    limits = Limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256, fourier_products=1e9)
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+    limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256, fourier_products=1e9)
     monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 800)
     monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
 

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from limits import limited
 
 from binfeat._command import fit as fitting
 from binfeat._command import main as command
 from binfeat._command import messages, models, tables
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 sio = pytest.importorskip("skops.io")
+
+LIMITS = {"n_steps": 6, "exact_rows": 0, "sample_grids": (5, 20), "n_fourier": 32}
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +50,7 @@ def folder(flights, tmp_path_factory):
     (folder / "parts").mkdir()
     flights[:170].to_parquet(folder / "parts" / "0.parquet")
     flights[170:].to_parquet(folder / "parts" / "1.parquet")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KernelMachineBase, "_limits", Limits(n_steps=6, exact_rows=0, sample_grids=(5, 20), n_fourier=32))
+    with limited(**LIMITS):
         for target in ("delay", "late"):
             table, model = str(folder / "flights.csv"), str(folder / f"{target}.skops")
             assert command.main(["fit", table, "--target", target, "--model", model]) == 0
@@ -58,10 +58,8 @@ def folder(flights, tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch, folder):
-    monkeypatch.setattr(
-        KernelMachineBase, "_limits", Limits(n_steps=6, exact_rows=0, sample_grids=(5, 20), n_fourier=32)
-    )
+def small(monkeypatch, limits, folder):
+    limits(**LIMITS)
     monkeypatch.chdir(folder)
 
 

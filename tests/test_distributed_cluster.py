@@ -11,8 +11,6 @@ import pytest
 
 import binfeat
 from binfeat._linear.normal_equations import NormalEquations
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._machine.search.length_scales import LengthScaleSearch
 from binfeat._rows import sampled
 from tests.machines import FIXED
@@ -39,10 +37,10 @@ def rows():
 
 
 @pytest.fixture(autouse=True)
-def small_sample(monkeypatch):
+def small_sample(monkeypatch, limits):
     """Tables of some hundred rows are beyond memory; a search of few steps."""
     monkeypatch.setattr(sampled, "_MOST_ROWS", 400)
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=5))
+    limits(n_steps=5)
 
 
 def chunked(X):

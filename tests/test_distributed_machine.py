@@ -8,8 +8,6 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import binfeat
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._rows import sampled
 from tests.callbacks import Callback, Recorder
 from tests.machines import FIXED, assert_same_state
@@ -37,11 +35,10 @@ def rows():
 
 
 @pytest.fixture
-def small_sample(monkeypatch):
+def small_sample(monkeypatch, limits):
     """Tables of some hundred rows are beyond memory, and have enough for an overall length scale."""
     monkeypatch.setattr(sampled, "_MOST_ROWS", N_SAMPLED)
-    limits = Limits(n_steps=5, sample_rows=100, sample_grids=(5, 40), few_grids=5, n_fourier=64)
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+    limits(n_steps=5, sample_rows=100, sample_grids=(5, 40), few_grids=5, n_fourier=64)
 
 
 def chunked(values, chunks):

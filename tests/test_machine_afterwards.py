@@ -5,6 +5,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
+from limits import limited
 from machines import BINS, FIXED, state
 from sklearn.exceptions import NotFittedError
 
@@ -12,9 +13,7 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.fitted import functions as predictor
-from binfeat._machine.limits import Limits
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -29,8 +28,7 @@ def fitted(request, table):
     if "categories" in request.param:
         options["features"] = "exact" if "exact" in request.param else "binning"
         X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "p", "q"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 40), n_fourier=128))
+    with limited(sample_grids=(5, 40), n_fourier=128):
         regressor = KernelMachineRegressor(**options, scaling="quantile").fit(X, y)
         return X, [regressor, KernelMachineClassifier(**options).fit(X, labels)]
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from limits import current_limits
 from machines import BINS, FIXED, GROWING, assert_same_state
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, TimeSeriesSplit
@@ -12,8 +13,6 @@ from binfeat import (
 )
 from binfeat._machine import pipeline as fit
 from binfeat._machine import run as budget
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._machine.machines import growth
 from binfeat._machine.search import plan as search_plan
 
@@ -205,9 +204,9 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
     assert looks[6] < looks[30] < looks[1000]
 
 
-def test_large_tables_take_late_rounds_and_finer_grids(table, monkeypatch):
+def test_large_tables_take_late_rounds_and_finer_grids(table, limits):
     X, y, _ = table
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=100, sample_grids=(5, 40), n_fourier=128))
+    limits(sample_rows=100, sample_grids=(5, 40), n_fourier=128)
     machine = KernelMachineRegressor(**BINS, scaling="standard").fit(X, y)
     assert "overall length scale" in machine.decisions_["what"]
     assert machine.score(X, y) > 0.9
@@ -220,7 +219,7 @@ def test_a_search_ends_where_nothing_is_left_to_gain(rng, features):
     clear, noisy = X[:, 0] > 0, X[:, 0] + 0.1 * rng.normal(size=600) > 0
     noisy[::20] ^= True
     options = {"features": features, "random_state": 0}
-    n_steps = KernelMachineBase._limits.n_steps
+    n_steps = current_limits().n_steps
 
     machine = KernelMachineClassifier(**options).fit(X[:450], clear[:450])
     assert len(machine.width_errors_) < n_steps

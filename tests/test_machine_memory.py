@@ -7,8 +7,6 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._binning.bin_matrix import in_type, no_bin
 from binfeat._binning.grids import Grids
 from binfeat._common import memory
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._machine.machines import growth
 from binfeat._machine.machines.exact import exact_bytes
 from binfeat._machine.machines.feature_bytes import (
@@ -120,9 +118,9 @@ def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):
     np.testing.assert_array_equal(codes_out(), in_type(narrow, np.uint32), strict=True)
 
 
-def test_peak_is_within_the_limit(rng, monkeypatch):
+def test_peak_is_within_the_limit(rng, limits):
     """Beside the table's copies and blocks of hashes, of at most 64 MB, and what choices on samples take."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=500, sample_out=100, row_grids=25_000))
+    limits(sample_rows=500, sample_out=100, row_grids=25_000)
     X = rng.normal(size=(20_000, 4))
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
     options = {**FIXED, "n_grids": "auto", "gamma": [3.0, 2.0, 2.0, 0.0], "alpha": 0.01, "max_grids": 60}

@@ -12,8 +12,6 @@ from numba.core import event
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
 from binfeat._binning import grids
 from binfeat._engine.compilation import compilations
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._machine.machines import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -49,8 +47,8 @@ def test_stages_that_are_not_needed_are_left_out(table):
     assert next(iter(recorder.stages())) == "length scales"
 
 
-def test_many_rows_have_a_stage_for_their_overall_length_scale(table, monkeypatch):
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=100, sample_grids=(5, 40)))
+def test_many_rows_have_a_stage_for_their_overall_length_scale(table, limits):
+    limits(sample_rows=100, sample_grids=(5, 40))
     X, y, _ = table
     recorder = Recorder()
     KernelMachineRegressor(**BINS).set_callbacks(recorder).fit(X, y)
