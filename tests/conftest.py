@@ -89,6 +89,12 @@ def limits(monkeypatch):
 
 
 @pytest.fixture
+def memory_of(monkeypatch):
+    """Let the computer have so many bytes of memory, or None: a number that cannot be found out."""
+    return lambda n_bytes: monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: n_bytes)
+
+
+@pytest.fixture
 def few_grids(limits):
     """Kernel machines that search in tenths of a second."""
     limits(sample_grids=(5, 40), n_fourier=128)

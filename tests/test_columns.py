@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from binfeat._common import memory
 from binfeat._machine.table import columns as table_columns
 from binfeat._machine.table import encoder as table_encoder
 from binfeat._machine.table.encoder import TableEncoder
@@ -439,9 +438,9 @@ def test_wrong_shapes(rng):
             fit(empty)
 
 
-def test_sparse_that_does_not_fit(monkeypatch):
+def test_sparse_that_does_not_fit(memory_of):
     X = sparse.csr_array((1000, 1000))
-    monkeypatch.setattr(memory, "memory_limit", lambda: 10**6)
+    memory_of(10**6)
     with pytest.raises(MemoryError, match=r"a dense copy of X, \(1000, 1000\), needs about 8,000,000 bytes"):
         fit(X)
 

@@ -163,14 +163,14 @@ def test_computed_features_take_the_memory_of_one_matrix(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("limit", [2 * 8 * 1000**2, 2 * 8 * 1000**2 - 1])
-def test_no_gram_matrix_beyond_a_quarter_of_the_memory(monkeypatch, limit):
-    monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: 4 * limit)
+def test_no_gram_matrix_beyond_a_quarter_of_the_memory(memory_of, limit):
+    memory_of(4 * limit)
     Z, Y = (np.broadcast_to(0.0, (10**7, n)) for n in (1000, 1))
     assert gram.gram_pays(LocalRows(Z, Y), 1, 1e-2) == (limit == 2 * 8 * 1000**2)
 
 
-def test_route_goes_by_cost(rng, monkeypatch):
-    monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: 8 * 2**30)
+def test_route_goes_by_cost(rng, memory_of):
+    memory_of(8 * 2**30)
 
     def pays(n_rows, n_columns, n_targets=1, n_alphas=1, tol=1e-2):
         Z, Y = (np.broadcast_to(0.0, (n_rows, n)) for n in (n_columns, n_targets))

@@ -6,7 +6,6 @@ import pytest
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._binning.bin_matrix import in_type, no_bin
 from binfeat._binning.grids import Grids
-from binfeat._common import memory
 from binfeat._machine.machines import growth
 from binfeat._machine.machines.exact import exact_bytes
 from binfeat._machine.machines.feature_bytes import (
@@ -32,11 +31,11 @@ def labelled(rng):
     return X, np.digitize(values, np.quantile(values, np.arange(1, 6) / 6))
 
 
-def test_a_quarter_of_the_memory_by_default(monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 1000)
+def test_a_quarter_of_the_memory_by_default(memory_of):
+    memory_of(1000)
     assert fit_bytes(None) == 250
     assert fit_bytes(10) == 10
-    monkeypatch.setattr(memory, "memory_limit", lambda: None)
+    memory_of(None)
     assert fit_bytes(None) == np.inf
 
 
