@@ -95,6 +95,24 @@ def memory_of(monkeypatch):
 
 
 @pytest.fixture
+def sampled_rows(monkeypatch):
+    """Let kernel machines decide on so many rows of a source, and hold no more of them in memory."""
+    return partial(monkeypatch.setattr, "binfeat._rows.sampled._MOST_ROWS")
+
+
+@pytest.fixture
+def rows_of_a_pass(monkeypatch):
+    """Take so many rows of a source at a time, whatever its blocks are."""
+    return lambda n_rows: monkeypatch.setattr("binfeat._rows.sources._PASS_ROWS", (n_rows, n_rows))
+
+
+@pytest.fixture
+def bytes_computed_at_a_time(monkeypatch):
+    """Compute features that are not kept in blocks of so many bytes."""
+    return partial(monkeypatch.setattr, "binfeat._rows.lazy._BLOCK_BYTES")
+
+
+@pytest.fixture
 def few_grids(limits):
     """Kernel machines that search in tenths of a second."""
     limits(sample_grids=(5, 40), n_fourier=128)

@@ -35,8 +35,6 @@ from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import codes_among, count_bins
 from binfeat._engine.bin_tables import recode
 from binfeat._machine.machines import growth
-from binfeat._rows import sampled as sampled_rows
-from binfeat._rows import sources
 
 N_GRIDS = 7
 
@@ -363,8 +361,8 @@ MACHINES = {
 
 @pytest.mark.parametrize("max_bytes", [None, 100], ids=["memory", "scratch"])
 @pytest.mark.parametrize("name", MACHINES)
-def test_same_bins_and_coefficients(rng, monkeypatch, name, max_bytes):
-    monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
+def test_same_bins_and_coefficients(rng, rows_of_a_pass, name, max_bytes):
+    rows_of_a_pass(700)
     new_binning, ridge = MACHINES[name]
     X, y = table(rng)
     binning = new_binning(n_grids=N_GRIDS, output="codes", random_state=0)
@@ -426,8 +424,8 @@ def test_pipelines(rng):
         np.testing.assert_array_equal(machine.predict(source), machine.predict(X))
 
 
-def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, monkeypatch):
-    monkeypatch.setattr(sources, "_PASS_ROWS", (40_000, 40_000))
+def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, rows_of_a_pass):
+    rows_of_a_pass(40_000)
     X = np.concatenate([rng.integers(0, 100, (80_000, 1)), np.arange(70_000)[:, None]]).astype(float)
     options = {"kernel": "hat", "gamma": 10.0, "n_grids": 3, "output": "codes", "random_state": 0}
     Z = RandomBinning(**options).fit_transform(X)
@@ -594,11 +592,11 @@ def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def small_samples(monkeypatch, limits):
+def small_samples(sampled_rows, limits, rows_of_a_pass):
     """Samples of 800 rows, a short search, and few grids."""
     limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256, fourier_products=1e9)
-    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 800)
-    monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
+    sampled_rows(800)
+    rows_of_a_pass(700)
 
 
 def streamed(rng, monkeypatch, X, y, weights, **options):

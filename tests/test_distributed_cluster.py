@@ -12,7 +12,6 @@ import pytest
 import binfeat
 from binfeat._linear.normal_equations import NormalEquations
 from binfeat._machine.search.length_scales import LengthScaleSearch
-from binfeat._rows import sampled
 from tests.machines import FIXED
 
 da = pytest.importorskip("dask.array")
@@ -37,9 +36,9 @@ def rows():
 
 
 @pytest.fixture(autouse=True)
-def small_sample(monkeypatch, limits):
+def small_sample(sampled_rows, limits):
     """Tables of some hundred rows are beyond memory; a search of few steps."""
-    monkeypatch.setattr(sampled, "_MOST_ROWS", 400)
+    sampled_rows(400)
     limits(n_steps=5)
 
 

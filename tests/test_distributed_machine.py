@@ -35,9 +35,9 @@ def rows():
 
 
 @pytest.fixture
-def small_sample(monkeypatch, limits):
+def small_sample(sampled_rows, limits):
     """Tables of some hundred rows are beyond memory, and have enough for an overall length scale."""
-    monkeypatch.setattr(sampled, "_MOST_ROWS", N_SAMPLED)
+    sampled_rows(N_SAMPLED)
     limits(n_steps=5, sample_rows=100, sample_grids=(5, 40), few_grids=5, n_fourier=64)
 
 
@@ -60,8 +60,8 @@ def assert_same_decisions(got, expected, X):
 
 @pytest.mark.parametrize("seed", [0, 7])
 @pytest.mark.parametrize("n_rows", [300, 401, 5000])
-def test_rows_of_the_sample_are_those_of_a_source(monkeypatch, n_rows, seed):
-    monkeypatch.setattr(sampled, "_MOST_ROWS", N_SAMPLED)
+def test_rows_of_the_sample_are_those_of_a_source(monkeypatch, n_rows, seed, sampled_rows):
+    sampled_rows(N_SAMPLED)
     monkeypatch.setattr(sampled, "_KEYS", 700)
     source = binfeat.blocks(np.zeros((n_rows, 2)), np.zeros(n_rows), block_rows=331)
     expected = sampled.SampledSource(binfeat.KernelMachineRegressor(), source, seed).rows

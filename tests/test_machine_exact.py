@@ -17,7 +17,6 @@ from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.machines import exact
 from binfeat._machine.search import length_scales
-from binfeat._rows import sampled as sampled_rows
 from tests import naive
 
 pd = pytest.importorskip("pandas")
@@ -372,9 +371,9 @@ def test_other_kernels_are_refused(table, kernel):
         machine.predict(X)
 
 
-def test_a_source_of_blocks_is_refused(table, monkeypatch):
+def test_a_source_of_blocks_is_refused(table, sampled_rows):
     X, y, _ = table
-    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 200)
+    sampled_rows(200)
     with pytest.raises(ValueError, match="features='exact' needs all rows in memory; use 'auto', 'binning' or"):
         KernelMachineRegressor(**EXACT).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
 

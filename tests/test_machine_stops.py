@@ -13,7 +13,6 @@ from binfeat._linear import cg
 from binfeat._machine.machines import growth
 from binfeat._machine.machines import sizing as size_and_alpha_choice
 from binfeat._machine.search import length_scales
-from binfeat._rows import sampled
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -118,9 +117,9 @@ def test_ctrl_c_in_the_search_of_many_rows_takes_some_of_them(rng, monkeypatch):
     assert machine.score(X, own[2]) > 0.9
 
 
-def test_ctrl_c_in_the_search_of_a_source_keeps_a_machine_of_its_sample(table, monkeypatch):
+def test_ctrl_c_in_the_search_of_a_source_keeps_a_machine_of_its_sample(table, monkeypatch, sampled_rows):
     X, y, _ = table
-    monkeypatch.setattr(sampled, "_MOST_ROWS", 100)
+    sampled_rows(100)
     machine = KernelMachineRegressor(**BINS, n_jobs=1)
     with monkeypatch.context() as patch:
         interrupt_at(patch, length_scales.LengthScaleSearch, "_step", 12)
