@@ -15,6 +15,7 @@ from limits import limited
 from binfeat._command import fit as fitting
 from binfeat._command import main as command
 from binfeat._command import messages, models, tables
+from tests.interrupts import interrupted
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -255,12 +256,9 @@ def test_wrong_arguments(capsys, words):
     assert "usage: binfeat" in capsys.readouterr().err
 
 
-def test_ctrl_c_writes_nothing(capsys, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fitting.tables, "training_rows", interrupt)
-    assert run("fit", "flights.csv", "--target", "delay", "--model", "none.skops") == 130
+def test_ctrl_c_writes_nothing(capsys):
+    with interrupted(tables, "training_rows"):
+        assert run("fit", "flights.csv", "--target", "delay", "--model", "none.skops") == 130
     assert "interrupted; nothing was written" in capsys.readouterr().err
     assert not Path("none.skops").exists()
 

@@ -11,7 +11,7 @@ import pytest
 
 import binfeat
 from binfeat._linear.normal_equations import NormalEquations
-from binfeat._machine.search.length_scales import LengthScaleSearch
+from tests.interrupts import SEARCH_STEP
 from tests.machines import FIXED
 
 da = pytest.importorskip("dask.array")
@@ -171,7 +171,7 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
     killed = [
         kill_a_worker_in(monkeypatch, client, *place)
         for place in (
-            (LengthScaleSearch, "_step"),
+            SEARCH_STEP,
             (DaskRows, "sum", 4),
             (_all_rows.DaskTrainingRows, "weigh_held_out"),
         )

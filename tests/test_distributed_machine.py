@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 import binfeat
 from binfeat._rows import sampled
 from tests.callbacks import Callback, Recorder
+from tests.interrupts import interrupted
 from tests.machines import FIXED, assert_same_state
 
 dask = pytest.importorskip("dask")
@@ -308,30 +309,18 @@ def test_callbacks_and_limits_of_time(rows, small_sample):
 
 
 @pytest.mark.parametrize("after", [1, 8])
-def test_ctrl_c_in_a_solve_keeps_the_machine_so_far(rows, small_sample, monkeypatch, after):
+def test_ctrl_c_in_a_solve_keeps_the_machine_so_far(rows, small_sample, after):
     X, y, _ = rows
-    total, calls = DaskRows.sum, []
-
-    def interrupted(self, *arguments, **options):
-        calls.append(None)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return total(self, *arguments, **options)
-
-    monkeypatch.setattr(DaskRows, "sum", interrupted)
     machine = remote.KernelMachineRegressor(**{**FIXED, "gamma": "learn"})
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(DaskRows, "sum", after + 1), pytest.raises(KeyboardInterrupt):
         machine.fit(chunked(X, CHUNKS[1]), y)
     assert machine.status_ == "interrupted"
     assert machine.score(X, y) > 0.3
 
 
-def test_ctrl_c_in_the_first_look_leaves_nothing(rows, monkeypatch):
-    def interrupt(*arguments):
-        raise KeyboardInterrupt
-
+def test_ctrl_c_in_the_first_look_leaves_nothing(rows):
     machine = remote.KernelMachineRegressor()
-    monkeypatch.setattr(_table, "_checked", interrupt)
-    with dask.config.set(scheduler="synchronous"), pytest.raises(KeyboardInterrupt):
+    synchronous = dask.config.set(scheduler="synchronous")
+    with interrupted(_table, "_checked"), synchronous, pytest.raises(KeyboardInterrupt):
         machine.fit(chunked(rows[0], CHUNKS[0]), rows[1])
     assert not [name for name in vars(machine) if name.endswith("_")]

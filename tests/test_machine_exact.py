@@ -16,8 +16,8 @@ from binfeat._machine.kernel_algebra import solve as kernel_solve
 from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.machines import exact
-from binfeat._machine.search import length_scales
 from tests import naive
+from tests.interrupts import SEARCH_STEP, interrupted
 
 pd = pytest.importorskip("pandas")
 
@@ -435,24 +435,15 @@ def test_a_third_of_the_seconds_goes_to_the_search(table):
     assert machine.score(X, y) > 0.5
 
 
-@pytest.mark.parametrize(
-    ("home", "name"), [(length_scales.LengthScaleSearch, "_step"), (exact, "residuals"), (exact, "solve_kernel")]
-)
-def test_ctrl_c_leaves_nothing_or_what_was(table, short, monkeypatch, home, name):
+@pytest.mark.parametrize(("home", "name"), [SEARCH_STEP, (exact, "residuals"), (exact, "solve_kernel")])
+def test_ctrl_c_leaves_nothing_or_what_was(table, short, home, name):
     X, y, labels = table
-
-    def stop(*args, **kwargs):
-        raise KeyboardInterrupt
-
     for machine, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):
-        with monkeypatch.context() as patch:
-            patch.setattr(home, name, stop)
-            with pytest.raises(KeyboardInterrupt):
-                machine.fit(X, target)
+        with interrupted(home, name), pytest.raises(KeyboardInterrupt):
+            machine.fit(X, target)
         with pytest.raises(NotFittedError):
             machine.predict(X)
     before = machine.fit(X, labels).decision_function(X)
-    monkeypatch.setattr(home, name, stop)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(home, name), pytest.raises(KeyboardInterrupt):
         machine.fit(X[:200], labels[:200])
     np.testing.assert_array_equal(machine.decision_function(X), before)

@@ -12,6 +12,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._machine.fitted.previous import Earlier
+from binfeat._machine.machines import growth
+from tests.interrupts import interrupted
 
 WARM = {"warm_start": True, "random_state": 0}
 FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "scaling": None}
@@ -141,16 +143,11 @@ def test_blocks(few_steps, table):
     assert first_line(machine)[0] == "warm start"
 
 
-def test_ctrl_c_leaves_the_earlier_machine(table, monkeypatch):
+def test_ctrl_c_leaves_the_earlier_machine(table):
     X, y, _ = table
     machine = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)
     before = clone(machine)
     vars(before).update(vars(machine))
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("binfeat._machine.machines.growth.Growth.grow", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(growth.Growth, "grow"), pytest.raises(KeyboardInterrupt):
         machine.fit(X, y)
     assert_same_state(machine, before)
