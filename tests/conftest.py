@@ -1,4 +1,5 @@
 import os
+import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -110,6 +111,48 @@ def rows_of_a_pass(monkeypatch):
 def bytes_computed_at_a_time(monkeypatch):
     """Compute features that are not kept in blocks of so many bytes."""
     return partial(monkeypatch.setattr, "binfeat._rows.lazy._BLOCK_BYTES")
+
+
+@pytest.fixture
+def hashed_at_a_time(monkeypatch):
+    """Hash so many rows in so many grids before their bins are looked up."""
+
+    def set_sizes(n_rows, n_grids):
+        for name, size in (("_MOST_ROWS", n_rows), ("_HASH_BYTES", 8 * n_rows * n_grids)):
+            monkeypatch.setattr(f"binfeat._binning.grids.{name}", size)
+
+    return set_sizes
+
+
+@pytest.fixture
+def rows_met_in_a_bin(monkeypatch):
+    """Let a row meet so many rows of each of its bins when its neighbours are looked for."""
+    return partial(monkeypatch.setattr, "binfeat._graph.neighbours._MOST_OF_A_BIN")
+
+
+@pytest.fixture
+def bytes_of_a_prediction(monkeypatch):
+    """Let kernel machines predict in blocks of so many bytes."""
+    return partial(monkeypatch.setattr, "binfeat._machine.fitted.functions._BLOCK_BYTES")
+
+
+@pytest.fixture
+def clock_of_fits(monkeypatch):
+    """Set the clock, a function, that limits of seconds go by."""
+    return partial(monkeypatch.setattr, "binfeat._machine.run._clock")
+
+
+@pytest.fixture
+def scratch_folder(monkeypatch, tmp_path):
+    """The folder, empty, where scratch files are made."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def without_package(monkeypatch):
+    """Let imports of a module fail, as where its package is not installed."""
+    return lambda name: monkeypatch.setitem(sys.modules, name, None)
 
 
 @pytest.fixture

@@ -192,12 +192,11 @@ def test_same_bins_for_any_split_into_batches(rng):
 
 
 @pytest.mark.engine
-def test_small_blocks_of_rows_and_grids_change_nothing(rng, monkeypatch):
+def test_small_blocks_of_rows_and_grids_change_nothing(rng, monkeypatch, hashed_at_a_time):
     X = mixed_table(rng, 300)
     expected = encode(X)
     sparse_expected = encode(sparse.csr_array(X))
-    monkeypatch.setattr("binfeat._binning.grids._MOST_ROWS", 70)
-    monkeypatch.setattr("binfeat._binning.grids._HASH_BYTES", 8 * 70 * 4)
+    hashed_at_a_time(70, 4)
     monkeypatch.setattr("binfeat._binning.tables._FIRST_BITS", 3)
     np.testing.assert_array_equal(encode(X), expected)
     np.testing.assert_array_equal(encode(sparse.csr_array(X)), sparse_expected)

@@ -3,7 +3,6 @@
 import errno
 import gc
 import os
-import sys
 import warnings
 from functools import partial
 from itertools import pairwise
@@ -184,7 +183,7 @@ def test_folders_are_columns(folder, tmp_path):
     assert sum(len(targets) for _, targets in parts) == y.size
 
 
-def test_bad_paths(folder, tmp_path, monkeypatch):
+def test_bad_paths(folder, tmp_path, without_package):
     own, _, _ = folder
     for path in (own / "none", tmp_path / "empty", __file__):
         (tmp_path / "empty").mkdir(exist_ok=True)
@@ -198,7 +197,7 @@ def test_bad_paths(folder, tmp_path, monkeypatch):
     (tmp_path / "broken.parquet").write_text("No rows.")
     with pytest.raises(OSError, match=r"File \(.*broken.parquet\) cannot be read"):
         blocks(tmp_path / "broken.parquet", target="y")
-    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    without_package("pyarrow.dataset")
     with pytest.raises(ImportError, match=r"Files are read by pyarrow. Install it: pip install 'binfeat\[parquet\]'"):
         blocks(own / "0.parquet", target="y")
 
@@ -545,8 +544,7 @@ def full_disk(monkeypatch):
     monkeypatch.setattr(code_store, "_allocate", refuse)
 
 
-def test_full_disk(rng, monkeypatch, tmp_path):
-    monkeypatch.setattr(code_store.tempfile, "tempdir", str(tmp_path))
+def test_full_disk(rng, monkeypatch, scratch_folder):
     full_disk(monkeypatch)
     X, y = table(rng)
     before = X.copy(), y.copy()
@@ -555,13 +553,12 @@ def test_full_disk(rng, monkeypatch, tmp_path):
     assert error.value.errno == errno.ENOSPC
     del error
     gc.collect()
-    assert not list(tmp_path.iterdir())
+    assert not list(scratch_folder.iterdir())
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(y, before[1])
 
 
-def test_scratch_leaves_nothing(rng, monkeypatch, tmp_path):
-    monkeypatch.setattr(code_store.tempfile, "tempdir", str(tmp_path))
+def test_scratch_leaves_nothing(rng, scratch_folder):
     X, y = table(rng)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -569,14 +566,14 @@ def test_scratch_leaves_nothing(rng, monkeypatch, tmp_path):
         gc.collect()
     assert not said
     if os.name == "posix":
-        assert not list(tmp_path.iterdir())
+        assert not list(scratch_folder.iterdir())
     assert Z.take(np.arange(50)).shape[0] == 50
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         del Z
         gc.collect()
     assert not said
-    assert not list(tmp_path.iterdir())
+    assert not list(scratch_folder.iterdir())
 
 
 def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):

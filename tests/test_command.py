@@ -264,8 +264,8 @@ def test_ctrl_c_writes_nothing(capsys):
 
 
 @pytest.mark.parametrize(("package", "remedy"), [("pyarrow.dataset", "parquet"), ("skops.io", "command")])
-def test_missing_packages_are_named(capsys, monkeypatch, package, remedy):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_missing_packages_are_named(capsys, without_package, package, remedy):
+    without_package(package)
     line = failed(capsys, "fit", "flights.csv", "--target", "delay")
     assert f"pip install 'binfeat[{remedy}]'" in line
 

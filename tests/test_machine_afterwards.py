@@ -13,7 +13,6 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine.fitted import functions as predictor
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -97,11 +96,11 @@ def test_one_row_is_as_in_a_batch(fitted):
         np.testing.assert_allclose(own, getattr(machine, name)(X)[:80], rtol=rtol, atol=1e-3 * rtol)
 
 
-def test_many_rows_in_blocks(table, monkeypatch):
+def test_many_rows_in_blocks(table, bytes_of_a_prediction):
     X, y, _ = table
     machine = KernelMachineRegressor(features="hybrid", random_state=0).fit(X, y)
     expected = machine.predict(X)
-    monkeypatch.setattr(predictor, "_BLOCK_BYTES", 2**12)
+    bytes_of_a_prediction(2**12)
     np.testing.assert_allclose(machine.predict(X), expected, rtol=1e-12, atol=1e-12)
 
 

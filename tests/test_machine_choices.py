@@ -12,7 +12,6 @@ from binfeat import (
     KernelMachineRegressor,
 )
 from binfeat._machine import pipeline as fit
-from binfeat._machine import run as budget
 from binfeat._machine.machines import growth
 from binfeat._machine.search import plan as search_plan
 
@@ -159,11 +158,11 @@ class Clock:
 
 
 @pytest.mark.parametrize("max_seconds", [0, 100, 500, 1000])
-def test_budget_of_seconds(table, monkeypatch, max_seconds):
+def test_budget_of_seconds(table, monkeypatch, max_seconds, clock_of_fits):
     """Of a second for each new grid, and half a second for each grid in a solve."""
     X, y, _ = table
     clock = Clock(0.0)
-    monkeypatch.setattr(budget, "_clock", clock)
+    clock_of_fits(clock)
     grow, solve = growth.Growth.grow, growth.Growth.solve
 
     def slow_grow(self, n_grids):
@@ -192,11 +191,11 @@ def test_an_ample_budget_changes_nothing(table):
     assert_same_state(ample, free)
 
 
-def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
+def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits):
     X, y, _ = table
     looks = {}  # at the clock, after the first steps
     for seconds in (6, 30, 1000):
-        monkeypatch.setattr(budget, "_clock", Clock(1.0))
+        clock_of_fits(Clock(1.0))
         machine = KernelMachineRegressor(**BINS, max_seconds=seconds, scaling="standard").fit(X, y)
         looks[seconds] = len(machine.width_errors_) / search_plan.CHUNK - 1
     assert looks[6] <= 2

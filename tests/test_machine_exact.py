@@ -273,13 +273,13 @@ def test_round_trips(table, short):
 
 
 @pytest.mark.parametrize("kernel", ["auto", "laplacian"])
-def test_one_row_is_as_in_a_batch(table, short, monkeypatch, kernel):
+def test_one_row_is_as_in_a_batch(table, short, bytes_of_a_prediction, kernel):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, kernel=kernel).fit(X, y)
     expected = machine.predict(X)
     own = np.concatenate([machine.predict(X[i : i + 1]) for i in range(50)])
     np.testing.assert_allclose(own, expected[:50], atol=1e-4)
-    monkeypatch.setattr("binfeat._machine.fitted.functions._BLOCK_BYTES", 2**14)
+    bytes_of_a_prediction(2**14)
     np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
 
 

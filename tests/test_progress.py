@@ -10,7 +10,6 @@ from machines import BINS, FIXED, GROWING
 from numba.core import event
 
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
-from binfeat._binning import grids
 from binfeat._engine.compilation import compilations
 from binfeat._machine.machines import growth
 
@@ -82,9 +81,8 @@ def test_a_callback_that_stops_a_stage_stops_the_fit(table):
 @pytest.mark.parametrize(
     "make", [lambda X, y: (X, y), lambda X, y: (blocks([(X[:250], y[:250]), (X[250:], y[250:])]),)]
 )
-def test_blocks_of_a_binning_map(table, monkeypatch, make):
-    monkeypatch.setattr(grids, "_MOST_ROWS", 100)
-    monkeypatch.setattr(grids, "_HASH_BYTES", 8 * 100 * 3)
+def test_blocks_of_a_binning_map(table, hashed_at_a_time, make):
+    hashed_at_a_time(100, 3)
     given = make(*table[:2])
     for method in ("fit", "fit_transform"):
         recorder = Recorder()

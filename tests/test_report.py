@@ -1,7 +1,6 @@
 """The report: one page that needs nothing else, from quantities that are checked here one by one."""
 
 import re
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -234,7 +233,7 @@ def test_bad_rows(table, tmp_path, rows, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_bad_labels_and_machines(table, tmp_path, monkeypatch):
+def test_bad_labels_and_machines(table, tmp_path, without_package):
     X, _, labels = table
     machine = KernelMachineClassifier(**FIXED)
     with pytest.raises(NotFittedError):
@@ -248,6 +247,6 @@ def test_bad_labels_and_machines(table, tmp_path, monkeypatch):
         machine.report(tmp_path / "page.html", X, labels[1:])
     with pytest.raises(FileNotFoundError):
         machine.report(tmp_path / "no" / "page.html")
-    monkeypatch.setitem(sys.modules, "binfeat._report.page", None)
+    without_package("binfeat._report.page")
     with pytest.raises(ImportError, match=r"pip install 'binfeat\[plot\]'"):
         machine.report(tmp_path / "page.html")

@@ -161,9 +161,8 @@ def test_a_fit_takes_rows_whose_features_do_not_fit_in_memory(memory_of):
     assert binning.transform(X[:500]).shape[0] == 500
 
 
-def test_stores_of_more_than_2_to_the_32_codes(tmp_path, monkeypatch):
+def test_stores_of_more_than_2_to_the_32_codes(scratch_folder, monkeypatch):
     """By structure: the file is sparse, and a page of each end is touched."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("binfeat._binning.code_store._allocate", lambda file, n_bytes: file.truncate(n_bytes))
     n_rows, n_grids = 2**26 + 1, 65
     store = CodeStore(n_rows, n_grids, max_bytes=0)
