@@ -28,10 +28,7 @@ from binfeat import (
     RandomFourier,
     blocks,
 )
-from binfeat._binning import code_store
-from binfeat._binning.bins import Bins, rank_bins, unite_bins
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.tables import codes_among, count_bins
+from binfeat._binning import bins, code_store, tables
 from binfeat._engine.bin_tables import recode
 from binfeat._machine.machines import growth
 
@@ -54,7 +51,7 @@ def pieces(rng, n_blocks, *arrays):
 
 
 def known_bins(binning):
-    return Bins(binning._bin_keys, binning.bin_counts_, binning.bin_offsets_)
+    return bins.Bins(binning._bin_keys, binning.bin_counts_, binning.bin_offsets_)
 
 
 def assert_same_bins(got, expected):
@@ -70,26 +67,27 @@ def test_united_bins_are_those_of_all_rows(rng, n_blocks):
     parts, codes = [], []
     for (rows,) in pieces(rng, n_blocks, X):
         if not len(rows):
-            parts.append(Bins.none(N_GRIDS))
+            parts.append(bins.Bins.none(N_GRIDS))
             continue
         codes.append(np.empty((N_GRIDS, len(rows)), np.uint32))
-        parts.append(count_bins(binning._grids, [rows], len(rows), codes=codes[-1]))
-    united = unite_bins(parts)
-    backwards = unite_bins([unite_bins(parts[::2][::-1]), *parts[1::2]])
+        parts.append(tables.count_bins(binning._grids, [rows], len(rows), codes=codes[-1]))
+    united = bins.unite_bins(parts)
+    backwards = bins.unite_bins([bins.unite_bins(parts[::2][::-1]), *parts[1::2]])
     assert_same_bins(backwards, united)
-    united = rank_bins(united).coded
+    united = bins.rank_bins(united).coded
     assert_same_bins(united, known_bins(binning))
     parts = [part for part in parts if part.keys.size]
     for part, own in zip(parts, codes, strict=True):
-        recode(own, codes_among(part, united), part.starts, own)
+        recode(own, tables.codes_among(part, united), part.starts, own)
     np.testing.assert_array_equal(np.hstack(codes), binning.encode(X).codes)
 
 
 @pytest.mark.engine
 def test_codes_among_bins_that_lack_some():
-    part = Bins(np.array([7, 3, 9, 5], np.uint64), np.ones(4, np.int64), np.array([0, 3, 4]))
-    united = Bins(np.array([9, 7], np.uint64), np.ones(2, np.int64), np.array([0, 2, 2]))
-    np.testing.assert_array_equal(codes_among(part, united), np.array([1, -1, 0, -1], np.int64).astype(np.uint32))
+    part = bins.Bins(np.array([7, 3, 9, 5], np.uint64), np.ones(4, np.int64), np.array([0, 3, 4]))
+    united = bins.Bins(np.array([9, 7], np.uint64), np.ones(2, np.int64), np.array([0, 2, 2]))
+    expected = np.array([1, -1, 0, -1], np.int64).astype(np.uint32)
+    np.testing.assert_array_equal(tables.codes_among(part, united), expected)
 
 
 # Sources.
@@ -436,7 +434,7 @@ def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, rows_of_a_pass):
 
 @pytest.mark.parametrize("max_bytes", [np.inf, 30])
 def test_store(max_bytes):
-    store = CodeStore(5, 1, max_bytes)
+    store = code_store.CodeStore(5, 1, max_bytes)
     store.array[:] = np.arange(5)
     store.grow(3)
     store.array[1:] = [[5], [6]]
@@ -627,7 +625,7 @@ def test_streamed_machine_that_learns(rng, small_samples, monkeypatch, features)
 
 
 def fixed_store(own_bytes, n_rows, n_grids, max_bytes):
-    return CodeStore(n_rows, n_grids, own_bytes)
+    return code_store.CodeStore(n_rows, n_grids, own_bytes)
 
 
 @pytest.mark.parametrize("features", ["exact", "binning"])

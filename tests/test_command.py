@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 from limits import limited
 
-from binfeat._command import fit as fitting
-from binfeat._command import main as command
-from binfeat._command import messages, models, tables
+from binfeat._command import fit, main, messages, models, tables
 from tests.interrupts import interrupted
 
 pd = pytest.importorskip("pandas")
@@ -54,7 +52,7 @@ def folder(flights, tmp_path_factory):
     with limited(**LIMITS):
         for target in ("delay", "late"):
             table, model = str(folder / "flights.csv"), str(folder / f"{target}.skops")
-            assert command.main(["fit", table, "--target", target, "--model", model]) == 0
+            assert main.main(["fit", table, "--target", target, "--model", model]) == 0
     return folder
 
 
@@ -65,7 +63,7 @@ def small(monkeypatch, limits, folder):
 
 
 def run(*words):
-    return command.main([str(word) for word in words])
+    return main.main([str(word) for word in words])
 
 
 def failed(capsys, *words):
@@ -109,7 +107,7 @@ def test_the_task_follows_from_the_target(capsys, monkeypatch, target, options, 
     def stop(*_):
         raise Stop
 
-    monkeypatch.setattr(fitting.tables, "training_rows", stop)
+    monkeypatch.setattr(tables, "training_rows", stop)
     assert run("fit", "flights.csv", "--target", target, *options) == 1
     assert said in capsys.readouterr().err
 
@@ -139,7 +137,7 @@ def test_classes_have_probabilities_and_labels_are_quoted(flights, tmp_path):
 
 
 def test_several_files_are_read_in_blocks(capsys, flights, tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting.tables, "_BLOCK_ROWS", 100)
+    monkeypatch.setattr(tables, "_BLOCK_ROWS", 100)
     for number, paths in enumerate((["parts"], ["parts/0.parquet", "parts/1.parquet"], ["flights.parquet"])):
         assert run("fit", *paths, "--target", "delay", "--model", tmp_path / f"{number}.skops") == 0
         assert run("predict", tmp_path / f"{number}.skops", *paths, "--out", tmp_path / f"{number}.csv") == 0
@@ -242,7 +240,7 @@ def test_a_failed_write_leaves_the_file_that_was_there(capsys, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(sio, "dump", fail)
-    monkeypatch.setattr(fitting.KernelMachineRegressor, "summary", lambda self: "")
+    monkeypatch.setattr(fit.KernelMachineRegressor, "summary", lambda self: "")
     assert "no space left" in failed(capsys, "fit", "flights.csv", "--target", "delay", "--model", "delay.skops")
 
 
@@ -251,7 +249,7 @@ def test_a_failed_write_leaves_the_file_that_was_there(capsys, monkeypatch):
 )
 def test_wrong_arguments(capsys, words):
     with pytest.raises(SystemExit) as stopped:
-        command.main(words)
+        main.main(words)
     assert stopped.value.code == 2
     assert "usage: binfeat" in capsys.readouterr().err
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import binfeat
-from binfeat._linear.normal_equations import NormalEquations
 from tests.interrupts import SEARCH_STEP
 from tests.machines import FIXED
+from tests.solving import NormalEquations
 
 da = pytest.importorskip("dask.array")
 dask_distributed = pytest.importorskip("distributed")

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat._binning.bin_matrix import in_type, no_bin
-from binfeat._binning.grids import Grids
+from binfeat._binning import bin_matrix, grids
 from binfeat._machine.machines import growth
 from binfeat._machine.machines.exact import exact_bytes
 from binfeat._machine.machines.feature_bytes import (
@@ -105,7 +104,8 @@ def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):
 
     def codes_out():
         rows = growth.TrainingRows.in_memory(X, np.zeros((60, 1)), None, 1)
-        grown = growth.Growth(rows, X_out, lambda n_grids: Grids.draw(kernels.Laplacian(), np.full(2, 2.0), n_grids, 0))
+        gamma = np.full(2, 2.0)
+        grown = growth.Growth(rows, X_out, lambda n_grids: grids.Grids.draw(kernels.Laplacian(), gamma, n_grids, 0))
         grown.grow(2)
         grown.grow(4)
         return grown._codes_out
@@ -113,8 +113,8 @@ def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):
     narrow, types = codes_out(), iter([np.uint16, np.uint32])
     monkeypatch.setattr(growth, "code_dtype", lambda largest_grid: next(types))
     assert narrow.dtype == np.uint16
-    assert (narrow[:2] == no_bin(np.uint16)).any()
-    np.testing.assert_array_equal(codes_out(), in_type(narrow, np.uint32), strict=True)
+    assert (narrow[:2] == bin_matrix.no_bin(np.uint16)).any()
+    np.testing.assert_array_equal(codes_out(), bin_matrix.in_type(narrow, np.uint32), strict=True)
 
 
 def test_peak_is_within_the_limit(rng, limits):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from binfeat import BinMatrix, RandomBinning, RandomFourier, blocks
-from binfeat._rows.sources import Survey
-from binfeat._rows.streamed import StreamedFeatures
+from binfeat._rows import sources, streamed
 from tests.solving import LocalRows, NormalEquations, SolverOptions, StackedFeatures, computed_features, solve_ridge
 
 N_ROWS, N_TARGETS = 500, 3
@@ -33,15 +32,16 @@ def same(X, reset=False):
     return X
 
 
-def streamed(Z):
-    return StreamedFeatures.of(Survey(blocks(Z, Z[:, 0], block_rows=45), same), same, Z.shape[1], dense=True)
+def from_source(Z):
+    survey = sources.Survey(blocks(Z, Z[:, 0], block_rows=45), same)
+    return streamed.StreamedFeatures.of(survey, same, Z.shape[1], dense=True)
 
 
 def side_by_side(Z):
     return StackedFeatures([Z[:, :5], computed_features(np.ascontiguousarray(Z[:, 5:]))], [1.0, 1.0])
 
 
-FORMS = {"memory": same, "source": streamed, "computed": computed_features, "side by side": side_by_side}
+FORMS = {"memory": same, "source": from_source, "computed": computed_features, "side by side": side_by_side}
 WEIGHTS = {
     "none": lambda rng: None,
     "of rows": lambda rng: rng.random((N_ROWS, 1)),
