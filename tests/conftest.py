@@ -1,15 +1,16 @@
 import os
+import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from limits import set_limits
 
 from binfeat._engine import policy
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 
 _UNHURRIED = {
     "deadline": None,  # the first example compiles
@@ -83,15 +84,87 @@ def own_scheduler():
 
 
 @pytest.fixture
-def few_grids(monkeypatch):
-    """Kernel machines that search in tenths of a second."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 40), n_fourier=128))
+def limits(monkeypatch):
+    """Set what fits of kernel machines may try in a test, as `limits(n_steps=5)` for shorter searches."""
+    return partial(set_limits, monkeypatch)
 
 
 @pytest.fixture
-def few_steps(monkeypatch):
+def memory_of(monkeypatch):
+    """Let the computer have so many bytes of memory, or None: a number that cannot be found out."""
+    return lambda n_bytes: monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: n_bytes)
+
+
+@pytest.fixture
+def sampled_rows(monkeypatch):
+    """Let kernel machines decide on so many rows of a source, and hold no more of them in memory."""
+    return partial(monkeypatch.setattr, "binfeat._rows.sampled._MOST_ROWS")
+
+
+@pytest.fixture
+def rows_of_a_pass(monkeypatch):
+    """Take so many rows of a source at a time, whatever its blocks are."""
+    return lambda n_rows: monkeypatch.setattr("binfeat._rows.sources._PASS_ROWS", (n_rows, n_rows))
+
+
+@pytest.fixture
+def bytes_computed_at_a_time(monkeypatch):
+    """Compute features that are not kept in blocks of so many bytes."""
+    return partial(monkeypatch.setattr, "binfeat._rows.lazy._BLOCK_BYTES")
+
+
+@pytest.fixture
+def hashed_at_a_time(monkeypatch):
+    """Hash so many rows in so many grids before their bins are looked up."""
+
+    def set_sizes(n_rows, n_grids):
+        for name, size in (("_MOST_ROWS", n_rows), ("_HASH_BYTES", 8 * n_rows * n_grids)):
+            monkeypatch.setattr(f"binfeat._binning.grids.{name}", size)
+
+    return set_sizes
+
+
+@pytest.fixture
+def rows_met_in_a_bin(monkeypatch):
+    """Let a row meet so many rows of each of its bins when its neighbours are looked for."""
+    return partial(monkeypatch.setattr, "binfeat._graph.neighbours._MOST_OF_A_BIN")
+
+
+@pytest.fixture
+def bytes_of_a_prediction(monkeypatch):
+    """Let kernel machines predict in blocks of so many bytes."""
+    return partial(monkeypatch.setattr, "binfeat._machine.fitted.functions._BLOCK_BYTES")
+
+
+@pytest.fixture
+def clock_of_fits(monkeypatch):
+    """Set the clock, a function, that limits of seconds go by."""
+    return partial(monkeypatch.setattr, "binfeat._machine.run._clock")
+
+
+@pytest.fixture
+def scratch_folder(monkeypatch, tmp_path):
+    """The folder, empty, where scratch files are made."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def without_package(monkeypatch):
+    """Let imports of a module fail, as where its package is not installed."""
+    return lambda name: monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.fixture
+def few_grids(limits):
+    """Kernel machines that search in tenths of a second."""
+    limits(sample_grids=(5, 40), n_fourier=128)
+
+
+@pytest.fixture
+def few_steps(limits):
     """Kernel machines with short searches for length scales."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=15, sample_grids=(10, 40), n_fourier=128))
+    limits(n_steps=15, sample_grids=(10, 40), n_fourier=128)
 
 
 @pytest.fixture(scope="module")

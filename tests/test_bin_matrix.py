@@ -10,7 +10,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh, lsqr, svds
 
 from binfeat import BinMatrix, RandomBinning
 from binfeat._binning import bin_matrix
-from binfeat._common import memory
 
 pytestmark = pytest.mark.engine
 
@@ -207,8 +206,8 @@ def test_no_column_at_all():
     np.testing.assert_array_equal(Z @ np.empty((0, 2)), np.zeros((3, 2)))
 
 
-def test_csr_larger_than_memory_is_refused(rng, monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 1000)
+def test_csr_larger_than_memory_is_refused(rng, memory_of):
+    memory_of(1000)
     with pytest.raises(MemoryError, match=r"the CSR matrix needs about [\d,]+ bytes.*output='codes'"):
         matrix(rng).tocsr()
 

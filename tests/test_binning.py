@@ -21,7 +21,6 @@ from sklearn.svm import LinearSVC
 import binfeat
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning, kernels, transform
 from binfeat._binning.grids import Grids
-from binfeat._common import memory
 from binfeat._common.validation import seed_of
 
 KERNELS = {
@@ -193,12 +192,11 @@ def test_same_bins_for_any_split_into_batches(rng):
 
 
 @pytest.mark.engine
-def test_small_blocks_of_rows_and_grids_change_nothing(rng, monkeypatch):
+def test_small_blocks_of_rows_and_grids_change_nothing(rng, monkeypatch, hashed_at_a_time):
     X = mixed_table(rng, 300)
     expected = encode(X)
     sparse_expected = encode(sparse.csr_array(X))
-    monkeypatch.setattr("binfeat._binning.grids._MOST_ROWS", 70)
-    monkeypatch.setattr("binfeat._binning.grids._HASH_BYTES", 8 * 70 * 4)
+    hashed_at_a_time(70, 4)
     monkeypatch.setattr("binfeat._binning.tables._FIRST_BITS", 3)
     np.testing.assert_array_equal(encode(X), expected)
     np.testing.assert_array_equal(encode(sparse.csr_array(X)), sparse_expected)
@@ -575,16 +573,16 @@ def test_hashed_partial_fit_keeps_columns():
     assert (binning.partial_fit(X).transform(X) != before).nnz == 0
 
 
-def test_memory_is_estimated_first(monkeypatch):
+def test_memory_is_estimated_first(memory_of):
     with pytest.raises(MemoryError, match=r"drawing 10+ grids of \d inputs needs about [\d,]+ bytes.*fewer grids"):
         RandomBinning(n_grids=10**12, gamma=1.0).fit(X)
     with pytest.raises(MemoryError, match=r"binning \d rows in 10+ grids needs about [\d,]+ bytes.*fewer grids"):
         transform(X, n_grids=10**12, n_features=10**13)
     binning = RandomBinning(n_grids=10, gamma=1.0).fit(X)
-    monkeypatch.setattr(memory, "memory_limit", lambda: 2000)
+    memory_of(2000)
     with pytest.raises(MemoryError, match="this machine has 2,000"):
         binning.transform(X)
-    monkeypatch.setattr(memory, "memory_limit", lambda: None)
+    memory_of(None)
     binning.transform(X)
 
 

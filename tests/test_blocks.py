@@ -3,7 +3,6 @@
 import errno
 import gc
 import os
-import sys
 import warnings
 from functools import partial
 from itertools import pairwise
@@ -29,16 +28,9 @@ from binfeat import (
     RandomFourier,
     blocks,
 )
-from binfeat._binning import code_store
-from binfeat._binning.bins import Bins, rank_bins, unite_bins
-from binfeat._binning.code_store import CodeStore
-from binfeat._binning.tables import codes_among, count_bins
+from binfeat._binning import bins, code_store, tables
 from binfeat._engine.bin_tables import recode
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._machine.machines import growth
-from binfeat._rows import sampled as sampled_rows
-from binfeat._rows import sources
 
 N_GRIDS = 7
 
@@ -59,7 +51,7 @@ def pieces(rng, n_blocks, *arrays):
 
 
 def known_bins(binning):
-    return Bins(binning._bin_keys, binning.bin_counts_, binning.bin_offsets_)
+    return bins.Bins(binning._bin_keys, binning.bin_counts_, binning.bin_offsets_)
 
 
 def assert_same_bins(got, expected):
@@ -75,26 +67,27 @@ def test_united_bins_are_those_of_all_rows(rng, n_blocks):
     parts, codes = [], []
     for (rows,) in pieces(rng, n_blocks, X):
         if not len(rows):
-            parts.append(Bins.none(N_GRIDS))
+            parts.append(bins.Bins.none(N_GRIDS))
             continue
         codes.append(np.empty((N_GRIDS, len(rows)), np.uint32))
-        parts.append(count_bins(binning._grids, [rows], len(rows), codes=codes[-1]))
-    united = unite_bins(parts)
-    backwards = unite_bins([unite_bins(parts[::2][::-1]), *parts[1::2]])
+        parts.append(tables.count_bins(binning._grids, [rows], len(rows), codes=codes[-1]))
+    united = bins.unite_bins(parts)
+    backwards = bins.unite_bins([bins.unite_bins(parts[::2][::-1]), *parts[1::2]])
     assert_same_bins(backwards, united)
-    united = rank_bins(united).coded
+    united = bins.rank_bins(united).coded
     assert_same_bins(united, known_bins(binning))
     parts = [part for part in parts if part.keys.size]
     for part, own in zip(parts, codes, strict=True):
-        recode(own, codes_among(part, united), part.starts, own)
+        recode(own, tables.codes_among(part, united), part.starts, own)
     np.testing.assert_array_equal(np.hstack(codes), binning.encode(X).codes)
 
 
 @pytest.mark.engine
 def test_codes_among_bins_that_lack_some():
-    part = Bins(np.array([7, 3, 9, 5], np.uint64), np.ones(4, np.int64), np.array([0, 3, 4]))
-    united = Bins(np.array([9, 7], np.uint64), np.ones(2, np.int64), np.array([0, 2, 2]))
-    np.testing.assert_array_equal(codes_among(part, united), np.array([1, -1, 0, -1], np.int64).astype(np.uint32))
+    part = bins.Bins(np.array([7, 3, 9, 5], np.uint64), np.ones(4, np.int64), np.array([0, 3, 4]))
+    united = bins.Bins(np.array([9, 7], np.uint64), np.ones(2, np.int64), np.array([0, 2, 2]))
+    expected = np.array([1, -1, 0, -1], np.int64).astype(np.uint32)
+    np.testing.assert_array_equal(tables.codes_among(part, united), expected)
 
 
 # Sources.
@@ -188,7 +181,7 @@ def test_folders_are_columns(folder, tmp_path):
     assert sum(len(targets) for _, targets in parts) == y.size
 
 
-def test_bad_paths(folder, tmp_path, monkeypatch):
+def test_bad_paths(folder, tmp_path, without_package):
     own, _, _ = folder
     for path in (own / "none", tmp_path / "empty", __file__):
         (tmp_path / "empty").mkdir(exist_ok=True)
@@ -202,7 +195,7 @@ def test_bad_paths(folder, tmp_path, monkeypatch):
     (tmp_path / "broken.parquet").write_text("No rows.")
     with pytest.raises(OSError, match=r"File \(.*broken.parquet\) cannot be read"):
         blocks(tmp_path / "broken.parquet", target="y")
-    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
+    without_package("pyarrow.dataset")
     with pytest.raises(ImportError, match=r"Files are read by pyarrow. Install it: pip install 'binfeat\[parquet\]'"):
         blocks(own / "0.parquet", target="y")
 
@@ -365,8 +358,8 @@ MACHINES = {
 
 @pytest.mark.parametrize("max_bytes", [None, 100], ids=["memory", "scratch"])
 @pytest.mark.parametrize("name", MACHINES)
-def test_same_bins_and_coefficients(rng, monkeypatch, name, max_bytes):
-    monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
+def test_same_bins_and_coefficients(rng, rows_of_a_pass, name, max_bytes):
+    rows_of_a_pass(700)
     new_binning, ridge = MACHINES[name]
     X, y = table(rng)
     binning = new_binning(n_grids=N_GRIDS, output="codes", random_state=0)
@@ -428,8 +421,8 @@ def test_pipelines(rng):
         np.testing.assert_array_equal(machine.predict(source), machine.predict(X))
 
 
-def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, monkeypatch):
-    monkeypatch.setattr(sources, "_PASS_ROWS", (40_000, 40_000))
+def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, rows_of_a_pass):
+    rows_of_a_pass(40_000)
     X = np.concatenate([rng.integers(0, 100, (80_000, 1)), np.arange(70_000)[:, None]]).astype(float)
     options = {"kernel": "hat", "gamma": 10.0, "n_grids": 3, "output": "codes", "random_state": 0}
     Z = RandomBinning(**options).fit_transform(X)
@@ -441,7 +434,7 @@ def test_a_grid_that_needs_wide_codes_in_a_later_block(rng, monkeypatch):
 
 @pytest.mark.parametrize("max_bytes", [np.inf, 30])
 def test_store(max_bytes):
-    store = CodeStore(5, 1, max_bytes)
+    store = code_store.CodeStore(5, 1, max_bytes)
     store.array[:] = np.arange(5)
     store.grow(3)
     store.array[1:] = [[5], [6]]
@@ -549,8 +542,7 @@ def full_disk(monkeypatch):
     monkeypatch.setattr(code_store, "_allocate", refuse)
 
 
-def test_full_disk(rng, monkeypatch, tmp_path):
-    monkeypatch.setattr(code_store.tempfile, "tempdir", str(tmp_path))
+def test_full_disk(rng, monkeypatch, scratch_folder):
     full_disk(monkeypatch)
     X, y = table(rng)
     before = X.copy(), y.copy()
@@ -559,13 +551,12 @@ def test_full_disk(rng, monkeypatch, tmp_path):
     assert error.value.errno == errno.ENOSPC
     del error
     gc.collect()
-    assert not list(tmp_path.iterdir())
+    assert not list(scratch_folder.iterdir())
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(y, before[1])
 
 
-def test_scratch_leaves_nothing(rng, monkeypatch, tmp_path):
-    monkeypatch.setattr(code_store.tempfile, "tempdir", str(tmp_path))
+def test_scratch_leaves_nothing(rng, scratch_folder):
     X, y = table(rng)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -573,14 +564,14 @@ def test_scratch_leaves_nothing(rng, monkeypatch, tmp_path):
         gc.collect()
     assert not said
     if os.name == "posix":
-        assert not list(tmp_path.iterdir())
+        assert not list(scratch_folder.iterdir())
     assert Z.take(np.arange(50)).shape[0] == 50
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         del Z
         gc.collect()
     assert not said
-    assert not list(tmp_path.iterdir())
+    assert not list(scratch_folder.iterdir())
 
 
 def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
@@ -596,12 +587,11 @@ def test_space_where_the_system_cannot_reserve_it(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def small_samples(monkeypatch):
+def small_samples(sampled_rows, limits, rows_of_a_pass):
     """Samples of 800 rows, a short search, and few grids."""
-    limits = Limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256, fourier_products=1e9)
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
-    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 800)
-    monkeypatch.setattr(sources, "_PASS_ROWS", (700, 700))
+    limits(n_steps=20, sample_grids=(5, 20), sample_rows=300, n_fourier=256, fourier_products=1e9)
+    sampled_rows(800)
+    rows_of_a_pass(700)
 
 
 def streamed(rng, monkeypatch, X, y, weights, **options):
@@ -635,7 +625,7 @@ def test_streamed_machine_that_learns(rng, small_samples, monkeypatch, features)
 
 
 def fixed_store(own_bytes, n_rows, n_grids, max_bytes):
-    return CodeStore(n_rows, n_grids, own_bytes)
+    return code_store.CodeStore(n_rows, n_grids, own_bytes)
 
 
 @pytest.mark.parametrize("features", ["exact", "binning"])

@@ -21,11 +21,7 @@ from binfeat import (
     SpectralEmbedding,
     blocks,
 )
-from binfeat._graph import eigenvectors, neighbours, start
-from binfeat._graph.eigenvectors import leading_eigenvectors
-from binfeat._graph.neighbours import NeighbourGraph, alike_together
-from binfeat._graph.scale import gamma_by_occupancy
-from binfeat._graph.similarity import SimilarityGraph
+from binfeat._graph import eigenvectors, neighbours, scale, similarity, start
 
 MAP = RandomBinning(n_grids=20, random_state=0)
 
@@ -40,14 +36,16 @@ def test_graph_of_other_features_is_of_their_inner_products(rng):
     V = rng.normal(size=(30, 2))
     expected = naive.normalised(Z @ Z.T) @ V
     for features in (Z, sparse.csr_array(Z)):
-        np.testing.assert_allclose(SimilarityGraph(features).normalised(np.asfortranarray(V)), expected, atol=1e-12)
+        np.testing.assert_allclose(
+            similarity.SimilarityGraph(features).normalised(np.asfortranarray(V)), expected, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("gamma", [0.3, 1.0])
-def test_coordinates_are_means_of_dense_eigenvectors(rng, gamma, monkeypatch):
-    monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
+def test_coordinates_are_means_of_dense_eigenvectors(rng, gamma, rows_met_in_a_bin):
+    rows_met_in_a_bin(60)
     X = rng.normal(size=(60, 2))
-    X = X[alike_together(clone(MAP).set_params(gamma=gamma, output="codes").fit_transform(X))]
+    X = X[neighbours.alike_together(clone(MAP).set_params(gamma=gamma, output="codes").fit_transform(X))]
     codes = naive.codes(X, "laplacian", np.full(2, gamma), 20, 0)[0]
     W = naive.nearest_only(naive.similarities(codes), 15)
     assert (W.sum(axis=1) > 0).all()
@@ -65,7 +63,7 @@ def test_block_krylov_beside_a_dense_solver(rng, monkeypatch, tol):
     basis = np.linalg.qr(rng.normal(size=(200, 200)))[0]
     spectrum = np.concatenate([[1.0], 1 - 0.01 * np.arange(1, 7), np.linspace(0.9, -0.1, 193)])
     matrix = (basis * spectrum) @ basis.T
-    found = leading_eigenvectors(lambda V: matrix @ V, basis[:, 0], 3, tol=tol, max_iter=400, seed=0)
+    found = eigenvectors.leading_eigenvectors(lambda V: matrix @ V, basis[:, 0], 3, tol=tol, max_iter=400, seed=0)
     residuals = np.linalg.norm(matrix @ found.vectors - found.vectors * found.values[:3], axis=0)
     assert residuals.max() <= tol
     np.testing.assert_allclose(residuals, found.residuals, rtol=0.05, atol=1e-12)
@@ -79,10 +77,10 @@ def test_eigenvectors_of_a_sample_are_near(rng, monkeypatch):
     monkeypatch.setattr(start, "_LEAST_ROWS", 600)
     X = rng.uniform(size=(3000, 2)) * [4.0, 1.0]
     Z = RandomBinning(gamma=2.0, n_grids=32, min_count=2, output="codes", random_state=0).fit_transform(X)
-    graph, options = NeighbourGraph(Z, 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
-    cold = leading_eigenvectors(graph.normalised, graph.known, 2, **options)
+    graph, options = neighbours.NeighbourGraph(Z, 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
+    cold = eigenvectors.leading_eigenvectors(graph.normalised, graph.known, 2, **options)
     near = start.start_from_sample(Z, graph, 3, **options)
-    warm = leading_eigenvectors(graph.normalised, graph.known, 2, start=near, **options)
+    warm = eigenvectors.leading_eigenvectors(graph.normalised, graph.known, 2, start=near, **options)
     cosines = np.abs((near[:, :2] * cold.vectors).sum(axis=0)) / np.linalg.norm(near[:, :2], axis=0)
     assert cosines.min() > 0.9
     assert warm.n_products < cold.n_products
@@ -92,10 +90,10 @@ def test_eigenvectors_of_a_sample_are_near(rng, monkeypatch):
 
 def test_no_sample(rng):
     Z = RandomBinning(gamma=1.0, n_grids=32, output="codes", random_state=0).fit_transform(rng.uniform(size=(4000, 2)))
-    graph, options = NeighbourGraph(Z, 0), {"tol": 1e-3, "max_iter": 100, "seed": 0}
+    graph, options = neighbours.NeighbourGraph(Z, 0), {"tol": 1e-3, "max_iter": 100, "seed": 0}
     assert start.start_from_sample(Z[:3999], graph, 3, **options) is None
     assert start.start_from_sample(Z, graph, 1000, **options) is None
-    assert start.start_from_sample(Z, SimilarityGraph(Z.tocsr()), 3, **options) is None
+    assert start.start_from_sample(Z, similarity.SimilarityGraph(Z.tocsr()), 3, **options) is None
 
 
 def test_krylov_space_that_ends_early(rng, monkeypatch):
@@ -104,7 +102,7 @@ def test_krylov_space_that_ends_early(rng, monkeypatch):
     basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
     spectrum = np.concatenate([[1.0], np.full(2, 0.5), np.zeros(297)])
     matrix = (basis * spectrum) @ basis.T
-    found = leading_eigenvectors(lambda V: matrix @ V, basis[:, 0], 3, tol=1e-10, max_iter=50, seed=0)
+    found = eigenvectors.leading_eigenvectors(lambda V: matrix @ V, basis[:, 0], 3, tol=1e-10, max_iter=50, seed=0)
     np.testing.assert_allclose(found.values, [0.5, 0.5, 0.0, 0.0], atol=1e-10)
 
 
@@ -152,7 +150,7 @@ def test_rows_without_neighbours_are_told(rng):
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_gamma_scale_fills_bins_with_three_rows(rng, unit):
     X = unit * rng.normal(size=(500, 3))
-    gamma = gamma_by_occupancy(RandomBinning(random_state=0), X)
+    gamma = scale.gamma_by_occupancy(RandomBinning(random_state=0), X)
     codes = naive.codes(X[:200], "laplacian", gamma, 2, 0)[0]
     assert len(set(codes[0])) > 50
     counts = RandomBinning(gamma=gamma, n_grids=200, random_state=1, output="codes").fit(X).bin_counts_
@@ -160,7 +158,7 @@ def test_gamma_scale_fills_bins_with_three_rows(rng, unit):
 
 
 def test_gamma_scale_of_rows_that_are_all_alike():
-    assert np.isfinite(gamma_by_occupancy(RandomBinning(random_state=0), np.ones((20, 2)))).all()
+    assert np.isfinite(scale.gamma_by_occupancy(RandomBinning(random_state=0), np.ones((20, 2)))).all()
     clusters = SpectralClustering(1, random_state=0).fit(np.ones((20, 2)))
     assert (clusters.labels_ == 0).all()
 

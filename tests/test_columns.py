@@ -10,9 +10,6 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from binfeat._common import memory
-from binfeat._machine.table import columns as table_columns
-from binfeat._machine.table import encoder as table_encoder
 from binfeat._machine.table.encoder import TableEncoder
 
 pd = pytest.importorskip("pandas")
@@ -263,7 +260,7 @@ def test_missing_numbers(rng):
 
 
 def test_median_of_evenly_spaced_rows(rng, monkeypatch):
-    monkeypatch.setattr(table_encoder, "_MEDIAN_ROWS", 10)
+    monkeypatch.setattr("binfeat._machine.table.encoder._MEDIAN_ROWS", 10)
     X = rng.normal(size=(95, 1))
     estimator, columns, _ = fit(X)
     assert columns.transform(estimator, np.array([[np.nan]])) == np.median(X[::10])
@@ -439,9 +436,9 @@ def test_wrong_shapes(rng):
             fit(empty)
 
 
-def test_sparse_that_does_not_fit(monkeypatch):
+def test_sparse_that_does_not_fit(memory_of):
     X = sparse.csr_array((1000, 1000))
-    monkeypatch.setattr(memory, "memory_limit", lambda: 10**6)
+    memory_of(10**6)
     with pytest.raises(MemoryError, match=r"a dense copy of X, \(1000, 1000\), needs about 8,000,000 bytes"):
         fit(X)
 
@@ -462,8 +459,8 @@ def test_plain_rows_meet_no_check(rng, monkeypatch):
     X = rng.normal(size=(30, 4))
     X[::2, 1] = np.nan
     estimator, columns, matrix = fit(X)
-    monkeypatch.setattr(table_columns, "checked_rows", lambda *_, **__: pytest.fail("slow"))
-    monkeypatch.setattr(table_encoder, "checked_array", lambda *_, **__: pytest.fail("slow"))
+    for check in ("columns.checked_rows", "encoder.checked_array"):
+        monkeypatch.setattr(f"binfeat._machine.table.{check}", lambda *_, **__: pytest.fail("slow"))
     np.testing.assert_array_equal(columns.transform(estimator, X), matrix)
     np.testing.assert_allclose(columns.transform(estimator, X.astype(np.float32)), matrix, rtol=1e-6)
 

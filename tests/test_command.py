@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from limits import limited
 
-from binfeat._command import fit as fitting
-from binfeat._command import main as command
-from binfeat._command import messages, models, tables
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
+from binfeat._command import fit, main, messages, models, tables
+from tests.interrupts import interrupted
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 sio = pytest.importorskip("skops.io")
+
+LIMITS = {"n_steps": 6, "exact_rows": 0, "sample_grids": (5, 20), "n_fourier": 32}
 
 
 @pytest.fixture(scope="module")
@@ -49,24 +49,21 @@ def folder(flights, tmp_path_factory):
     (folder / "parts").mkdir()
     flights[:170].to_parquet(folder / "parts" / "0.parquet")
     flights[170:].to_parquet(folder / "parts" / "1.parquet")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KernelMachineBase, "_limits", Limits(n_steps=6, exact_rows=0, sample_grids=(5, 20), n_fourier=32))
+    with limited(**LIMITS):
         for target in ("delay", "late"):
             table, model = str(folder / "flights.csv"), str(folder / f"{target}.skops")
-            assert command.main(["fit", table, "--target", target, "--model", model]) == 0
+            assert main.main(["fit", table, "--target", target, "--model", model]) == 0
     return folder
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch, folder):
-    monkeypatch.setattr(
-        KernelMachineBase, "_limits", Limits(n_steps=6, exact_rows=0, sample_grids=(5, 20), n_fourier=32)
-    )
+def small(monkeypatch, limits, folder):
+    limits(**LIMITS)
     monkeypatch.chdir(folder)
 
 
 def run(*words):
-    return command.main([str(word) for word in words])
+    return main.main([str(word) for word in words])
 
 
 def failed(capsys, *words):
@@ -110,7 +107,7 @@ def test_the_task_follows_from_the_target(capsys, monkeypatch, target, options, 
     def stop(*_):
         raise Stop
 
-    monkeypatch.setattr(fitting.tables, "training_rows", stop)
+    monkeypatch.setattr(tables, "training_rows", stop)
     assert run("fit", "flights.csv", "--target", target, *options) == 1
     assert said in capsys.readouterr().err
 
@@ -140,7 +137,7 @@ def test_classes_have_probabilities_and_labels_are_quoted(flights, tmp_path):
 
 
 def test_several_files_are_read_in_blocks(capsys, flights, tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting.tables, "_BLOCK_ROWS", 100)
+    monkeypatch.setattr(tables, "_BLOCK_ROWS", 100)
     for number, paths in enumerate((["parts"], ["parts/0.parquet", "parts/1.parquet"], ["flights.parquet"])):
         assert run("fit", *paths, "--target", "delay", "--model", tmp_path / f"{number}.skops") == 0
         assert run("predict", tmp_path / f"{number}.skops", *paths, "--out", tmp_path / f"{number}.csv") == 0
@@ -243,7 +240,7 @@ def test_a_failed_write_leaves_the_file_that_was_there(capsys, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(sio, "dump", fail)
-    monkeypatch.setattr(fitting.KernelMachineRegressor, "summary", lambda self: "")
+    monkeypatch.setattr(fit.KernelMachineRegressor, "summary", lambda self: "")
     assert "no space left" in failed(capsys, "fit", "flights.csv", "--target", "delay", "--model", "delay.skops")
 
 
@@ -252,24 +249,21 @@ def test_a_failed_write_leaves_the_file_that_was_there(capsys, monkeypatch):
 )
 def test_wrong_arguments(capsys, words):
     with pytest.raises(SystemExit) as stopped:
-        command.main(words)
+        main.main(words)
     assert stopped.value.code == 2
     assert "usage: binfeat" in capsys.readouterr().err
 
 
-def test_ctrl_c_writes_nothing(capsys, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fitting.tables, "training_rows", interrupt)
-    assert run("fit", "flights.csv", "--target", "delay", "--model", "none.skops") == 130
+def test_ctrl_c_writes_nothing(capsys):
+    with interrupted(tables, "training_rows"):
+        assert run("fit", "flights.csv", "--target", "delay", "--model", "none.skops") == 130
     assert "interrupted; nothing was written" in capsys.readouterr().err
     assert not Path("none.skops").exists()
 
 
 @pytest.mark.parametrize(("package", "remedy"), [("pyarrow.dataset", "parquet"), ("skops.io", "command")])
-def test_missing_packages_are_named(capsys, monkeypatch, package, remedy):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_missing_packages_are_named(capsys, without_package, package, remedy):
+    without_package(package)
     line = failed(capsys, "fit", "flights.csv", "--target", "delay")
     assert f"pip install 'binfeat[{remedy}]'" in line
 

@@ -15,8 +15,6 @@ import numpy as np
 import pytest
 
 import binfeat
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 
 N_THREADS = 16
 
@@ -56,8 +54,8 @@ def answer(estimator):
 
 
 @pytest.fixture
-def small_searches(monkeypatch):
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=10, sample_grids=(5, 20)))
+def small_searches(limits):
+    limits(n_steps=10, sample_grids=(5, 20))
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one estimator", "several"])

@@ -370,8 +370,8 @@ def test_an_exact_map_can_be_drawn():
     assert KernelErrorDisplay([0.5, 0.5], [0.5, 0.5]).plot().rms_error_ == 0
 
 
-def test_without_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+def test_without_matplotlib(without_package):
+    without_package("matplotlib.pyplot")
     with pytest.raises(ImportError, match=r"RelevanceDisplay.plot needs Matplotlib. Install it: pip install 'binfeat"):
         RelevanceDisplay([1.0]).plot()
 

@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 
 import binfeat
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
-from binfeat._machine.search.length_scales import LengthScaleSearch
-from binfeat._rows import sampled
+from tests.interrupts import SEARCH_STEP
 from tests.machines import FIXED
+from tests.solving import NormalEquations
 
 da = pytest.importorskip("dask.array")
 dask_distributed = pytest.importorskip("distributed")
@@ -39,10 +36,10 @@ def rows():
 
 
 @pytest.fixture(autouse=True)
-def small_sample(monkeypatch):
+def small_sample(sampled_rows, limits):
     """Tables of some hundred rows are beyond memory; a search of few steps."""
-    monkeypatch.setattr(sampled, "_MOST_ROWS", 400)
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=5))
+    sampled_rows(400)
+    limits(n_steps=5)
 
 
 def chunked(X):
@@ -174,7 +171,7 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
     killed = [
         kill_a_worker_in(monkeypatch, client, *place)
         for place in (
-            (LengthScaleSearch, "_step"),
+            SEARCH_STEP,
             (DaskRows, "sum", 4),
             (_all_rows.DaskTrainingRows, "weigh_held_out"),
         )

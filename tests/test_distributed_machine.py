@@ -8,10 +8,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import binfeat
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._rows import sampled
 from tests.callbacks import Callback, Recorder
+from tests.interrupts import interrupted
 from tests.machines import FIXED, assert_same_state
 
 dask = pytest.importorskip("dask")
@@ -37,11 +36,10 @@ def rows():
 
 
 @pytest.fixture
-def small_sample(monkeypatch):
+def small_sample(sampled_rows, limits):
     """Tables of some hundred rows are beyond memory, and have enough for an overall length scale."""
-    monkeypatch.setattr(sampled, "_MOST_ROWS", N_SAMPLED)
-    limits = Limits(n_steps=5, sample_rows=100, sample_grids=(5, 40), few_grids=5, n_fourier=64)
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+    sampled_rows(N_SAMPLED)
+    limits(n_steps=5, sample_rows=100, sample_grids=(5, 40), few_grids=5, n_fourier=64)
 
 
 def chunked(values, chunks):
@@ -63,8 +61,8 @@ def assert_same_decisions(got, expected, X):
 
 @pytest.mark.parametrize("seed", [0, 7])
 @pytest.mark.parametrize("n_rows", [300, 401, 5000])
-def test_rows_of_the_sample_are_those_of_a_source(monkeypatch, n_rows, seed):
-    monkeypatch.setattr(sampled, "_MOST_ROWS", N_SAMPLED)
+def test_rows_of_the_sample_are_those_of_a_source(monkeypatch, n_rows, seed, sampled_rows):
+    sampled_rows(N_SAMPLED)
     monkeypatch.setattr(sampled, "_KEYS", 700)
     source = binfeat.blocks(np.zeros((n_rows, 2)), np.zeros(n_rows), block_rows=331)
     expected = sampled.SampledSource(binfeat.KernelMachineRegressor(), source, seed).rows
@@ -311,30 +309,18 @@ def test_callbacks_and_limits_of_time(rows, small_sample):
 
 
 @pytest.mark.parametrize("after", [1, 8])
-def test_ctrl_c_in_a_solve_keeps_the_machine_so_far(rows, small_sample, monkeypatch, after):
+def test_ctrl_c_in_a_solve_keeps_the_machine_so_far(rows, small_sample, after):
     X, y, _ = rows
-    total, calls = DaskRows.sum, []
-
-    def interrupted(self, *arguments, **options):
-        calls.append(None)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return total(self, *arguments, **options)
-
-    monkeypatch.setattr(DaskRows, "sum", interrupted)
     machine = remote.KernelMachineRegressor(**{**FIXED, "gamma": "learn"})
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(DaskRows, "sum", after + 1), pytest.raises(KeyboardInterrupt):
         machine.fit(chunked(X, CHUNKS[1]), y)
     assert machine.status_ == "interrupted"
     assert machine.score(X, y) > 0.3
 
 
-def test_ctrl_c_in_the_first_look_leaves_nothing(rows, monkeypatch):
-    def interrupt(*arguments):
-        raise KeyboardInterrupt
-
+def test_ctrl_c_in_the_first_look_leaves_nothing(rows):
     machine = remote.KernelMachineRegressor()
-    monkeypatch.setattr(_table, "_checked", interrupt)
-    with dask.config.set(scheduler="synchronous"), pytest.raises(KeyboardInterrupt):
+    synchronous = dask.config.set(scheduler="synchronous")
+    with interrupted(_table, "_checked"), synchronous, pytest.raises(KeyboardInterrupt):
         machine.fit(chunked(rows[0], CHUNKS[0]), rows[1])
     assert not [name for name in vars(machine) if name.endswith("_")]

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat._machine import run as budget
 from binfeat._machine.table.doubts import share_of_copies
 from tests.machines import FIXED
 
@@ -70,9 +69,8 @@ def test_share_of_copies_counts_equal_rows(rng):
         assert share_of_copies(column, np.zeros((5000, 1))) == 0
 
 
-def test_a_limit_that_cannot_be_kept(table, monkeypatch):
+def test_a_limit_that_cannot_be_kept(table, clock_of_fits):
     X, y = table
-    ticks = iter(np.arange(0.0, 1e6, 0.01))
-    monkeypatch.setattr(budget, "_clock", lambda: next(ticks))
+    clock_of_fits(iter(np.arange(0.0, 1e6, 0.01)).__next__)
     with pytest.warns(UserWarning, match=r"max_seconds=0.001 is less than the [\d.]+ s that a fit of this table takes"):
         KernelMachineRegressor(**FIXED, max_seconds=0.001).fit(X, y)

@@ -7,7 +7,6 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
-from binfeat._rows import sampled
 from tests import naive
 
 # Nothing to choose: one kernel, its gamma, the penalty.
@@ -293,10 +292,10 @@ def test_samples_change_nothing_else(table, threads):
     np.testing.assert_array_equal(machine.predict_interval(X), other.predict_interval(X))
 
 
-def test_samples_from_blocks(table, monkeypatch):
+def test_samples_from_blocks(table, sampled_rows):
     """Rows that are held out stand among the others."""
     X, y, _ = table
-    monkeypatch.setattr(sampled, "_MOST_ROWS", 300)
+    sampled_rows(300)
     machines = (KernelMachineRegressor(**BINS).fit(*each) for each in ((blocks(X, y, block_rows=150),), (X, y)))
     of_blocks, peer = (
         each.predict(far_and_near(X), return_std=True)[1] / np.sqrt(each._held_out["noise"]) for each in machines

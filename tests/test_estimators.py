@@ -15,8 +15,6 @@ from binfeat import (
     SpectralEmbedding,
     kernels,
 )
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 
 ESTIMATORS = [
     RandomBinning(),
@@ -67,9 +65,9 @@ def expected_failures(estimator):
 
 
 @pytest.fixture(autouse=True)
-def small_searches(monkeypatch):
+def small_searches(limits):
     """A fit in tenths of a second; the checks make hundreds."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=5, sample_grids=(5, 10), n_fourier=32))
+    limits(n_steps=5, sample_grids=(5, 10), n_fourier=32)
 
 
 # A few rows of the checks' data seldom share a bin, which is not what is checked.

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from binfeat._binning.grids import Grids
-from binfeat._binning.tables import BinTables, count_bins
+from binfeat._binning import grids, tables
 from binfeat._engine.evaluate import evaluate
 from binfeat.kernels import Laplacian
 from tests import naive
@@ -27,15 +26,15 @@ def table(rng, n_rows):
 def learned(rng):
     """Tables of the bins of some rows, weights for them, and the same weights by grid and cells."""
     X = table(rng, 25)
-    grids = Grids.draw(Laplacian(), GAMMA, N_GRIDS, SEED, np.isin(np.arange(4), list(CATEGORICAL)))
+    drawn = grids.Grids.draw(Laplacian(), GAMMA, N_GRIDS, SEED, np.isin(np.arange(4), list(CATEGORICAL)))
     codes = np.empty((N_GRIDS, len(X)), np.uint32)
-    bins = count_bins(grids, [X], len(X), codes=codes)
+    bins = tables.count_bins(drawn, [X], len(X), codes=codes)
     weights = rng.normal(size=(2, bins.keys.size))
     known = {}
     for p, rows in enumerate(naive.cells(X, "laplacian", GAMMA, N_GRIDS, SEED, CATEGORICAL)):
         for cells, code in zip(rows, codes[p], strict=True):
             known[p, cells] = weights[:, bins.starts[p] + code]
-    return (*grids.arrays, *BinTables(bins.keys, bins.starts).arrays, weights), known
+    return (*drawn.arrays, *tables.BinTables(bins.keys, bins.starts).arrays, weights), known
 
 
 def value(known, row):

@@ -17,8 +17,6 @@ from callbacks import Callback
 from sklearn.exceptions import NotFittedError
 
 import binfeat
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 
 PACKAGE = str(Path(binfeat.__file__).parent)
 LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "5"))  # moments of each call
@@ -97,8 +95,8 @@ def same(a, b):
 
 
 @pytest.fixture
-def small_searches(monkeypatch):
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(n_steps=5, sample_grids=(5, 20), n_fourier=16))
+def small_searches(limits):
+    limits(n_steps=5, sample_grids=(5, 20), n_fourier=16)
 
 
 def moments(n_lines, seed):

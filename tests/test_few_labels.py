@@ -14,7 +14,6 @@ from sklearn.semi_supervised import LabelSpreading as Peer
 from sklearn.svm import SVC
 
 from binfeat import LabelSpreading, RandomBinning, RandomFourier, blocks
-from binfeat._graph import neighbours
 from binfeat._graph.neighbours import alike_together
 
 MAP = RandomBinning(n_grids=20, gamma=1.0, output="codes", random_state=0)
@@ -29,8 +28,8 @@ def one_hot(labels):
 
 @pytest.mark.parametrize("clamp", [False, True])
 @pytest.mark.parametrize("alpha", [0.3, 0.99])
-def test_scores_are_those_of_a_dense_solve(alpha, clamp, monkeypatch):
-    monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
+def test_scores_are_those_of_a_dense_solve(alpha, clamp, rows_met_in_a_bin):
+    rows_met_in_a_bin(60)
     rows = X[alike_together(MAP.fit_transform(X))]  # the first ones of equally similar rows are taken
     labels = np.where(rows[:, 0] > 0, 1, 0)
     few = np.where(np.arange(60) < 12, labels, -1)
@@ -53,8 +52,8 @@ def test_features_that_are_no_bins_keep_all_similarities():
     np.testing.assert_allclose(spread.label_distributions_, expected, atol=1e-7)
 
 
-def test_new_rows_take_the_mean_of_the_most_similar_ones(monkeypatch):
-    monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
+def test_new_rows_take_the_mean_of_the_most_similar_ones(rows_met_in_a_bin):
+    rows_met_in_a_bin(60)
     spread = LabelSpreading(features=MAP, gamma=1.0).fit(X, FEW)
     new = np.random.default_rng(1).normal(size=(10, 2))
     codes = naive.codes(np.concatenate([X, new]), "laplacian", np.full(2, 1.0), 20, 0)[0]

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from limits import limited
 from sklearn.base import clone
 
 import binfeat
 from binfeat._common import persistence
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 
 sio = pytest.importorskip("skops.io")
 
@@ -57,8 +56,7 @@ def machines():
 @pytest.fixture(scope="module")
 def saved():
     """Machines with their files, the types in them, and what they answer."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KernelMachineBase, "_limits", Limits(n_fourier=8))
+    with limited(n_fourier=8):
         made = list(machines())
     found = []
     for machine, rows in made:

@@ -18,7 +18,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from binfeat import RandomFourier, kernels
-from binfeat._common import memory
 from binfeat._fourier.fastfood import Fastfood
 
 KERNELS = [
@@ -482,12 +481,12 @@ def test_overflow_is_refused(threads, sampler, container, phase):
     assert np.isfinite(fourier.transform(huge.astype(np.float64))).all()
 
 
-def test_memory_is_estimated_first(monkeypatch):
+def test_memory_is_estimated_first(memory_of):
     for sampler in ("iid", "fastfood"):
         with pytest.raises(MemoryError, match=r"drawing 500000000000 frequencies of 2 inputs needs about [\d,]+ bytes"):
             RandomFourier(n_components=10**12, sampler=sampler).fit(X)
     fourier = RandomFourier(n_components=100).fit(X)
-    monkeypatch.setattr(memory, "memory_limit", lambda: 2000)
+    memory_of(2000)
     with pytest.raises(
         MemoryError, match=r"making 100 features of 6 rows needs about .* this machine has 2,000\. Use fewer"
     ):

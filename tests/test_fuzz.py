@@ -17,8 +17,6 @@ from tables import LABELS, ROWS
 
 import binfeat
 from binfeat import kernels
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 
 KERNELS = {"laplacian": kernels.Laplacian(), "hat": kernels.Hat(), "gamma_pitch_8": kernels.GammaPitch(8)}
 FEWER, FEWEST = (settings(max_examples=max(n, settings().max_examples // each)) for n, each in ((8, 10), (2, 50)))
@@ -266,8 +264,8 @@ def test_parameters_of_kernels(call):
 
 
 @pytest.fixture
-def small_searches(monkeypatch):
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 20), n_fourier=64))
+def small_searches(limits):
+    limits(sample_grids=(5, 20), n_fourier=64)
 
 
 MACHINES = {

@@ -5,15 +5,10 @@ import pytest
 from scipy import sparse
 
 from binfeat import CGRidge, CGRidgeClassifier
-from binfeat._linear import gram
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.path import solve_path
-from binfeat._linear.result import SolverOptions
-from binfeat._rows import lazy
-from binfeat._rows.lazy import LazyFeatures
-from binfeat._rows.rows import LocalRows
+from binfeat._linear import gram, path
 from tests import naive
 from tests.memory import peak_bytes
+from tests.solving import LazyFeatures, LocalRows, NormalEquations, SolverOptions, computed_features
 
 
 @pytest.fixture
@@ -22,23 +17,21 @@ def table(rng):
     return Z, np.stack([Z[:, 0] + rng.normal(size=400), np.sin(Z[:, 1])], axis=1)
 
 
-def small_blocks(monkeypatch, n_rows, n_columns):
+@pytest.fixture
+def small_blocks(monkeypatch):
     """Let sums be of so many rows, and of so many columns of the matrix."""
-    monkeypatch.setattr(gram, "_BLOCK_BYTES", 0)
-    monkeypatch.setattr(gram, "_FEWEST_ROWS", n_rows)
-    monkeypatch.setattr(gram, "_PANEL", n_columns)
 
+    def set_sizes(n_rows, n_columns):
+        for name, size in (("_BLOCK_BYTES", 0), ("_FEWEST_ROWS", n_rows), ("_PANEL", n_columns)):
+            monkeypatch.setattr(gram, name, size)
 
-def computed(monkeypatch, Z, n_rows):
-    """The features as they come where they are computed, so many rows at a time."""
-    monkeypatch.setattr(lazy, "_BLOCK_BYTES", Z.itemsize * Z.shape[1] * n_rows)
-    return LazyFeatures(lambda X: X, Z, Z.shape[1])
+    return set_sizes
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("alpha", [0.5, [0.01, 30.0]])
-def test_answers_are_those_of_conjugate_gradients(table, rng, monkeypatch, alpha, fit_intercept, weighted):
+def test_answers_are_those_of_conjugate_gradients(table, rng, small_blocks, alpha, fit_intercept, weighted):
     Z, Y = table
     weights = rng.random(len(Z)) * (rng.random(len(Z)) > 0.2) if weighted else None
     machine = CGRidge(alpha=alpha, fit_intercept=fit_intercept, tol=1e-12, max_iter=5000)
@@ -49,7 +42,7 @@ def test_answers_are_those_of_conjugate_gradients(table, rng, monkeypatch, alpha
     assert other.solver_ == "cg"
     np.testing.assert_allclose(coef, other.coef_, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(intercept, other.intercept_, rtol=1e-6, atol=1e-6)
-    small_blocks(monkeypatch, 77, 7)
+    small_blocks(77, 7)
     in_blocks = machine.fit(Z, Y, sample_weight=weights)
     np.testing.assert_allclose(in_blocks.coef_, coef, rtol=1e-9, atol=1e-12)
 
@@ -116,10 +109,10 @@ def test_float32_features(table):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sums_are_within_the_bound_of_their_blocks(rng, monkeypatch, dtype):
+def test_sums_are_within_the_bound_of_their_blocks(rng, small_blocks, dtype):
     """An entry is off by the roundings of a block's rows, of centring and of weights, however many rows there are."""
     Z, Y = rng.normal(size=(2000, 30)).astype(dtype), rng.normal(size=(2000, 2))
-    small_blocks(monkeypatch, 16, 7)
+    small_blocks(16, 7)
     system = gram.gram_system(LocalRows(Z, Y, weights := rng.random((2000, 1))), True)
     roots, exact = np.sqrt(weights), Z.astype(np.longdouble)
     mean = (weights * exact).sum(axis=0) / weights.sum()
@@ -132,45 +125,46 @@ def test_sums_are_within_the_bound_of_their_blocks(rng, monkeypatch, dtype):
     assert (system.matrix == system.matrix.T).all()
 
 
-def test_blocks_are_summed_in_float64(monkeypatch):
+def test_blocks_are_summed_in_float64(small_blocks):
     """2^26 and 99 ones: in float32 the ones would be lost."""
     Z = np.zeros((16 * 100, 3), np.float32)
     Z[::16], Z[0] = 1, 2**13
-    small_blocks(monkeypatch, 16, 2)
+    small_blocks(16, 2)
     system = gram.gram_system(LocalRows(Z, np.zeros((len(Z), 1))), False)
     assert (system.matrix == 2**26 + 99).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sums_are_bitwise_the_same_however_rows_come(rng, monkeypatch, dtype):
+def test_sums_are_bitwise_the_same_however_rows_come(rng, small_blocks, dtype, bytes_computed_at_a_time):
     Z, Y, weights = rng.normal(size=(500, 30)).astype(dtype), rng.normal(size=(500, 2)), rng.random((500, 1))
-    small_blocks(monkeypatch, 64, 7)
+    small_blocks(64, 7)
     whole = gram.gram_system(LocalRows(Z, Y, weights), True)
     for n_rows in (1, 50, 64, 333, 1000):
-        system = gram.gram_system(LocalRows(computed(monkeypatch, Z, n_rows), Y, weights), True)
+        bytes_computed_at_a_time(Z[:1].nbytes * n_rows)
+        system = gram.gram_system(LocalRows(computed_features(Z), Y, weights), True)
         for name in ("matrix", "right", "means"):
             assert (getattr(system, name) == getattr(whole, name)).all()
 
 
-def test_computed_features_take_the_memory_of_one_matrix(rng, monkeypatch):
+def test_computed_features_take_the_memory_of_one_matrix(rng, small_blocks, bytes_computed_at_a_time):
     """Beside it blocks of rows, and products of a few columns; the features of all rows would take 16 times as much."""
     Z, y = rng.normal(size=(400, 400)).astype(np.float32), rng.normal(size=(12_800, 1))
-    small_blocks(monkeypatch, 128, 32)
-    monkeypatch.setattr(lazy, "_BLOCK_BYTES", Z.itemsize * 400 * 128)
+    small_blocks(128, 32)
+    bytes_computed_at_a_time(Z[:128].nbytes)
     rows = LocalRows(LazyFeatures(lambda X: X @ Z, np.tile(Z[:128], (100, 1)), 400), y)
     peak, system = peak_bytes(lambda: gram.gram_system(rows, True))
     assert peak < 2 * system.matrix.nbytes
 
 
 @pytest.mark.parametrize("limit", [2 * 8 * 1000**2, 2 * 8 * 1000**2 - 1])
-def test_no_gram_matrix_beyond_a_quarter_of_the_memory(monkeypatch, limit):
-    monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: 4 * limit)
+def test_no_gram_matrix_beyond_a_quarter_of_the_memory(memory_of, limit):
+    memory_of(4 * limit)
     Z, Y = (np.broadcast_to(0.0, (10**7, n)) for n in (1000, 1))
     assert gram.gram_pays(LocalRows(Z, Y), 1, 1e-2) == (limit == 2 * 8 * 1000**2)
 
 
-def test_route_goes_by_cost(rng, monkeypatch):
-    monkeypatch.setattr("binfeat._common.memory.memory_limit", lambda: 8 * 2**30)
+def test_route_goes_by_cost(rng, memory_of):
+    memory_of(8 * 2**30)
 
     def pays(n_rows, n_columns, n_targets=1, n_alphas=1, tol=1e-2):
         Z, Y = (np.broadcast_to(0.0, (n_rows, n)) for n in (n_columns, n_targets))
@@ -200,6 +194,6 @@ def test_path_that_keeps_one_solution(rng):
     Z, y = rng.normal(size=(100, 20)), rng.normal(size=(100, 3))
     system, alphas = NormalEquations(LocalRows(Z, y), True), [100.0, 10.0, 1.0, 0.1]
     options = SolverOptions(tol=1e-10, max_iter=500)
-    free, bound = (list(solve_path(system, alphas, options, **kept)) for kept in ({}, {"kept_bytes": 0}))
+    free, bound = (list(path.solve_path(system, alphas, options, **kept)) for kept in ({}, {"kept_bytes": 0}))
     for a, b in zip(free, bound, strict=True):
         np.testing.assert_allclose(a.solution, b.solution, rtol=1e-6, atol=1e-9)

@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from binfeat._machine.kernel_algebra import packed as packed_kernel
-from binfeat._machine.kernel_algebra import solve as kernel_solve
-from binfeat._machine.kernel_algebra.matrices import kernel_matrix
-from binfeat._machine.kernel_algebra.packed import PackedKernel
-from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_bytes, solve_kernel
-from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.kernel_algebra import matrices, packed, solve, sums
 from binfeat.kernels import RBF, Laplacian
 from tests import naive
 from tests.memory import peak_bytes
@@ -21,9 +16,9 @@ def rows(rng):
     return rng.normal(size=(N_ROWS, 3)), rng.normal(size=(N_ROWS, 2))
 
 
-def packed(K):
+def packed_of(K):
     K = K.astype(np.float32)
-    return PackedKernel(lambda rows, columns: K[rows, columns].copy(), 384, np.empty((0, len(K)), np.float32))
+    return packed.PackedKernel(lambda rows, columns: K[rows, columns].copy(), 384, np.empty((0, len(K)), np.float32))
 
 
 @pytest.fixture(params=["cholesky", "iterations"])
@@ -33,7 +28,7 @@ def way(request):
 
 
 def given(K, way):
-    return K.astype(np.float32) if way == "cholesky" else packed(K)
+    return K.astype(np.float32) if way == "cholesky" else packed_of(K)
 
 
 def relative_error(K, Y, alpha, weights, coef):
@@ -52,30 +47,30 @@ def test_against_a_dense_solve(rows, rng, way, kernel, alpha, weighted):
     X, Y = rows
     K = kernel(X, gamma=0.5)
     weights = rng.uniform(0.2, 3.0, size=N_ROWS) if weighted else None
-    coef, _ = solve_kernel(given(K, way), alpha, weights, Y.astype(np.float32), 0.1)
+    coef, _ = solve.solve_kernel(given(K, way), alpha, weights, Y.astype(np.float32), 0.1)
     assert relative_error(K, Y, alpha, weights, coef).max() < (1e-3 if way == "cholesky" else 1e-2)
 
 
 def test_the_factor_takes_the_place_of_the_matrix(rows):
     K, Y = Laplacian()(rows[0], gamma=0.5).astype(np.float32), rows[1].astype(np.float32)
-    solve_kernel(K.copy(), 1.0, None, Y, 0.1)  # compiles
-    assert peak_bytes(lambda: solve_kernel(K, 1.0, None, Y, 0.1))[0] < 0.2 * K.nbytes
+    solve.solve_kernel(K.copy(), 1.0, None, Y, 0.1)  # compiles
+    assert peak_bytes(lambda: solve.solve_kernel(K, 1.0, None, Y, 0.1))[0] < 0.2 * K.nbytes
 
 
 @pytest.mark.parametrize(("n_rows", "n_targets"), [(2500, 1), (4500, 1), (6500, 4), (11_500, 12)])
 def test_memory_is_known_first(rng, n_rows, n_targets):
     """Within a fifth: of a factor, and of iterations."""
     X, Y = rng.normal(size=(1, n_rows)).astype(np.float32), rng.normal(size=(n_rows, n_targets)).astype(np.float32)
-    kernel = KernelSum([kernel_matrix(Laplacian(), np.zeros(1, bool), 2)], [1.0], [np.ones(1)], 2)
-    taken, _ = peak_bytes(lambda: solve_kernel(matrix_to_solve(kernel, X, n_targets), 1.0, None, Y, 0.1))
-    assert taken == pytest.approx(solve_bytes(n_rows, n_targets), rel=0.2)
+    kernel = sums.KernelSum([matrices.kernel_matrix(Laplacian(), np.zeros(1, bool), 2)], [1.0], [np.ones(1)], 2)
+    taken, _ = peak_bytes(lambda: solve.solve_kernel(solve.matrix_to_solve(kernel, X, n_targets), 1.0, None, Y, 0.1))
+    assert taken == pytest.approx(solve.solve_bytes(n_rows, n_targets), rel=0.2)
 
 
 def test_few_targets_and_many(rows, rng):
     X, Y = rows[0], rng.normal(size=(N_ROWS, 5)).astype(np.float32)
     K = Laplacian()(X, gamma=0.5)
-    together, _ = solve_kernel(packed(K), 1.0, None, Y, 0.1)
-    alone, _ = solve_kernel(packed(K), 1.0, None, Y[:, :1], 0.1)
+    together, _ = solve.solve_kernel(packed_of(K), 1.0, None, Y, 0.1)
+    alone, _ = solve.solve_kernel(packed_of(K), 1.0, None, Y[:, :1], 0.1)
     assert relative_error(K, Y, 1.0, None, together).max() < 1e-2
     assert relative_error(K, Y[:, :1], 1.0, None, alone).max() < 1e-2
 
@@ -84,7 +79,7 @@ def test_a_singular_kernel_is_solved(rows, way):
     """Of rows that are all alike, without a penalty: the mean."""
     Y = rows[1] + [3.0, 0.0]
     K = np.ones((N_ROWS, N_ROWS), np.float32)
-    coef, _ = solve_kernel(given(K, way), 0.0, None, Y.astype(np.float32), 0.1)
+    coef, _ = solve.solve_kernel(given(K, way), 0.0, None, Y.astype(np.float32), 0.1)
     rounding = 2.0 * N_ROWS * np.abs(coef).max() * np.finfo(np.float32).eps  # of the sum that the mean is
     np.testing.assert_allclose(2.0 * coef.sum(axis=0, dtype=np.float64), Y.mean(axis=0), atol=rounding)
 
@@ -93,7 +88,7 @@ def test_targets_of_very_different_size(rows, way):
     X, Y = rows
     Y = np.column_stack([1e4 * Y[:, 0], 1e-4 * Y[:, 1], np.zeros(N_ROWS)])
     K = Laplacian()(X, gamma=0.5)
-    coef, _ = solve_kernel(given(K, way), 1.0, None, Y.astype(np.float32), 0.1)
+    coef, _ = solve.solve_kernel(given(K, way), 1.0, None, Y.astype(np.float32), 0.1)
     assert relative_error(K, Y[:, :2], 1.0, None, coef[:, :2]).max() < 1e-2
     np.testing.assert_array_equal(coef[:, 2], 0.0)
 
@@ -105,9 +100,9 @@ def test_the_preconditioner_helps(rows, monkeypatch):
     errors = {}
     for name in ("with", "without"):
         if name == "without":
-            monkeypatch.setattr(kernel_solve._Nystrom, "__call__", lambda self, R: R.copy())
-        monkeypatch.setattr(kernel_solve, "_MAX_ITER", 10)
-        coef, _ = solve_kernel(packed(K), alpha, None, Y.astype(np.float32), 0.1)
+            monkeypatch.setattr(solve._Nystrom, "__call__", lambda self, R: R.copy())
+        monkeypatch.setattr(solve, "_MAX_ITER", 10)
+        coef, _ = solve.solve_kernel(packed_of(K), alpha, None, Y.astype(np.float32), 0.1)
         errors[name] = np.linalg.norm((K + 1) @ coef + alpha * coef - Y) / np.linalg.norm(Y)
     assert errors["with"] < 2e-3
     assert 10 * errors["with"] < errors["without"]
@@ -118,7 +113,7 @@ def test_the_preconditioner_stays_definite(rng):
     K = RBF()(rng.normal(size=(N_ROWS, 5)), gamma=0.02).astype(np.float32)
     R = ((K + 1.0) @ rng.normal(size=(N_ROWS, 50))).astype(np.float32)
     for shift in (1e-3, 1e-4, 1e-5):
-        images = kernel_solve._Nystrom(packed(K), np.full(N_ROWS, shift, np.float32))(R)
+        images = solve._Nystrom(packed_of(K), np.full(N_ROWS, shift, np.float32))(R)
         assert np.einsum("ij,ij->j", R, images, dtype=np.float64).min() > 0
 
 
@@ -126,7 +121,7 @@ def test_the_preconditioner_stays_definite(rng):
 @pytest.mark.parametrize("rank", [0, 2])
 def test_packed_beside_whole(rows, rng, threads, monkeypatch, side, part, rank):
     """Products and first rows are those of the matrix but for rounding: to half a step of 16 bits, and float32's."""
-    monkeypatch.setattr(packed_kernel, "_SIDE", side)
+    monkeypatch.setattr(packed, "_SIDE", side)
     values, root = (
         Laplacian()(rows[0], gamma=0.5).astype(np.float32),
         rng.normal(size=(rank, N_ROWS)).astype(np.float32),
@@ -136,7 +131,7 @@ def test_packed_beside_whole(rows, rng, threads, monkeypatch, side, part, rank):
     images = []
     for n in (1, 2):
         threads(n)
-        matrix = PackedKernel(lambda rows, columns: values[rows, columns].copy(), part, root)
+        matrix = packed.PackedKernel(lambda rows, columns: values[rows, columns].copy(), part, root)
         images.append(matrix @ V)
     step = 0.501 / 65535
     for n_first in (1, 65, N_ROWS):
@@ -148,8 +143,8 @@ def test_packed_beside_whole(rows, rng, threads, monkeypatch, side, part, rank):
 
 def test_iterations_go_on_to_a_part_of_what_the_machine_leaves(rows):
     """Targets without noise are met more closely than the error says, so that leave-one-out residuals are right."""
-    K, Y = packed(RBF()(rows[0], gamma=0.1)), np.sin(rows[0][:, :2]).astype(np.float32)
-    coef, alpha = solve_kernel(K, 0.02, None, Y, 1.0)
+    K, Y = packed_of(RBF()(rows[0], gamma=0.1)), np.sin(rows[0][:, :2]).astype(np.float32)
+    coef, alpha = solve.solve_kernel(K, 0.02, None, Y, 1.0)
     left = np.linalg.norm(K @ coef + coef.sum(axis=0) + alpha * coef - Y, axis=0)
     of_machine = np.linalg.norm(alpha * coef, axis=0)
     assert (of_machine < 0.05 * np.linalg.norm(Y, axis=0)).all()

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from binfeat._engine import policy
-from binfeat._machine.kernel_algebra import sums as kernel_sum
-from binfeat._machine.kernel_algebra.matrices import Frame, Linear, kernel_matrix
-from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.kernel_algebra import matrices, sums
 from binfeat.kernels import Laplacian, Matern
 from tests import naive
 
@@ -16,8 +13,8 @@ CATEGORICAL = np.array([False, False, True])
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch):
-    monkeypatch.setattr(kernel_sum, "_SIDE", 7)
-    monkeypatch.setattr(policy, "_WORTH_THREADS", 1)
+    monkeypatch.setattr(sums, "_SIDE", 7)
+    monkeypatch.setattr("binfeat._engine.policy._WORTH_THREADS", 1)
 
 
 @pytest.fixture
@@ -29,12 +26,12 @@ def matern(square):
     return (1 + np.sqrt(6 * square)) * np.exp(-np.sqrt(6 * square))
 
 
-FRAME = Frame(np.zeros(3), np.ones(3))
+FRAME = matrices.Frame(np.zeros(3), np.ones(3))
 
 
 def kernel(n_jobs=None):
-    matrices = [kernel_matrix(kernel, CATEGORICAL, n_jobs) for kernel in (Matern(1.5), Laplacian())]
-    return KernelSum(matrices, SHARES, GAMMAS, n_jobs)
+    of_kernels = [matrices.kernel_matrix(kernel, CATEGORICAL, n_jobs) for kernel in (Matern(1.5), Laplacian())]
+    return sums.KernelSum(of_kernels, SHARES, GAMMAS, n_jobs)
 
 
 def values(A, B, n_jobs=None):
@@ -68,8 +65,8 @@ def test_of_one_table_packed(tables):
 def test_linear_parts_are_packed_as_products(tables):
     """Their values may be above 1."""
     X = FRAME.columns(10 * tables[0])
-    linear, laplacian = (kernel_matrix(each, CATEGORICAL) for each in (Linear(), Laplacian()))
-    both = KernelSum([linear, laplacian], [0.5, 0.5], [4 * GAMMAS[1], GAMMAS[1]])
+    linear, laplacian = (matrices.kernel_matrix(each, CATEGORICAL) for each in (matrices.Linear(), Laplacian()))
+    both = sums.KernelSum([linear, laplacian], [0.5, 0.5], [4 * GAMMAS[1], GAMMAS[1]])
     V = np.ones((X.shape[1], 2), np.float32)
     np.testing.assert_allclose(both.packed(X).first_rows(X.shape[1]), both(X, X), rtol=1e-5, atol=0.501 / 65535)
     np.testing.assert_allclose(both.packed(X) @ V, both(X, X) @ V, rtol=1e-5, atol=20 * 0.501 / 65535)

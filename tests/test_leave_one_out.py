@@ -5,8 +5,7 @@ import pytest
 
 from binfeat import kernels
 from binfeat._engine.triangles import clear_below_diagonal
-from binfeat._machine.kernel_algebra import leave_one_out as module
-from binfeat._machine.kernel_algebra.cholesky import invert_triangle
+from binfeat._machine.kernel_algebra import cholesky, matrices
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_ALPHA,
     LEAST_PRECISE_ALPHA,
@@ -19,12 +18,11 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     random_signs,
     residuals,
 )
-from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
 from tests import naive
 
 
 def columns_of(X, center):
-    return Frame(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
+    return matrices.Frame(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
 
 
 KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]
@@ -53,7 +51,7 @@ def test_residuals_are_those_of_refits(rng, alpha, weighted):
     found = residuals(K.astype(np.float32), alpha, weights, Y)
     np.testing.assert_allclose(found, naive.left_out_residuals(K, Y, alpha, weights), rtol=1e-3, atol=1e-3)
     error = leave_one_out_error(
-        kernel_matrix(kernels.Laplacian(), CONTINUOUS), columns_of(X, 0.0), Y, weights, np.full(3, 0.7), alpha
+        matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS), columns_of(X, 0.0), Y, weights, np.full(3, 0.7), alpha
     )
     np.testing.assert_allclose(error, naive.left_out_error(K, Y, alpha, weights), rtol=1e-3)
 
@@ -77,7 +75,7 @@ def test_triangles_of_any_size(rng, n_rows):
     np.testing.assert_array_equal(U, np.triu(before[1 : n_rows + 1, 2 : n_rows + 2]))
     U[np.diag_indices(n_rows)] = 2 * np.sqrt(n_rows) + rng.random(n_rows)
     expected = np.linalg.inv(U.astype(np.float64))
-    invert_triangle(U)
+    cholesky.invert_triangle(U)
     np.testing.assert_allclose(U, expected, rtol=0, atol=1e-5)
     whole[1 : n_rows + 1, 2 : n_rows + 2] = before[1 : n_rows + 1, 2 : n_rows + 2]
     np.testing.assert_array_equal(whole, before)
@@ -88,7 +86,7 @@ def test_rows_that_repeat_at_a_tiny_penalty(rng, kernel):
     """Float32 cannot tell the matrix from a singular one: the penalty is raised, and all is finite."""
     X, Y = rows(rng)
     X, Y = np.repeat(X, 3, axis=0), np.repeat(Y, 3, axis=0)
-    found = with_slopes(kernel_matrix(kernel, CONTINUOUS), columns_of(X, 0.0), Y, np.full(3, 0.5), 1e-12)
+    found = with_slopes(matrices.kernel_matrix(kernel, CONTINUOUS), columns_of(X, 0.0), Y, np.full(3, 0.5), 1e-12)
     assert np.isfinite([found.error, found.alpha_slope, *found.slopes]).all()
 
 
@@ -126,12 +124,12 @@ def test_penalties_below_what_float32_can_tell(rng, weighted):
 def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
     """With as many probes as rows they are exact, as tests of gradients show; with few ones they are unbiased."""
     X, Y = rows(rng, 100)
-    matrix, gamma = kernel_matrix(kernels.Laplacian(), CONTINUOUS), np.array([0.2, 0.5, 1.0])
+    matrix, gamma = matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS), np.array([0.2, 0.5, 1.0])
     X, weights = columns_of(X, 0.0), rng.uniform(0.5, 1.5, size=100)
     drawn = [leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng) for _ in range(300)]
     slopes = np.array([[*each.slopes, each.alpha_slope] for each in drawn])
     assert random_signs(rng, 100, 3).shape == (100, 32)
-    monkeypatch.setattr(module, "_PROBES", 100)
+    monkeypatch.setattr("binfeat._machine.kernel_algebra.leave_one_out._PROBES", 100)
     exact = leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng)
     assert (slopes.std(axis=0) > 0).all()
     z = (slopes.mean(axis=0) - [*exact.slopes, exact.alpha_slope]) / (slopes.std(axis=0) / np.sqrt(len(drawn)))
@@ -143,7 +141,7 @@ def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
 def test_inputs_that_are_constant(rng, kernel):
     X, Y = rows(rng)
     X[:, 1] = 2.0
-    matrix, gamma = kernel_matrix(kernel, CONTINUOUS), np.full(3, 0.5)
+    matrix, gamma = matrices.kernel_matrix(kernel, CONTINUOUS), np.full(3, 0.5)
     found = with_slopes(matrix, columns_of(X, X.mean(axis=0)), Y, gamma, 0.1)
     assert found.slopes[1] == 0.0
     assert found.slopes[[0, 2]].all()
@@ -156,7 +154,7 @@ def test_inputs_that_are_constant(rng, kernel):
 @pytest.mark.parametrize("kernel", KINDS, ids=repr)
 def test_two_rows_and_one(rng, kernel):
     X, Y = rows(rng, 2)
-    matrix, gamma = kernel_matrix(kernel, CONTINUOUS), np.full(3, 0.5)
+    matrix, gamma = matrices.kernel_matrix(kernel, CONTINUOUS), np.full(3, 0.5)
     found = with_slopes(matrix, columns_of(X, 0.0), Y, gamma, 0.5)
     np.testing.assert_allclose(found.error, naive.left_out_error(kernel(X, gamma=0.5), Y, 0.5), rtol=1e-3)
     alone = with_slopes(matrix, columns_of(X[:1], 0.0), Y[:1], gamma, 0.5)
@@ -166,15 +164,19 @@ def test_two_rows_and_one(rng, kernel):
 
 def test_targets_of_zero(rng):
     X, Y = rows(rng)
-    matrix = kernel_matrix(kernels.Laplacian(), CONTINUOUS)
+    matrix = matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS)
     found = with_slopes(matrix, columns_of(X, 0.0), 0 * Y, np.full(3, 0.5), 0.5)
     assert (found.error, found.alpha_slope, *found.slopes) == (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
     tried = []
-    real = module.factorise
-    monkeypatch.setattr(module, "factorise", lambda A: tried.append(1) or real(A))
+
+    def factorise(A):
+        tried.append(1)
+        return cholesky.factorise(A)
+
+    monkeypatch.setattr("binfeat._machine.kernel_algebra.leave_one_out.factorise", factorise)
     with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
         factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
     assert len(tried) == 8

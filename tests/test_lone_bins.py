@@ -1,18 +1,16 @@
 """Bins that hold one row, merged while a ridge machine is solved for: the same machine from fewer columns."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from binfeat import CGRidge, RandomBinning
 from binfeat._binning import lone_bins
-from binfeat._binning.lone_bins import merge_lone_bins
 from binfeat._linear.merged import MergedEquations
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import SolveInterrupted, SolverOptions
-from binfeat._linear.solve import ridge_system, solve_ridge
 from binfeat._rows.products import product, transposed_product
-from binfeat._rows.rows import LocalRows
 from tests import naive
+from tests.solving import LocalRows, NormalEquations, SolveInterrupted, SolverOptions, ridge_system, solve_ridge
 
 pytestmark = pytest.mark.filterwarnings("ignore:The grids are too fine")
 
@@ -20,9 +18,15 @@ OPTIONS = SolverOptions(tol=1e-10, max_iter=500)
 
 
 @pytest.fixture
-def fine(rng, monkeypatch):
+def merge_from(monkeypatch):
+    """Merge bins of one row where there are so many bins."""
+    return partial(monkeypatch.setattr, lone_bins, "_WORTH_COLUMNS")
+
+
+@pytest.fixture
+def fine(rng, merge_from):
     """Codes of rows of which most are alone in most bins, and some unseen."""
-    monkeypatch.setattr(lone_bins, "_WORTH_COLUMNS", 1)
+    merge_from(1)
     X = rng.normal(size=(150, 3))
     binning = RandomBinning(gamma=3.0, n_grids=12, output="codes", random_state=0).fit(X[:140])
     return binning.transform(X[:140])
@@ -30,7 +34,7 @@ def fine(rng, monkeypatch):
 
 @pytest.mark.parametrize("n_columns", [1, 3, 6])
 def test_merged_columns_are_the_matrix_times_orthonormal_columns(fine, rng, n_columns):
-    merged, Z = merge_lone_bins(fine), fine.tocsr().toarray()
+    merged, Z = lone_bins.merge_lone_bins(fine), fine.tocsr().toarray()
     Q = merged.spread(np.eye(merged.shape[1]))
     has_lone = Q.any(axis=0)
     np.testing.assert_allclose(Q.T @ Q, np.diag(has_lone.astype(float)), atol=1e-12)
@@ -83,10 +87,10 @@ def test_callbacks_and_interrupts_know_all_columns(fine, rng):
     np.testing.assert_array_equal(stopped.solution, seen[-1][0])
 
 
-def test_estimators_merge(fine, rng, monkeypatch):
+def test_estimators_merge(fine, rng, merge_from):
     y = rng.normal(size=140)
     merged = CGRidge(tol=1e-10, max_iter=500).fit(fine, y)
-    monkeypatch.setattr(lone_bins, "_WORTH_COLUMNS", 10**9)
+    merge_from(10**9)
     np.testing.assert_allclose(CGRidge(tol=1e-10, max_iter=500).fit(fine, y).coef_, merged.coef_, atol=1e-7)
 
 
@@ -101,10 +105,10 @@ def test_some_rows_of_a_matrix(fine, rng):
     np.testing.assert_array_equal(result.solution[~some.tocsr().toarray().any(axis=0)], 0)
 
 
-def test_columns_stay_as_they_are_where_merging_gains_little(fine, rng, monkeypatch):
+def test_columns_stay_as_they_are_where_merging_gains_little(fine, rng, merge_from):
     coarse = RandomBinning(gamma=0.01, n_grids=12, output="codes", random_state=0).fit_transform(
         rng.normal(size=(150, 3))
     )
-    assert merge_lone_bins(coarse) is None
-    monkeypatch.setattr(lone_bins, "_WORTH_COLUMNS", fine.shape[1] + 1)
-    assert merge_lone_bins(fine) is None
+    assert lone_bins.merge_lone_bins(coarse) is None
+    merge_from(fine.shape[1] + 1)
+    assert lone_bins.merge_lone_bins(fine) is None

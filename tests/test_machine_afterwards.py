@@ -5,6 +5,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
+from limits import limited
 from machines import BINS, FIXED, state
 from sklearn.exceptions import NotFittedError
 
@@ -12,9 +13,6 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.fitted import functions as predictor
-from binfeat._machine.limits import Limits
 
 pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -29,8 +27,7 @@ def fitted(request, table):
     if "categories" in request.param:
         options["features"] = "exact" if "exact" in request.param else "binning"
         X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "p", "q"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(KernelMachineBase, "_limits", Limits(sample_grids=(5, 40), n_fourier=128))
+    with limited(sample_grids=(5, 40), n_fourier=128):
         regressor = KernelMachineRegressor(**options, scaling="quantile").fit(X, y)
         return X, [regressor, KernelMachineClassifier(**options).fit(X, labels)]
 
@@ -99,11 +96,11 @@ def test_one_row_is_as_in_a_batch(fitted):
         np.testing.assert_allclose(own, getattr(machine, name)(X)[:80], rtol=rtol, atol=1e-3 * rtol)
 
 
-def test_many_rows_in_blocks(table, monkeypatch):
+def test_many_rows_in_blocks(table, bytes_of_a_prediction):
     X, y, _ = table
     machine = KernelMachineRegressor(features="hybrid", random_state=0).fit(X, y)
     expected = machine.predict(X)
-    monkeypatch.setattr(predictor, "_BLOCK_BYTES", 2**12)
+    bytes_of_a_prediction(2**12)
     np.testing.assert_allclose(machine.predict(X), expected, rtol=1e-12, atol=1e-12)
 
 

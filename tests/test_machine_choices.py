@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from limits import current_limits
 from machines import BINS, FIXED, GROWING, assert_same_state
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, GroupShuffleSplit, KFold, TimeSeriesSplit
@@ -11,9 +12,6 @@ from binfeat import (
     KernelMachineRegressor,
 )
 from binfeat._machine import pipeline as fit
-from binfeat._machine import run as budget
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._machine.machines import growth
 from binfeat._machine.search import plan as search_plan
 
@@ -160,11 +158,11 @@ class Clock:
 
 
 @pytest.mark.parametrize("max_seconds", [0, 100, 500, 1000])
-def test_budget_of_seconds(table, monkeypatch, max_seconds):
+def test_budget_of_seconds(table, monkeypatch, max_seconds, clock_of_fits):
     """Of a second for each new grid, and half a second for each grid in a solve."""
     X, y, _ = table
     clock = Clock(0.0)
-    monkeypatch.setattr(budget, "_clock", clock)
+    clock_of_fits(clock)
     grow, solve = growth.Growth.grow, growth.Growth.solve
 
     def slow_grow(self, n_grids):
@@ -193,11 +191,11 @@ def test_an_ample_budget_changes_nothing(table):
     assert_same_state(ample, free)
 
 
-def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
+def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits):
     X, y, _ = table
     looks = {}  # at the clock, after the first steps
     for seconds in (6, 30, 1000):
-        monkeypatch.setattr(budget, "_clock", Clock(1.0))
+        clock_of_fits(Clock(1.0))
         machine = KernelMachineRegressor(**BINS, max_seconds=seconds, scaling="standard").fit(X, y)
         looks[seconds] = len(machine.width_errors_) / search_plan.CHUNK - 1
     assert looks[6] <= 2
@@ -205,9 +203,9 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, monkeypatch):
     assert looks[6] < looks[30] < looks[1000]
 
 
-def test_large_tables_take_late_rounds_and_finer_grids(table, monkeypatch):
+def test_large_tables_take_late_rounds_and_finer_grids(table, limits):
     X, y, _ = table
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=100, sample_grids=(5, 40), n_fourier=128))
+    limits(sample_rows=100, sample_grids=(5, 40), n_fourier=128)
     machine = KernelMachineRegressor(**BINS, scaling="standard").fit(X, y)
     assert "overall length scale" in machine.decisions_["what"]
     assert machine.score(X, y) > 0.9
@@ -220,7 +218,7 @@ def test_a_search_ends_where_nothing_is_left_to_gain(rng, features):
     clear, noisy = X[:, 0] > 0, X[:, 0] + 0.1 * rng.normal(size=600) > 0
     noisy[::20] ^= True
     options = {"features": features, "random_state": 0}
-    n_steps = KernelMachineBase._limits.n_steps
+    n_steps = current_limits().n_steps
 
     machine = KernelMachineClassifier(**options).fit(X[:450], clear[:450])
     assert len(machine.width_errors_) < n_steps

@@ -5,21 +5,19 @@ import pickle
 import numpy as np
 import pytest
 from callbacks import Callback
+from limits import current_limits
 from machines import assert_same_state
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat._machine import limits as limits_module
-from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.kernel_algebra import solve as kernel_solve
 from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.machines import exact
-from binfeat._machine.search import length_scales
-from binfeat._rows import sampled as sampled_rows
 from tests import naive
+from tests.interrupts import SEARCH_STEP, interrupted
 
 pd = pytest.importorskip("pandas")
 
@@ -29,9 +27,9 @@ GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha":
 
 
 @pytest.fixture
-def short(monkeypatch):
+def short(limits):
     """Searches of few steps."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits_module.Limits(n_steps=15))
+    limits(n_steps=15)
 
 
 def by_hand(X, y, rows, kernel, gamma, alpha, weights=None):
@@ -116,19 +114,16 @@ def test_penalty_and_width_are_those_of_the_least_error(table):
         assert naive.left_out_error(K, z, machine.alpha_ * factor) >= error * (1 - 1e-4)
 
 
-def test_automatic_for_few_rows_and_nothing_else_asked(table, short, monkeypatch):
+def test_automatic_for_few_rows_and_nothing_else_asked(table, short, limits):
     X, y, labels = table
     for machine, target in ((KernelMachineRegressor(random_state=0), y), (KernelMachineClassifier(), labels)):
         assert machine.fit(X, target).features_ == "exact"
-    monkeypatch.setattr(
-        KernelMachineBase, "_limits", limits_module.Limits(n_steps=15, sample_grids=(5, 10), n_fourier=32)
-    )
+    limits(n_steps=15, sample_grids=(5, 10), n_fourier=32)
     for options in ({"kernel": "laplacian"}, {"n_grids": 10}, {"cv": 3}, {"features": "binning"}):
         machine = KernelMachineRegressor(**options, max_grids=10, random_state=0).fit(X, y)
         assert machine.features_ != "exact"
     for small in ({"exact_rows": 399}, {"exact_work": 400**2 * 4 - 1}):
-        limits = limits_module.Limits(n_steps=15, sample_grids=(5, 10), n_fourier=32, **small)
-        monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+        limits(n_steps=15, sample_grids=(5, 10), n_fourier=32, **small)
         assert KernelMachineRegressor(max_grids=10, random_state=0).fit(X, y).features_ != "exact"
         assert KernelMachineRegressor(**EXACT).fit(X, y).features_ == "exact"
 
@@ -138,10 +133,9 @@ def smooth(X):
 
 
 @pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
-def test_exact_with_some_of_many_rows(rng, monkeypatch, scoring):
+def test_exact_with_some_of_many_rows(rng, limits, scoring):
     """Where that does better on the same held-out rows than grids on all rows."""
-    limits = limits_module.Limits(n_steps=15, exact_rows=400, exact_trial_rows=300, sample_grids=(5, 10))
-    monkeypatch.setattr(KernelMachineBase, "_limits", limits)
+    limits(n_steps=15, exact_rows=400, exact_trial_rows=300, sample_grids=(5, 10))
     X, X_new = rng.normal(size=(1600, 4)), rng.normal(size=(500, 4))
     y = smooth(X) + 0.05 * rng.normal(size=1600)
     options = {"max_grids": 40, "scoring": scoring, "random_state": 0}
@@ -213,7 +207,7 @@ def test_decisions_and_status(table):
     assert (choices["features"], choices["kernel"]) == ("exact", machine.kernel_)
     assert choices["penalty"] == f"{machine.alpha_:.3g}"
     n_steps = len(machine.width_errors_)
-    assert n_steps == KernelMachineBase._limits.n_steps
+    assert n_steps == current_limits().n_steps
     assert machine.width_gammas_.shape == (n_steps, 4)
     assert machine.width_errors_[-5:].mean() < machine.width_errors_[0] / 2
     np.testing.assert_allclose(machine.feature_relevances_.sum(), 1.0)
@@ -279,13 +273,13 @@ def test_round_trips(table, short):
 
 
 @pytest.mark.parametrize("kernel", ["auto", "laplacian"])
-def test_one_row_is_as_in_a_batch(table, short, monkeypatch, kernel):
+def test_one_row_is_as_in_a_batch(table, short, bytes_of_a_prediction, kernel):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, kernel=kernel).fit(X, y)
     expected = machine.predict(X)
     own = np.concatenate([machine.predict(X[i : i + 1]) for i in range(50)])
     np.testing.assert_allclose(own, expected[:50], atol=1e-4)
-    monkeypatch.setattr("binfeat._machine.fitted.functions._BLOCK_BYTES", 2**14)
+    bytes_of_a_prediction(2**14)
     np.testing.assert_allclose(machine.predict(X), expected, atol=1e-4)
 
 
@@ -377,9 +371,9 @@ def test_other_kernels_are_refused(table, kernel):
         machine.predict(X)
 
 
-def test_a_source_of_blocks_is_refused(table, monkeypatch):
+def test_a_source_of_blocks_is_refused(table, sampled_rows):
     X, y, _ = table
-    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 200)
+    sampled_rows(200)
     with pytest.raises(ValueError, match="features='exact' needs all rows in memory; use 'auto', 'binning' or"):
         KernelMachineRegressor(**EXACT).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
 
@@ -437,28 +431,19 @@ def test_a_third_of_the_seconds_goes_to_the_search(table):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
     assert machine.status_ == "budget"
-    assert len(machine.width_errors_) < KernelMachineBase._limits.n_steps
+    assert len(machine.width_errors_) < current_limits().n_steps
     assert machine.score(X, y) > 0.5
 
 
-@pytest.mark.parametrize(
-    ("home", "name"), [(length_scales.LengthScaleSearch, "_step"), (exact, "residuals"), (exact, "solve_kernel")]
-)
-def test_ctrl_c_leaves_nothing_or_what_was(table, short, monkeypatch, home, name):
+@pytest.mark.parametrize(("home", "name"), [SEARCH_STEP, (exact, "residuals"), (exact, "solve_kernel")])
+def test_ctrl_c_leaves_nothing_or_what_was(table, short, home, name):
     X, y, labels = table
-
-    def stop(*args, **kwargs):
-        raise KeyboardInterrupt
-
     for machine, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):
-        with monkeypatch.context() as patch:
-            patch.setattr(home, name, stop)
-            with pytest.raises(KeyboardInterrupt):
-                machine.fit(X, target)
+        with interrupted(home, name), pytest.raises(KeyboardInterrupt):
+            machine.fit(X, target)
         with pytest.raises(NotFittedError):
             machine.predict(X)
     before = machine.fit(X, labels).decision_function(X)
-    monkeypatch.setattr(home, name, stop)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(home, name), pytest.raises(KeyboardInterrupt):
         machine.fit(X[:200], labels[:200])
     np.testing.assert_array_equal(machine.decision_function(X), before)

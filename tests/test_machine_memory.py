@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat._binning.bin_matrix import in_type, no_bin
-from binfeat._binning.grids import Grids
-from binfeat._common import memory
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
+from binfeat._binning import bin_matrix, grids
 from binfeat._machine.machines import growth
 from binfeat._machine.machines.exact import exact_bytes
 from binfeat._machine.machines.feature_bytes import (
@@ -34,11 +30,11 @@ def labelled(rng):
     return X, np.digitize(values, np.quantile(values, np.arange(1, 6) / 6))
 
 
-def test_a_quarter_of_the_memory_by_default(monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 1000)
+def test_a_quarter_of_the_memory_by_default(memory_of):
+    memory_of(1000)
     assert fit_bytes(None) == 250
     assert fit_bytes(10) == 10
-    monkeypatch.setattr(memory, "memory_limit", lambda: None)
+    memory_of(None)
     assert fit_bytes(None) == np.inf
 
 
@@ -108,7 +104,8 @@ def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):
 
     def codes_out():
         rows = growth.TrainingRows.in_memory(X, np.zeros((60, 1)), None, 1)
-        grown = growth.Growth(rows, X_out, lambda n_grids: Grids.draw(kernels.Laplacian(), np.full(2, 2.0), n_grids, 0))
+        gamma = np.full(2, 2.0)
+        grown = growth.Growth(rows, X_out, lambda n_grids: grids.Grids.draw(kernels.Laplacian(), gamma, n_grids, 0))
         grown.grow(2)
         grown.grow(4)
         return grown._codes_out
@@ -116,13 +113,13 @@ def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):
     narrow, types = codes_out(), iter([np.uint16, np.uint32])
     monkeypatch.setattr(growth, "code_dtype", lambda largest_grid: next(types))
     assert narrow.dtype == np.uint16
-    assert (narrow[:2] == no_bin(np.uint16)).any()
-    np.testing.assert_array_equal(codes_out(), in_type(narrow, np.uint32), strict=True)
+    assert (narrow[:2] == bin_matrix.no_bin(np.uint16)).any()
+    np.testing.assert_array_equal(codes_out(), bin_matrix.in_type(narrow, np.uint32), strict=True)
 
 
-def test_peak_is_within_the_limit(rng, monkeypatch):
+def test_peak_is_within_the_limit(rng, limits):
     """Beside the table's copies and blocks of hashes, of at most 64 MB, and what choices on samples take."""
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=500, sample_out=100, row_grids=25_000))
+    limits(sample_rows=500, sample_out=100, row_grids=25_000)
     X = rng.normal(size=(20_000, 4))
     y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
     options = {**FIXED, "n_grids": "auto", "gamma": [3.0, 2.0, 2.0, 0.0], "alpha": 0.01, "max_grids": 60}

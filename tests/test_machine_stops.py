@@ -12,23 +12,9 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._linear import cg
 from binfeat._machine.machines import growth
 from binfeat._machine.machines import sizing as size_and_alpha_choice
-from binfeat._machine.search import length_scales
-from binfeat._rows import sampled
+from tests.interrupts import SEARCH_START, SEARCH_STEP, interrupted
 
 pytestmark = pytest.mark.usefixtures("few_grids")
-
-
-def interrupt_at(monkeypatch, home, name, call):
-    """Raise KeyboardInterrupt at a call of a function, counted from 1."""
-    real, calls = getattr(home, name), [0]
-
-    def wrapped(*args, **kwargs):
-        calls[0] += 1
-        if calls[0] == call:
-            raise KeyboardInterrupt
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(home, name, wrapped)
 
 
 @pytest.mark.parametrize(
@@ -41,13 +27,11 @@ def interrupt_at(monkeypatch, home, name, call):
         (growth.Growth, "add_held_out_rows", 1),
     ],
 )
-def test_ctrl_c_keeps_the_machine_so_far(table, monkeypatch, home, name, call):
+def test_ctrl_c_keeps_the_machine_so_far(table, home, name, call):
     X, _, labels = table
     machine = KernelMachineClassifier(**GROWING)
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, home, name, call)
-        with pytest.raises(KeyboardInterrupt):
-            machine.fit(X, labels)
+    with interrupted(home, name, call, once=True), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, labels)
     assert machine.status_ == "interrupted"
     assert machine.n_grids_ == machine.learning_curve_[-1, 0]
     assert machine.score(X, labels) > 0.8
@@ -56,7 +40,7 @@ def test_ctrl_c_keeps_the_machine_so_far(table, monkeypatch, home, name, call):
     assert machine.fit(X, labels).status_ == "converged"
 
 
-def interrupted(solve, call):
+def interrupted_solver(solve, call):
     """The solver, one of whose calls meets Ctrl-C after an iteration."""
     left = [call]
 
@@ -76,7 +60,7 @@ def test_ctrl_c_in_a_solve(table, monkeypatch):
     real, machine = cg.solve, KernelMachineRegressor(**GROWING)
     statuses = []
     for call in range(1, 40, 4):
-        monkeypatch.setattr(cg, "solve", interrupted(real, call))
+        monkeypatch.setattr(cg, "solve", interrupted_solver(real, call))
         machine = KernelMachineRegressor(**GROWING)
         try:
             machine.fit(X, y)
@@ -88,64 +72,56 @@ def test_ctrl_c_in_a_solve(table, monkeypatch):
     assert machine.status_ == "budget"
 
 
-def interrupt_a_fit(monkeypatch, machine, table, home, name, call):
-    """Fit, with Ctrl-C at a call of a function."""
+def interrupt_a_fit(machine, table, place, call):
+    """Fit, with Ctrl-C at one call of a function."""
     X, y, labels = table
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, home, name, call)
-        with pytest.raises(KeyboardInterrupt):
-            machine.fit(X, labels if hasattr(machine, "predict_proba") else y)
-    return machine
+    with interrupted(*place, call, once=True), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, labels if hasattr(machine, "predict_proba") else y)
 
 
 @pytest.mark.parametrize("features", ["exact", "binning", "fourier", "hybrid"])
 @pytest.mark.parametrize("call", [3, 70], ids=["in the trials of scalings", "later"])
-def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, monkeypatch, features, call):
+def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, features, call):
     machine = KernelMachineRegressor(features=features, random_state=0, n_jobs=1)
-    interrupt_a_fit(monkeypatch, machine, table, length_scales.LengthScaleSearch, "_step", call)
+    interrupt_a_fit(machine, table, SEARCH_STEP, call)
     assert (machine.status_, machine.features_) == ("interrupted", features)
     assert len(machine.width_errors_) == len(machine.width_gammas_) < 60
     assert machine.score(*table[:2]) > 0.5
     assert "length scales" in machine.decisions_["what"]
 
 
-def test_ctrl_c_in_the_search_of_many_rows_takes_some_of_them(rng, monkeypatch):
+def test_ctrl_c_in_the_search_of_many_rows_takes_some_of_them(rng):
     X = rng.normal(size=(4600, 2))
     machine = KernelMachineClassifier(features="exact", random_state=0, n_jobs=1)
     own = X, None, np.where(X[:, 0] > 0.3, "yes", "no")
-    interrupt_a_fit(monkeypatch, machine, own, length_scales.LengthScaleSearch, "_step", 12)
+    interrupt_a_fit(machine, own, SEARCH_STEP, 12)
     assert machine.feature_coef_.shape == (1, 3460)  # 3,000 training rows and those held out
     assert machine.score(X, own[2]) > 0.9
 
 
-def test_ctrl_c_in_the_search_of_a_source_keeps_a_machine_of_its_sample(table, monkeypatch):
+def test_ctrl_c_in_the_search_of_a_source_keeps_a_machine_of_its_sample(table, sampled_rows):
     X, y, _ = table
-    monkeypatch.setattr(sampled, "_MOST_ROWS", 100)
+    sampled_rows(100)
     machine = KernelMachineRegressor(**BINS, n_jobs=1)
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, length_scales.LengthScaleSearch, "_step", 12)
-        with pytest.raises(KeyboardInterrupt):
-            machine.fit(blocks([(X[:200], y[:200]), (X[200:], y[200:])]))
+    with interrupted(*SEARCH_STEP, 12, once=True), pytest.raises(KeyboardInterrupt):
+        machine.fit(blocks([(X[:200], y[:200]), (X[200:], y[200:])]))
     assert machine.status_ == "interrupted"
     assert machine.score(X, y) > 0.3
 
 
-def test_ctrl_c_before_there_is_a_machine(table, monkeypatch):
+def test_ctrl_c_before_there_is_a_machine(table):
     for machine in (KernelMachineRegressor(**BINS), KernelMachineClassifier(**BINS)):
-        interrupt_a_fit(monkeypatch, machine, table, length_scales.LengthScaleSearch, "__init__", 2)
+        interrupt_a_fit(machine, table, SEARCH_START, 2)
         with pytest.raises(NotFittedError):
             machine.predict(table[0])
         with pytest.raises(NotFittedError):
             machine.summary()
 
 
-def test_ctrl_c_twice_leaves_nothing(table, monkeypatch):
-    def stop(*args):
-        raise KeyboardInterrupt
-
+def test_ctrl_c_twice_leaves_nothing(table):
     machine = KernelMachineRegressor(**BINS)
-    monkeypatch.setattr(growth.Growth, "grow", stop)
-    interrupt_a_fit(monkeypatch, machine, table, length_scales.LengthScaleSearch, "_step", 12)
+    with interrupted(growth.Growth, "grow"):
+        interrupt_a_fit(machine, table, SEARCH_STEP, 12)
     with pytest.raises(NotFittedError):
         machine.predict(table[0])
 

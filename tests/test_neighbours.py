@@ -4,10 +4,8 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat import RandomBinning
-from binfeat._binning.bin_matrix import BinMatrix
+from binfeat import BinMatrix, RandomBinning
 from binfeat._graph import neighbours
-from binfeat._graph.neighbours import NeighbourGraph, alike_together
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -17,7 +15,7 @@ def bins_of(rows, gamma=1.0, **options):
 
 
 def graph_of(rows, gamma=1.0, **options):
-    return NeighbourGraph(bins_of(rows, gamma, **options), 0)
+    return neighbours.NeighbourGraph(bins_of(rows, gamma, **options), 0)
 
 
 def matrix(graph, n_rows):
@@ -27,9 +25,9 @@ def matrix(graph, n_rows):
 @pytest.mark.engine
 @pytest.mark.parametrize("gamma", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("min_count", [1, 2])
-def test_neighbours_are_those_of_the_twin(gamma, min_count, monkeypatch):
-    monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
-    order = alike_together(bins_of(X, gamma, min_count=min_count))
+def test_neighbours_are_those_of_the_twin(gamma, min_count, rows_met_in_a_bin):
+    rows_met_in_a_bin(60)
+    order = neighbours.alike_together(bins_of(X, gamma, min_count=min_count))
     rows = X[order]  # the first ones of equally similar rows are neighbours
     W = naive.similarities(naive.codes(rows, "laplacian", np.full(2, gamma), 20, 0)[0])
     expected = naive.normalised(naive.nearest_only(W, 15))
@@ -37,8 +35,8 @@ def test_neighbours_are_those_of_the_twin(gamma, min_count, monkeypatch):
 
 
 @pytest.mark.engine
-def test_order_of_rows_does_not_matter(monkeypatch):
-    monkeypatch.setattr(neighbours, "_MOST_OF_A_BIN", 60)
+def test_order_of_rows_does_not_matter(monkeypatch, rows_met_in_a_bin):
+    rows_met_in_a_bin(60)
     monkeypatch.setattr(neighbours, "_N_NEAREST", 60)  # all, so that it does not matter which of equal ones are kept
     order = np.random.default_rng(1).permutation(60)
     expected = matrix(graph_of(X), 60)[order][:, order]
@@ -51,7 +49,7 @@ def test_neighbours_of_few_codes():
     Z = BinMatrix(codes, [0, 2, 4])
     known = [[None if c == 65535 else c for c in row.tolist()] for row in codes]
     expected = naive.normalised(naive.nearest_only(naive.similarities(known), 5))
-    np.testing.assert_allclose(matrix(NeighbourGraph(Z, 0), 6), expected, atol=1e-12)
+    np.testing.assert_allclose(matrix(neighbours.NeighbourGraph(Z, 0), 6), expected, atol=1e-12)
 
 
 def test_rows_of_a_large_bin_meet_16_of_them(monkeypatch):

@@ -17,8 +17,7 @@ import threadpoolctl
 
 from binfeat import RandomBinning
 from binfeat._common import memory
-from binfeat._engine import policy
-from binfeat._engine.vectors import partial_dots
+from binfeat._engine import policy, vectors
 
 pytestmark = pytest.mark.engine
 
@@ -97,7 +96,7 @@ def test_number_of_threads_follows_the_limit_of_the_process(variables, expected)
 def test_little_work_is_done_by_one_thread(monkeypatch):
     monkeypatch.setattr(policy._pool, "use", lambda *_: pytest.fail("threads for little work"))
     a = np.ones((1, 100))
-    partial_dots(a, a, np.empty((1, 1)))
+    vectors.partial_dots(a, a, np.empty((1, 1)))
 
 
 def test_number_of_threads_is_restored(rng, threads):

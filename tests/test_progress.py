@@ -10,10 +10,7 @@ from machines import BINS, FIXED, GROWING
 from numba.core import event
 
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
-from binfeat._binning import grids
 from binfeat._engine.compilation import compilations
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
 from binfeat._machine.machines import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -49,8 +46,8 @@ def test_stages_that_are_not_needed_are_left_out(table):
     assert next(iter(recorder.stages())) == "length scales"
 
 
-def test_many_rows_have_a_stage_for_their_overall_length_scale(table, monkeypatch):
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(sample_rows=100, sample_grids=(5, 40)))
+def test_many_rows_have_a_stage_for_their_overall_length_scale(table, limits):
+    limits(sample_rows=100, sample_grids=(5, 40))
     X, y, _ = table
     recorder = Recorder()
     KernelMachineRegressor(**BINS).set_callbacks(recorder).fit(X, y)
@@ -84,9 +81,8 @@ def test_a_callback_that_stops_a_stage_stops_the_fit(table):
 @pytest.mark.parametrize(
     "make", [lambda X, y: (X, y), lambda X, y: (blocks([(X[:250], y[:250]), (X[250:], y[250:])]),)]
 )
-def test_blocks_of_a_binning_map(table, monkeypatch, make):
-    monkeypatch.setattr(grids, "_MOST_ROWS", 100)
-    monkeypatch.setattr(grids, "_HASH_BYTES", 8 * 100 * 3)
+def test_blocks_of_a_binning_map(table, hashed_at_a_time, make):
+    hashed_at_a_time(100, 3)
     given = make(*table[:2])
     for method in ("fit", "fit_transform"):
         recorder = Recorder()

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from binfeat import CGRidge, RandomBinning, kernels, learn_gamma
-from binfeat._machine.search.length_scales import LengthScaleSearch
+from tests.interrupts import SEARCH_STEP, interrupted
 
 QUICK = {"max_steps": 40, "max_rows": 200, "random_state": 0}
 
@@ -119,14 +119,9 @@ def test_steps_and_rows_are_bounded(table):
     np.testing.assert_array_equal(learn_gamma(changed, y, **options).gammas, few.gammas)
 
 
-def test_ctrl_c_is_raised(table, monkeypatch):
+def test_ctrl_c_is_raised(table):
     X, y = table
-
-    def stop(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(LengthScaleSearch, "_step", stop)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(*SEARCH_STEP), pytest.raises(KeyboardInterrupt):
         learn_gamma(X, y, **QUICK)
 
 

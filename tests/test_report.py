@@ -1,7 +1,6 @@
 """The report: one page that needs nothing else, from quantities that are checked here one by one."""
 
 import re
-import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,9 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat._report.bottlenecks import limits_of
-from binfeat._report.effects import effects_of
-from binfeat._report.errors import Judged
+from binfeat._report import bottlenecks, effects, errors
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -108,7 +105,7 @@ def test_several_targets(tmp_path, table):
 
 def judged(machine, X, y):
     predictor = machine._predictor()
-    return predictor, Judged.of(machine, predictor, X, y)
+    return predictor, errors.Judged.of(machine, predictor, X, y)
 
 
 def test_errors_are_those_of_scikit_learn(table, three):
@@ -135,7 +132,7 @@ def test_a_transformed_target_is_reported_in_its_own_units(table):
     predictor, own = judged(machine, X, y)
     np.testing.assert_allclose(own.predicted[:, 0], machine.predict(X))
     assert own.measures[0].value == pytest.approx(1 - machine.score(X, y))
-    assert effects_of(machine, predictor, own.table, list("abcd"))[0].means.min() > 0
+    assert effects.effects_of(machine, predictor, own.table, list("abcd"))[0].means.min() > 0
 
 
 def test_standard_errors_are_the_spread_over_other_rows():
@@ -159,7 +156,7 @@ def test_effects_are_partial_dependence(table):
     for machine, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
         fitted = machine(**FIXED).fit(X, targets)
         predictor, own = judged(fitted, X[:80], targets[:80])
-        for effect in effects_of(fitted, predictor, own.table, list("abcd")):
+        for effect in effects.effects_of(fitted, predictor, own.table, list("abcd")):
             j = "abcd".index(effect.name)
             options = {"method": "brute", "custom_values": {j: effect.values}, "response_method": "auto"}
             if machine is KernelMachineClassifier:
@@ -172,7 +169,7 @@ def test_effects_of_categories_dates_and_gaps():
     X, y = frame_of(200)
     machine = KernelMachineRegressor(**{**FIXED, "gamma": "scale"}).fit(X, y)
     predictor, own = judged(machine, X, y)
-    found = {effect.name: effect for effect in effects_of(machine, predictor, own.table, list(X))}
+    found = {effect.name: effect for effect in effects.effects_of(machine, predictor, own.table, list(X))}
     assert found[EVIL].levels == ["$c$", "a & <b>", "d"]
     assert found["when"].kind == "dates"
     assert {"when, day of week", "when, hour"} < found.keys()
@@ -183,7 +180,7 @@ def test_effects_of_categories_dates_and_gaps():
 
 def limits(machine, X, y):
     predictor, own = judged(machine, X, y)
-    return {limit.what: limit for limit in limits_of(machine, predictor, own)}
+    return {limit.what: limit for limit in bottlenecks.limits_of(machine, predictor, own)}
 
 
 def test_what_limits_the_error():
@@ -211,7 +208,8 @@ def test_grids_are_extrapolated_by_their_inverse():
     X = np.linspace(0, 1, 60)[:, np.newaxis]
     machine = KernelMachineRegressor(**FIXED).fit(X, X[:, 0])
     machine.learning_curve_ = np.array([[40, 1.2], [80, 1.1]])
-    (limit,) = (limit for limit in limits_of(machine, machine._predictor(), None) if limit.what == "Random features")
+    limits = bottlenecks.limits_of(machine, machine._predictor(), None)
+    (limit,) = (limit for limit in limits if limit.what == "Random features")
     assert "about 9.1%" in limit.says
     assert limit.counts
 
@@ -234,7 +232,7 @@ def test_bad_rows(table, tmp_path, rows, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_bad_labels_and_machines(table, tmp_path, monkeypatch):
+def test_bad_labels_and_machines(table, tmp_path, without_package):
     X, _, labels = table
     machine = KernelMachineClassifier(**FIXED)
     with pytest.raises(NotFittedError):
@@ -248,6 +246,6 @@ def test_bad_labels_and_machines(table, tmp_path, monkeypatch):
         machine.report(tmp_path / "page.html", X, labels[1:])
     with pytest.raises(FileNotFoundError):
         machine.report(tmp_path / "no" / "page.html")
-    monkeypatch.setitem(sys.modules, "binfeat._report.page", None)
+    without_package("binfeat._report.page")
     with pytest.raises(ImportError, match=r"pip install 'binfeat\[plot\]'"):
         machine.report(tmp_path / "page.html")

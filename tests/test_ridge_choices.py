@@ -13,9 +13,7 @@ from sklearn.svm import LinearSVC
 
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning
 from binfeat._linear import hinge
-from binfeat._linear.result import SolverOptions
-from binfeat._linear.solve import solve_ridge
-from binfeat._rows.rows import LocalRows
+from tests.solving import LocalRows, SolverOptions, solve_ridge
 
 
 @pytest.fixture

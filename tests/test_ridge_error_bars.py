@@ -7,7 +7,9 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.linear_model import BayesianRidge
 
 from binfeat import CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
+from binfeat._linear import posterior
 from tests import naive
+from tests.interrupts import interrupted
 
 N_SAMPLES = 32
 SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know
@@ -173,16 +175,11 @@ def test_a_fit_without_samples_forgets_those_of_the_last(rows):
         machine.predict(X, return_std=True)
 
 
-def test_ctrl_c_while_samples_are_drawn_leaves_a_machine(rows, monkeypatch):
+def test_ctrl_c_while_samples_are_drawn_leaves_a_machine(rows):
     X, y, _ = rows
     Z, _ = binned(X, X[:1])
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("binfeat._linear.posterior._sampled", interrupt)
     machine = CGRidge(n_posterior_samples=2)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(posterior, "_sampled"), pytest.raises(KeyboardInterrupt):
         machine.fit(Z, y)
     assert machine.status_ == "interrupted"
     np.testing.assert_array_equal(machine.predict(Z), CGRidge().fit(Z, y).predict(Z))

@@ -7,7 +7,6 @@ from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
 from binfeat._machine.target.huber import huber_weights, winsorised
-from binfeat._rows import sampled as sampled_rows
 from tests import naive
 
 EXACT = {"features": "exact", "random_state": 0}
@@ -89,9 +88,9 @@ def test_bad_loss(dirty):
         KernelMachineRegressor(loss="absolute").fit(dirty[0], dirty[1])
 
 
-def test_a_source_of_blocks_is_refused(dirty, monkeypatch):
+def test_a_source_of_blocks_is_refused(dirty, sampled_rows):
     X, y, *_ = dirty
-    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 200)
+    sampled_rows(200)
     message = "loss='huber' needs all rows in memory; use loss='squared' for rows beyond it"
     with pytest.raises(ValueError, match=message):
         KernelMachineRegressor(**FIXED, loss="huber").fit(blocks(X, y, block_rows=100))

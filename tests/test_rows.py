@@ -3,17 +3,9 @@
 import numpy as np
 import pytest
 
-from binfeat import RandomBinning, RandomFourier, blocks
-from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import SolverOptions
-from binfeat._linear.solve import solve_ridge
-from binfeat._rows import sources
-from binfeat._rows.lazy import LazyFeatures
-from binfeat._rows.rows import LocalRows
-from binfeat._rows.sources import Survey
-from binfeat._rows.stacked import StackedFeatures
-from binfeat._rows.streamed import StreamedFeatures
+from binfeat import BinMatrix, RandomBinning, RandomFourier, blocks
+from binfeat._rows import sources, streamed
+from tests.solving import LocalRows, NormalEquations, SolverOptions, StackedFeatures, computed_features, solve_ridge
 
 N_ROWS, N_TARGETS = 500, 3
 
@@ -30,9 +22,9 @@ class Counted:
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(sources, "_PASS_ROWS", (70, 70))
-    monkeypatch.setattr("binfeat._rows.lazy._BLOCK_BYTES", 8 * 30 * 60)
+def small_blocks(monkeypatch, rows_of_a_pass, bytes_computed_at_a_time):
+    rows_of_a_pass(70)
+    bytes_computed_at_a_time(8 * 30 * 60)
     monkeypatch.setattr("binfeat._binning.bin_matrix._BLOCK_ROWS", 90)
 
 
@@ -40,19 +32,16 @@ def same(X, reset=False):
     return X
 
 
-def streamed(Z):
-    return StreamedFeatures.of(Survey(blocks(Z, Z[:, 0], block_rows=45), same), same, Z.shape[1], dense=True)
-
-
-def computed(Z):
-    return LazyFeatures(same, Z, Z.shape[1])
+def from_source(Z):
+    survey = sources.Survey(blocks(Z, Z[:, 0], block_rows=45), same)
+    return streamed.StreamedFeatures.of(survey, same, Z.shape[1], dense=True)
 
 
 def side_by_side(Z):
-    return StackedFeatures([Z[:, :5], computed(np.ascontiguousarray(Z[:, 5:]))], [1.0, 1.0])
+    return StackedFeatures([Z[:, :5], computed_features(np.ascontiguousarray(Z[:, 5:]))], [1.0, 1.0])
 
 
-FORMS = {"memory": same, "source": streamed, "computed": computed, "side by side": side_by_side}
+FORMS = {"memory": same, "source": from_source, "computed": computed_features, "side by side": side_by_side}
 WEIGHTS = {
     "none": lambda rng: None,
     "of rows": lambda rng: rng.random((N_ROWS, 1)),

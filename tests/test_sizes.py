@@ -9,7 +9,6 @@ import pytest
 
 import binfeat
 from binfeat._binning.code_store import CodeStore
-from binfeat._common import memory
 
 
 def test_more_bins_than_two_bytes_in_a_later_batch():
@@ -133,8 +132,8 @@ def test_memory_estimates_are_within_a_fifth_of_the_peak(name):
     assert 0.8 * peak <= needed <= 1.2 * peak, (needed, peak)
 
 
-def test_nothing_is_allocated_before_a_refusal(monkeypatch):
-    monkeypatch.setattr(memory, "memory_limit", lambda: 10**6)
+def test_nothing_is_allocated_before_a_refusal(monkeypatch, memory_of):
+    memory_of(10**6)
 
     def none(shape, *arguments, **options):
         assert np.prod(shape) < 100, "allocated"
@@ -153,18 +152,17 @@ def test_nothing_is_allocated_before_a_refusal(monkeypatch):
             call()
 
 
-def test_a_fit_takes_rows_whose_features_do_not_fit_in_memory(monkeypatch):
+def test_a_fit_takes_rows_whose_features_do_not_fit_in_memory(memory_of):
     X = np.random.default_rng(0).normal(size=(10_000, 2))
-    monkeypatch.setattr(memory, "memory_limit", lambda: 10**6)
+    memory_of(10**6)
     binning = binfeat.RandomBinning(gamma=0.1, n_grids=64, random_state=0).fit(X)
     with pytest.raises(MemoryError, match="binning 10000 rows in 64 grids needs about"):
         binning.transform(X)
     assert binning.transform(X[:500]).shape[0] == 500
 
 
-def test_stores_of_more_than_2_to_the_32_codes(tmp_path, monkeypatch):
+def test_stores_of_more_than_2_to_the_32_codes(scratch_folder, monkeypatch):
     """By structure: the file is sparse, and a page of each end is touched."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("binfeat._binning.code_store._allocate", lambda file, n_bytes: file.truncate(n_bytes))
     n_rows, n_grids = 2**26 + 1, 65
     store = CodeStore(n_rows, n_grids, max_bytes=0)

@@ -5,8 +5,8 @@ import pytest
 
 from binfeat._engine import vectors
 from binfeat._linear import cg
-from binfeat._linear.result import SolveInterrupted, SolverOptions
 from binfeat._rows.vectors import column_dots
+from tests.solving import SolveInterrupted, SolverOptions
 
 pytestmark = pytest.mark.engine
 

@@ -10,7 +10,6 @@ from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, Stan
 from binfeat import KernelMachineRegressor, blocks
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import ArcsinhTarget, Log, NoTransform
-from binfeat._rows import sampled as sampled_rows
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -138,9 +137,9 @@ def test_several_targets(skewed):
     np.testing.assert_allclose(predictions[:, 1], 1000 * predictions[:, 0], rtol=1e-3)
 
 
-def test_a_source_of_blocks_is_decided_on_its_sample(skewed, monkeypatch):
+def test_a_source_of_blocks_is_decided_on_its_sample(skewed, sampled_rows):
     X, y, clean = skewed
-    monkeypatch.setattr(sampled_rows, "_MOST_ROWS", 400)
+    sampled_rows(400)
     machine = KernelMachineRegressor(features="binning", random_state=0).fit(blocks(X, y, block_rows=100))
     assert machine.target_transform_ == "log"
     assert machine.predict(X).min() > 0

@@ -10,8 +10,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier
-from binfeat._rows.lazy import LazyFeatures
-from binfeat._rows.stacked import StackedFeatures
+from tests.solving import LazyFeatures, StackedFeatures
 
 WEIGHTS = [0.5, 2.0, 1.0]
 
@@ -93,11 +92,11 @@ def test_blocks(table, rng, make):
     np.testing.assert_allclose(svds(Z, 2)[1], np.sort(np.linalg.svd(expected)[1][:2]), rtol=1e-8)
 
 
-def test_features_computed_when_needed(table, rng, monkeypatch):
+def test_features_computed_when_needed(table, rng, monkeypatch, bytes_computed_at_a_time):
     X = table[0]
     waves = RandomFourier(n_components=30, random_state=0).fit(X)
     expected = waves.transform(X)
-    monkeypatch.setattr("binfeat._rows.lazy._BLOCK_BYTES", 30 * 8 * 64)
+    bytes_computed_at_a_time(30 * 8 * 64)
     Z = waves.encode(X)
     assert isinstance(Z, LazyFeatures)
     assert [features.shape for _, features in Z.row_blocks()] == [(64, 30)] * 3 + [(8, 30)]

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.fitted.previous import Earlier
-from binfeat._machine.limits import Limits
+from binfeat._machine.machines import growth
+from tests.interrupts import interrupted
 
 WARM = {"warm_start": True, "random_state": 0}
 FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "scaling": None}
@@ -80,17 +80,17 @@ def test_other_parameters_are_searched_anew(table, name, value):
     np.testing.assert_array_equal(machine.predict(X), cold.predict(X))
 
 
-def test_rows_that_take_another_kind_of_machine(table, monkeypatch):
+def test_rows_that_take_another_kind_of_machine(table, limits):
     X, y, _ = table
-    limits = {"n_steps": 12, "sample_grids": (5, 20), "n_fourier": 64}
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(**limits, exact_rows=250))
+    few = {"n_steps": 12, "sample_grids": (5, 20), "n_fourier": 64}
+    limits(**few, exact_rows=250)
     machine = KernelMachineRegressor(max_grids=20, **WARM).fit(X[:200], y[:200])
     assert machine.fit(X, y).features_ != "exact"
     assert first_line(machine)[:2] == ["warm start", "none: rows are too many for an exact machine"]
     machine.fit(X[:200], y[:200])
     assert first_line(machine)[1] == "none: rows are so few that the machine is exact"
     machine.set_params(features="fourier").fit(X, y)
-    monkeypatch.setattr(KernelMachineBase, "_limits", Limits(**limits, fourier_bytes=1000))
+    limits(**few, fourier_bytes=1000)
     assert first_line(machine.fit(X, y))[1] == "none: rows are too many for Fourier features"
     mixed = Earlier(machine.set_params(features="hybrid", gamma="scale").fit(X, y))
     assert mixed.hinders(takes_exact=False, may_mix=False, fourier_bytes=0, n_rows=400) == "rows are beyond memory"
@@ -143,16 +143,11 @@ def test_blocks(few_steps, table):
     assert first_line(machine)[0] == "warm start"
 
 
-def test_ctrl_c_leaves_the_earlier_machine(table, monkeypatch):
+def test_ctrl_c_leaves_the_earlier_machine(table):
     X, y, _ = table
     machine = KernelMachineRegressor(**FIXED, **WARM).fit(X, y)
     before = clone(machine)
     vars(before).update(vars(machine))
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("binfeat._machine.machines.growth.Growth.grow", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with interrupted(growth.Growth, "grow"), pytest.raises(KeyboardInterrupt):
         machine.fit(X, y)
     assert_same_state(machine, before)

@@ -1,0 +1,25 @@
+"""Rows, features and solvers that estimators use, for tests that go without an estimator."""
+
+from binfeat._linear.normal_equations import NormalEquations
+from binfeat._linear.result import SolveInterrupted, SolverOptions
+from binfeat._linear.solve import ridge_system, solve_ridge
+from binfeat._rows.lazy import LazyFeatures
+from binfeat._rows.rows import LocalRows
+from binfeat._rows.stacked import StackedFeatures
+
+__all__ = [
+    "LazyFeatures",
+    "LocalRows",
+    "NormalEquations",
+    "SolveInterrupted",
+    "SolverOptions",
+    "StackedFeatures",
+    "computed_features",
+    "ridge_system",
+    "solve_ridge",
+]
+
+
+def computed_features(Z):
+    """Features as they come where they are computed when they are needed, a block of rows at a time."""
+    return LazyFeatures(lambda X: X, Z, Z.shape[1])
