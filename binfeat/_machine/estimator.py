@@ -242,7 +242,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         rotation = getattr(self, "_rotation", np.empty((0, 0)))  # older files have none
         return rotation if rotation.size else None
 
-    def summary(self):
+    def summary(self) -> str:
         """What was decided in `fit`, in order.
 
         Returns
