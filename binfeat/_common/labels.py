@@ -91,7 +91,7 @@ def all_labels(y, classes, known):
     return labels
 
 
-def check_labels_or_sets(y):
+def check_labels_or_sets(y) -> np.ndarray:
     """The same as `check_labels`, or an indicator matrix (n_rows, n_labels) of 0 and 1 as it is."""
     array = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
     if array.ndim == 1 or array.shape[1] == 1:

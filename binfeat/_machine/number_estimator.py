@@ -1,6 +1,6 @@
 """What kernel machines for numbers have beside predictions: standard deviations, samples and intervals."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,18 +15,20 @@ from binfeat._rows.sources import is_source
 class NumbersMachineBase(KernelMachineBase):
     """Base of kernel machines for numbers."""
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
-        """Draw functions from the Gaussian process whose mean `predict` is, and give their values for some rows.
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0) -> np.ndarray:
+        """Draw functions from the Gaussian process whose mean is the prediction, and give their values for some rows.
 
-        They have no noise, as the samples of scikit-learn's `GaussianProcessRegressor`. Those of a machine of random
-        features are sums with normal weights of the `n_posterior_samples` that `fit` drew, and of what unseen bins may
-        add.
+        The samples have no noise, as those of scikit-learn's `GaussianProcessRegressor`. For a machine of random
+        features they are sums, with normal weights, of the `n_posterior_samples` that `fit` drew, and of what bins
+        without training rows may add.
 
         Parameters
         ----------
-        $X
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
         n_samples : int, default=1
+            Number of functions.
         random_state : int, RandomState instance or None, default=0
+            Seed of the functions.
 
         Returns
         -------
@@ -56,28 +58,30 @@ class NumbersMachineBase(KernelMachineBase):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
 
-        An interval reaches as many standard deviations to both sides of the prediction, of what is learned, as are
-        enough for that share of the rows that the machine had not seen: rows held out, or of an exact machine all rows
-        by leave-one-out predictions. The standard deviation is that of the prediction and of noise; of a machine of
-        random features without `n_posterior_samples` that of noise alone, so that all intervals have one width, before
-        a transform of the target. The share holds on average over rows like those of `fit`, whatever the noise; it may
-        differ from one region to another.
+        An interval reaches to both sides of the prediction by a number of standard deviations, which is just enough
+        for the given share of the rows that the machine had not seen: rows held out, or all rows of an exact machine by
+        leave-one-out predictions. The standard deviation is that of prediction and noise together. Without
+        `n_posterior_samples`, machines of random features know only the noise: all intervals then have one width,
+        before a transform of the targets is undone. The share holds on average over rows like those of `fit`, whatever
+        the noise; it may differ from one region of the inputs to another.
 
         Parameters
         ----------
-        $X
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
         coverage : float, default=0.9
-            Above 0 and below 1.
+            Share of new targets that the intervals hold, above 0 and below 1.
 
         Returns
         -------
         intervals : ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
-            Lower and upper end. Several targets are covered each by itself.
+            Lower and upper end. Each of several targets is covered by itself.
 
         Raises
         ------
         ValueError
-            If `coverage` is not between 0 and 1, or is more than so few rows held out can tell.
+            If `coverage` is not between 0 and 1, or is more than the few rows held out can tell.
+        MemoryError
+            If the factor of an exact machine's kernel matrix does not fit in memory.
         """
         coverage = check_share(coverage, "coverage")
         scores, variances = self._scores_and_variances(X)
@@ -87,9 +91,7 @@ class NumbersMachineBase(KernelMachineBase):
 
     @property
     def _own_targets(self) -> Targets:
-        targets = self._fitted.targets
-        assert isinstance(targets, Targets)
-        return targets
+        return cast(Targets, self._fitted.targets)
 
     def _require_deviations(self) -> None:
         """Refuse what only an exact machine knows, or one that has samples."""

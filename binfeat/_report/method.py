@@ -1,12 +1,18 @@
 """The method `report` of the kernel machines."""
 
+from __future__ import annotations  # signatures print as they are written
+
+from os import PathLike
+from typing import Any
+
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 
 class Reporting:
     """Base of what has a report."""
 
-    def report(self, path, X=None, y=None):
+    def report(self, path: str | PathLike[str], X: Any = None, y: ArrayLike | None = None) -> None:
         """Write one HTML page about the fitted machine: decisions, errors, effects of inputs, limits.
 
         The page needs no other file and no network. Pictures are drawn by Matplotlib.

@@ -1,14 +1,13 @@
 """Kernel machines on the rows of a Dask collection."""
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import machine
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y, seed_of
@@ -20,12 +19,10 @@ from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import first_transform
 from binfeat.distributed._all_rows import DaskMachineRows
 from binfeat.distributed._chunks import inputs_of, is_chunked, letting_go, results_of, shared
-from binfeat.distributed._docs import MACHINE_TEXTS
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import DaskTable
 
 
-@filled(MACHINE_TEXTS)
 class _OnDask(DaskScorer, KernelMachineBase):
     """What is different in the kernel machines where rows are on workers."""
 
@@ -33,17 +30,23 @@ class _OnDask(DaskScorer, KernelMachineBase):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X, y=None, sample_weight=None, groups=None):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the machine.
 
         Parameters
         ----------
-        $X
-        $y
-        $sample_weight
-        $groups
+        X : Dask array or dataframe, or X of the class in `binfeat`, of shape (n_rows, n_inputs)
+        y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets or labels. If its chunks are not those of X, rows are counted where lengths are not known, which
+            reads X once more. None for a source of blocks only.
+        sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero.
+        groups : Dask array or series, or array-like of shape (n_rows,), default=None
+            Group of each row; a group is held out as a whole.
 
-        $self
+        Returns
+        -------
+        self : KernelMachineRegressor or KernelMachineClassifier
 
         Raises
         ------
@@ -71,7 +74,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         all_rows = MemoryRows if whole else partial(DaskMachineRows, table=table)
         self._fit_table(X, y, sample_weight, groups, targets, all_rows, budget)
 
-    def to_local(self):
+    def to_local(self) -> Any:
         """The fitted machine as one of `binfeat`, which needs no Dask, neither to predict nor to be loaded.
 
         Returns
@@ -107,17 +110,35 @@ class _OnDask(DaskScorer, KernelMachineBase):
         raise NotImplementedError
 
 
-@filled(MACHINE_TEXTS, like=machine.KernelMachineRegressor)
 class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     """`binfeat.KernelMachineRegressor` on the rows of a Dask array or dataframe.
 
-    $decisions
+    Parameters and attributes are those of `binfeat.KernelMachineRegressor`. A fitted machine holds plain arrays: it
+    predicts rows in memory, too, and `to_local` gives the machine of `binfeat`. Predictions for a Dask collection are a
+    Dask array that is not yet computed.
 
-    $Parameters
+    Notes
+    -----
+    **Decisions** are those for a source of blocks of the same rows; chunks make no difference. This process fetches a
+    sample of up to 200,000 rows, which the seed picks. What is decided on a sample is decided on that; the overall
+    length scale, the penalty, the number of grids and the coefficients take all rows, by the solver of `CGRidge`. If
+    the sample is all rows, the machine is the one for rows in memory.
 
-    $Attributes
+    **Limits.** `features` "hybrid" and "exact", ``loss="huber"`` and indicator matrices of labels need all rows in
+    memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for `target_transform` is
+    fitted to the sample.
 
-    $notes
+    **Cost.** The collection is read once to check it, once for the sample, once for each overall length scale that is
+    tried, and once whenever grids are added: persist it if the workers have room. For each row the workers keep 8 bytes
+    for a target and 32 more, and 2 or 4 bytes for a code in each grid, twice that while grids are added; Dask writes
+    what does not fit to its disks. A round of the solver sends the coefficients to the workers and receives a sum of
+    their size. This process receives 16 bytes for each bin of each chunk and unites the bins. `max_bytes` limits these
+    bins and the solver's vectors here; None is half of the computer's memory.
+
+    **Workers.** If a worker is lost, Dask computes again what it held, provided that the collection can be computed
+    again from its source; without any worker a fit waits for one. A task takes `n_jobs` threads, one if it is None. On
+    each computer, one worker with `n_jobs` at the number of cores, and one chunk, has fewer tasks than many workers of
+    one thread, and coefficients travel to the computer once. Results are the same.
 
     Examples
     --------
@@ -140,24 +161,19 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
         mean, std = table.moments(transform)
         return Targets.of_moments(transform, mean, std, table.flat)
 
-    def predict(self, X, return_std=False):
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict targets as in `binfeat`; for a Dask collection without ``return_std``, a Dask array."""
         if not is_chunked(X) or return_std:
             return super().predict(X, return_std)
         check_is_fitted(self, "feature_coef_")
         return self._by_chunk("predict", X, () if self._one_target else self.intercept_.shape, np.float64)
 
 
-@filled(MACHINE_TEXTS, like=machine.KernelMachineClassifier)
 class KernelMachineClassifier(_OnDask, machine.KernelMachineClassifier):
     """`binfeat.KernelMachineClassifier` on the rows of a Dask array or dataframe.
 
-    $decisions
-
-    $Parameters
-
-    $Attributes
-
-    $notes
+    Parameters and attributes are those of `binfeat.KernelMachineClassifier`. What is different on Dask is told in
+    `binfeat.distributed.KernelMachineRegressor`.
     """
 
     _in_memory = machine.KernelMachineClassifier
@@ -169,20 +185,23 @@ class KernelMachineClassifier(_OnDask, machine.KernelMachineClassifier):
     def _targets_of(self, table, y):
         return Labels(table.classes[0])
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> Any:
+        """Predictions of the targets 1 and -1 as in `binfeat`; for a Dask collection, a Dask array."""
         if not is_chunked(X):
             return super().decision_function(X)
         check_is_fitted(self, "feature_coef_")
         tail = () if self.intercept_.size == 1 else self.intercept_.shape
         return self._by_chunk("decision_function", X, tail, np.float64)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> Any:
+        """Predict labels as in `binfeat`; for a Dask collection, a Dask array."""
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self, "feature_coef_")
         return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities as in `binfeat`; for a Dask collection, a Dask array."""
         if not is_chunked(X):
             return super().predict_proba(X)
         check_is_fitted(self, "feature_coef_")

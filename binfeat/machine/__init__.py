@@ -1,0 +1,6 @@
+"""Kernel machines that choose their settings: `KernelMachineRegressor` and `KernelMachineClassifier`."""
+
+from binfeat.machine.classifier import KernelMachineClassifier
+from binfeat.machine.regressor import KernelMachineRegressor
+
+__all__ = ["KernelMachineClassifier", "KernelMachineRegressor"]

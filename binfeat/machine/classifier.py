@@ -1,0 +1,281 @@
+"""`KernelMachineClassifier`."""
+
+from __future__ import annotations  # signatures print as they are written
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.callback import with_callbacks
+from sklearn.utils import Tags
+
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.labels import Labels, check_labels_or_sets, labels_in, require_two, weights_by_class
+from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.table.doubts import doubt_classes
+from binfeat._report.method import Reporting
+from binfeat._rows.scored import SourceScorer
+
+
+class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMachineBase):
+    """Kernel ridge classification that chooses its settings: a raw table in, labels out.
+
+    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the
+    largest prediction is the answer; two classes share one target. Each label of an indicator matrix is a target of its
+    own, with 0 between its two answers.
+
+    Parameters
+    ----------
+    features : {"auto", "exact", "binning", "fourier", "hybrid"}, default="auto"
+        What the kernel is represented by: its matrix for all pairs of rows ("exact"), random grids, random Fourier
+        features, or both of these. "auto" is "exact" for up to 20,000 rows, and compares errors for more; see Notes.
+    kernel : "auto", str or object of `binfeat.kernels`, default="auto"
+        Kernel of the grids, one with a pitch law; "auto" chooses among several. An exact machine takes "laplacian", or
+        with "auto" a sum of kernels. Fourier features take a radial kernel in any case; see Notes.
+    gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
+        Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
+    alpha : "auto" or float, default="auto"
+        Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
+    n_grids : "auto" or int, default="auto"
+        Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
+    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
+        How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
+        takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
+    categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
+        Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
+    max_grids : int, default=1600
+        Largest number of grids for ``n_grids="auto"``. There are fewer where solves would take too much work.
+    max_seconds : float, default=None
+        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids and
+        refitting start only if they are expected to end in time; an exact machine is solved in any case.
+    max_bytes : int, default=None
+        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. It
+        limits the number of grids, and the rows up to which "auto" takes an exact machine; see Notes.
+    cv : int, splitter or iterable, default=None
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
+    validation_fraction : float, default=0.1
+        Share of the rows in that random part.
+    scoring : str or callable, default=None
+        Score that the choices maximise, without weights, as in `sklearn.metrics.get_scorer`; None minimises the mean
+        squared error, weighted by `sample_weight`. Length scales and scaling always minimise the squared error.
+    refit : bool, default=True
+        Whether the final coefficients are fitted to all rows, including those held out.
+    warm_start : bool, default=False
+        Whether a second `fit` keeps scaling, length scales, kernel and kind of features, and only chooses the penalty
+        again, adds grids up to `max_grids`, and solves for coefficients. It needs all rows again; see Notes.
+    verbose : int, default=0
+        1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
+    n_jobs : int, default=None
+        Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread
+        too if the caller is the main thread.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids, of the rows held out and of the samples.
+
+    Attributes
+    ----------
+    gamma_ : ndarray of shape (n_columns,)
+        Inverse length scale of each column inside the machine: inputs, then parts of dates, then a 0/1 column for each
+        input that had missing values. Of two kernels those of the grids, or of the larger share in a sum.
+    linear_map_ : ndarray of shape (n_columns, rank), or None
+        Linear map of scaled inputs x: the radial kernel is one of distances between ``(x * gamma_) @ linear_map_``. Its
+        rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
+    feature_relevances_, feature_importances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent; they sum to 1. `SelectFromModel` and `RFE` read the latter.
+    features_, kernel_, scaling_ : str
+        The choices. `features_` is never "auto"; `scaling_` may be "none" or, with warped inputs, "warped".
+    alpha_ : float
+    n_grids_ : int
+        0 without binning features.
+    length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
+        Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
+        length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
+    held_out_error_ : ndarray of shape (2,)
+        Mean squared error of the standardised targets, or minus the `scoring`, on the rows that choices were made by,
+        for a machine that had not seen them, and its standard error (NaN of a score). Choices make it a little too low.
+    learning_curve_ : ndarray of shape (n_batches, 2)
+        Number of grids and held-out error each time that grids were added; without grids one row, 0 and the error.
+    decisions_ : ndarray of shape (n_decisions,), structured
+        Name, choice, error after it (held-out or leave-one-out), and seconds since the start of each decision.
+    status_ : {"converged", "budget", "stopped", "interrupted"}
+        Why the fit ended: by itself, by a limit of grids, time, memory or work, by a callback, or by Ctrl-C.
+    feature_coef_ : ndarray of shape (n_targets, n_features)
+        Coefficients of random features, or for an exact machine of the rows that it was solved for.
+    intercept_ : ndarray of shape (n_targets,)
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
+    multilabel_ : bool
+        Whether y was an indicator matrix.
+    sharpness_ : float
+        Factor of the predictions before the softmax that gives probabilities.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
+
+    See Also
+    --------
+    KernelMachineRegressor : The same machine for numbers.
+    RandomBinning, RandomFourier, CGRidgeClassifier : The parts of the machine.
+
+    Notes
+    -----
+    Choices are made as the Notes of `KernelMachineRegressor` say. Probabilities are the softmax of the predictions
+    times `sharpness_` (temperature scaling, Guo et al. 2017), which is fitted on held-out rows, or to leave-one-out
+    predictions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from binfeat import KernelMachineClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = KernelMachineClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> bool(machine.score(X[1::2], y[1::2]) > 0.9)
+    True
+    """
+
+    __module__ = "binfeat.machine"  # as saved files name it
+
+    def __init__(
+        self,
+        *,
+        features: str = "auto",
+        kernel: Any = "auto",
+        gamma: ArrayLike = "learn",
+        alpha: float | str = "auto",
+        n_grids: int | str = "auto",
+        scaling: str | None = "auto",
+        categorical_features: ArrayLike | None = "from_dtype",
+        class_weight: Mapping | str | None = None,
+        max_grids: int = 1600,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
+        cv: Any = None,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable | None = None,
+        refit: bool = True,
+        warm_start: bool = False,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.features = features
+        self.kernel = kernel
+        self.gamma = gamma
+        self.alpha = alpha
+        self.n_grids = n_grids
+        self.scaling = scaling
+        self.categorical_features = categorical_features
+        self.class_weight = class_weight
+        self.max_grids = max_grids
+        self.max_seconds = max_seconds
+        self.max_bytes = max_bytes
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.refit = refit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+            Numbers and categories; NaN is a missing value. For sources of blocks of rows see `binfeat.blocks`.
+        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels), default=None
+            Labels, numbers or strings, of at least two classes; or 0 and 1, which say which rows have which labels.
+            None for a source, which has targets and weights.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row; a group is held out as a whole.
+
+        Returns
+        -------
+        self : KernelMachineClassifier
+
+        Raises
+        ------
+        ValueError
+            If a parameter or a weight is out of range, X or y holds infinity or numbers beyond 1e100, lengths differ,
+            or y has fewer than two classes.
+        """
+        return self._fit(X, y, sample_weight, groups)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Predictions of the targets, 1 for a class and -1 for the others.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            With two classes one score, above 0 for ``classes_[1]``. Of an indicator matrix a score for each label,
+            above 0 if the row has it.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_labels)
+            Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
+        """
+        scores = self._scores(X)
+        return self._fitted.targets.decode(scores)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+
+        Returns
+        -------
+        p : ndarray of shape (n_rows, n_classes)
+            Of an indicator matrix the probability of each label.
+        """
+        scores = self._scores(X)
+        return cast(Labels, self._fitted.targets).probabilities(scores)
+
+    def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        y = check_labels_or_sets(y)
+        if y.ndim == 1:
+            classes, counts = np.unique(y, return_counts=True)
+            require_two(classes)
+            doubt_classes(classes, counts)
+        weights = weights_by_class(sample_weight, self.class_weight, y)
+        return y, None if weights is None else weights.ravel()
+
+    def _targets(self, y: np.ndarray) -> Labels:
+        return labels_in(y)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags

@@ -1,0 +1,356 @@
+"""`KernelMachineRegressor`."""
+
+from __future__ import annotations  # signatures print as they are written
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.callback import with_callbacks
+
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.validation import check_choice, check_flag, check_integer, check_moderate, checked_array
+from binfeat._machine.number_estimator import NumbersMachineBase
+from binfeat._machine.settings import Settings
+from binfeat._machine.target.targets import Targets, as_columns
+from binfeat._machine.target.transforms import check_transform, first_transform
+from binfeat._report.method import Reporting
+from binfeat._rows.scored import SourceScorer
+
+
+class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Reporting, NumbersMachineBase):
+    """Kernel ridge regression that chooses its settings: a raw table in, predictions out.
+
+    Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
+    targets y, sample weights v, and random features z of a kernel. Where rows are few, an exact machine solves that for
+    the kernel itself, with weights of mean 1 and ``b^2`` added to ``|w|^2``. It learns one length scale per input
+    (ARD), and chooses scaling, kernel, features and alpha by held-out rows or leave-one-out predictions.
+
+    Parameters
+    ----------
+    features : {"auto", "exact", "binning", "fourier", "hybrid"}, default="auto"
+        What the kernel is represented by: its matrix for all pairs of rows ("exact"), random grids, random Fourier
+        features, or both of these. "auto" is "exact" for up to 20,000 rows, and compares errors for more; see Notes.
+    kernel : "auto", str or object of `binfeat.kernels`, default="auto"
+        Kernel of the grids, one with a pitch law; "auto" chooses among several. An exact machine takes "laplacian", or
+        with "auto" a sum of kernels. Fourier features take a radial kernel in any case; see Notes.
+    gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
+        Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
+    alpha : "auto" or float, default="auto"
+        Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
+    n_grids : "auto" or int, default="auto"
+        Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
+    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
+        How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
+        takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
+    categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
+        Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
+    loss : {"squared", "huber"}, default="squared"
+        Loss of a residual. "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard
+        deviations, by weights of rows (see Notes), and needs all rows in memory.
+    target_transform : "auto", None or transformer, default="auto"
+        Transform of the targets. "auto" tries logarithm and arcsinh where tails are long; see Notes. A transformer is
+        cloned and fitted to y as columns, and needs `inverse_transform`.
+    max_grids : int, default=1600
+        Largest number of grids for ``n_grids="auto"``. There are fewer where solves would take too much work.
+    max_seconds : float, default=None
+        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids and
+        refitting start only if they are expected to end in time; an exact machine is solved in any case.
+    max_bytes : int, default=None
+        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. It
+        limits the number of grids, and the rows up to which "auto" takes an exact machine; see Notes.
+    cv : int, splitter or iterable, default=None
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
+    validation_fraction : float, default=0.1
+        Share of the rows in that random part.
+    scoring : str or callable, default=None
+        Score that the choices maximise, without weights, as in `sklearn.metrics.get_scorer`; None minimises the mean
+        squared error, weighted by `sample_weight`. Length scales and scaling always minimise the squared error.
+    refit : bool, default=True
+        Whether the final coefficients are fitted to all rows, including those held out.
+    warm_start : bool, default=False
+        Whether a second `fit` keeps scaling, length scales, kernel and kind of features, and only chooses the penalty
+        again, adds grids up to `max_grids`, and solves for coefficients. It needs all rows again; see Notes.
+    verbose : int, default=0
+        1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
+    n_jobs : int, default=None
+        Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread
+        too if the caller is the main thread.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids, of the rows held out and of the samples.
+    n_posterior_samples : int, default=None
+        Number of samples of the coefficients that `fit` draws, 32 say; None draws none. Machines of random features
+        need them for ``predict(X, return_std=True)`` and `sample_y`, and `predict_interval` follows them; see Notes.
+
+    Attributes
+    ----------
+    gamma_ : ndarray of shape (n_columns,)
+        Inverse length scale of each column inside the machine: inputs, then parts of dates, then a 0/1 column for each
+        input that had missing values. Of two kernels those of the grids, or of the larger share in a sum.
+    linear_map_ : ndarray of shape (n_columns, rank), or None
+        Linear map of scaled inputs x: the radial kernel is one of distances between ``(x * gamma_) @ linear_map_``. Its
+        rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
+    feature_relevances_, feature_importances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent; they sum to 1. `SelectFromModel` and `RFE` read the latter.
+    features_, kernel_, scaling_ : str
+        The choices. `features_` is never "auto"; `scaling_` may be "none" or, with warped inputs, "warped".
+    alpha_ : float
+    n_grids_ : int
+        0 without binning features.
+    length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
+        Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
+        length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
+    held_out_error_ : ndarray of shape (2,)
+        Mean squared error of the standardised targets, or minus the `scoring`, on the rows that choices were made by,
+        for a machine that had not seen them, and its standard error (NaN of a score). Choices make it a little too low.
+    learning_curve_ : ndarray of shape (n_batches, 2)
+        Number of grids and held-out error each time that grids were added; without grids one row, 0 and the error.
+    decisions_ : ndarray of shape (n_decisions,), structured
+        Name, choice, error after it (held-out or leave-one-out), and seconds since the start of each decision.
+    status_ : {"converged", "budget", "stopped", "interrupted"}
+        Why the fit ended: by itself, by a limit of grids, time, memory or work, by a callback, or by Ctrl-C.
+    feature_coef_ : ndarray of shape (n_targets, n_features)
+        Coefficients of random features, or for an exact machine of the rows that it was solved for.
+    intercept_ : ndarray of shape (n_targets,)
+    target_transform_ : str
+        "none", "log" or "arcsinh", or the class of the transformer that was given.
+    target_transformer_ : object
+        That transformer, fitted. A file has to trust its class, unless it is one of scikit-learn's.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
+
+    See Also
+    --------
+    learn_gamma : Learns the length scales only.
+    RandomBinning, RandomFourier, CGRidge : The parts of the machine.
+
+    Notes
+    -----
+    **Inputs.** A missing number is replaced by the training median, and a 0/1 column marks where numbers were missing.
+    A missing category is a category; a category that `fit` has not seen matches no other. Where two rows differ in a
+    category, the kernel is multiplied by ``exp(-gamma_j)``, or the squared distance in a radial kernel grows by
+    ``gamma_j**2``. A column of categories with a different value in nearly every row, such as an id, is ignored with a
+    warning. Dates and durations are numbers of days. Dates that span more than a year, a week or a day also give the
+    day of the year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
+
+    **Features.** ``features="auto"`` is "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if
+    `kernel` and `n_grids` are "auto", `cv` and `groups` are None, and the solution should take half of `max_seconds` at
+    most. With more rows, grids are compared on held-out rows with an exact machine of 6,000 rows, unless leave-one-out
+    errors of 1,000 rows speak against it; if it is better, it is solved for 20,000 rows. Where an exact machine is
+    ruled out, grids are compared with Fourier features, provided that these need at most 1 GB, no input is a category,
+    and a radial kernel did better in the search for length scales. Fourier features without grids are doubled, from
+    1,024 on, by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out predictions of up to
+    1,500 rows: of all rows, or of those not held out if `cv` is given or `refit` is False.
+
+    **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
+    ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. An exact machine takes the best of the
+    Laplacian, a radial kernel, which is ``Matern(1.5)`` or `RBF`, and their sums with shares 1/4, 1/2 and 3/4; and
+    beside it a linear kernel with a share of 0.5, 0.9 or 0.99 if that lowers the error.
+
+    **Length scales** minimise the leave-one-out error of exact machines on a few hundred rows that are not held out,
+    fresh rows in each step. ``scaling="auto"`` starts with "standard", "quantile" and, if an input reaches further than
+    ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth of the steps. More
+    rows take shorter length scales: one factor for all of them is chosen afterwards.
+
+    **Warped inputs.** Where the Laplacian does well with 2,000 rows or more, ``scaling="auto"`` also learns a monotone
+    function of each numeric input, of 4 to 16 linear pieces. Length scales then vary from place to place, and a jump of
+    the target needs no short length scales elsewhere. The function is learned from at least two thirds of the rows. If
+    it lowers the leave-one-out error of up to 1,000 other rows by two standard errors and 3 %, length scales are
+    learned again with warped inputs, and the result is taken if its error is lower.
+
+    **Linear map.** With ``gamma="learn"``, a radial kernel of up to 200 numeric inputs also learns a matrix that maps
+    the scaled inputs, if there are 300 rows or more, and at least as many as the matrix has entries. The map is taken
+    if it lowers the leave-one-out error of up to 1,000 rows that it was not learned from by two standard errors.
+
+    **Targets.** For targets that are skewed or have values ten standard deviations from their mean,
+    ``target_transform="auto"`` tries ``log(y)``, if all are positive, and ``arcsinh((y - median) / interquartile
+    range)``. A transform has to lower the leave-one-out error of y itself by 5 %, or to raise the likelihood by half a
+    nat a row (Box and Cox 1964) and the error by three standard errors at most. Later choices are made by squared
+    errors of the transformed targets, or by `scoring`. Predictions then estimate medians of y, or means by smearing
+    over 32 residuals (Duan 1983) if that has the lower error on rows left out; after a logarithm they are positive.
+
+    **Huber's loss.** A row gets the weight ``min(1, 1.345 / |r|)``, times its `sample_weight`, in all choices and in
+    the solution. Its residual r, in units of 1.4826 times the median absolute residual, is that of an exact machine of
+    at most 1,500 rows that has not seen the row. The weights are found in two rounds, before anything else.
+
+    **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver; up to three copies of the table,
+    and 300 MB for samples and hashes, come on top. Codes that need more than half of that are kept in a scratch file.
+    If bins need more than what is left, there are fewer grids; where bins are many, vectors are float32 and fewer
+    targets are solved for at a time, which `summary` says. The kernel matrix of an exact machine takes 4 bytes for each
+    pair of rows while it is factorised, for up to 3,000 rows with one target and 14,000 with many, and 1 byte where it
+    is solved by iterations. Posterior samples take 4 bytes for each feature, and are solved for like more targets, 8 at
+    a time, on the rows that are not held out, which may take longer than all else in `fit`; Fourier features without
+    grids have exact deviations instead, for 4 bytes a pair of features.
+
+    **Going on and ending.** A warm start refuses other columns, classes or numbers of targets. It searches anew, as the
+    first line of `summary` says, if `features`, `kernel`, `gamma`, `scaling`, `categorical_features` or
+    `target_transform` changed, or the number of rows asks for another kind of machine. Ctrl-C after the first step of
+    the search leaves a machine: the one so far, or one of up to 4,000 rows with the length scales as they stand.
+    Callbacks, such as `sklearn.callback.ProgressBar`, see the stages of a fit; with `max_seconds` the name of a stage
+    ends in the seconds left, and a task "compiling" is added for kernels that the cache on disk lacks.
+
+    References
+    ----------
+    Random features: A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007. Leave-one-out
+    errors (PRESS): D. Allen, Technometrics 16, 1974. Steps: D. Kingma and J. Ba, "Adam", ICLR 2015. Warps: J. Snoek et
+    al., "Input Warping for Bayesian Optimization", ICML 2014. Iterations: Z. Frangella, J. Tropp and M. Udell,
+    "Randomized Nystroem Preconditioning", SIMAX 44, 2023. Weights: P. Huber, Annals of Mathematical Statistics 35,
+    1964; P. Holland and R. Welsch, Communications in Statistics 6, 1977. Smearing: N. Duan, JASA 78, 1983. Standard
+    deviations: C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006. Intervals: J. Lei et al.,
+    JASA 113, 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import KernelMachineRegressor
+    >>> X = np.random.default_rng(0).uniform(-2, 2, size=(600, 4))
+    >>> y = np.sin(3 * X[:, 0]) + (X[:, 1] > 0)
+    >>> machine = KernelMachineRegressor(random_state=0).fit(X[:400], y[:400])
+    >>> bool(machine.score(X[400:], y[400:]) > 0.9)
+    True
+    """
+
+    __module__ = "binfeat.machine"  # as saved files name it
+
+    def __init__(
+        self,
+        *,
+        features: str = "auto",
+        kernel: Any = "auto",
+        gamma: ArrayLike = "learn",
+        alpha: float | str = "auto",
+        n_grids: int | str = "auto",
+        scaling: str | None = "auto",
+        categorical_features: ArrayLike | None = "from_dtype",
+        loss: str = "squared",
+        target_transform: Any = "auto",
+        max_grids: int = 1600,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
+        cv: Any = None,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable | None = None,
+        refit: bool = True,
+        warm_start: bool = False,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_posterior_samples: int | None = None,
+    ):
+        self.features = features
+        self.kernel = kernel
+        self.gamma = gamma
+        self.alpha = alpha
+        self.n_grids = n_grids
+        self.scaling = scaling
+        self.categorical_features = categorical_features
+        self.loss = loss
+        self.target_transform = target_transform
+        self.max_grids = max_grids
+        self.max_seconds = max_seconds
+        self.max_bytes = max_bytes
+        self.cv = cv
+        self.validation_fraction = validation_fraction
+        self.scoring = scoring
+        self.refit = refit
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.n_posterior_samples = n_posterior_samples
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+            Numbers and categories; NaN is a missing value. For sources of blocks of rows see `binfeat.blocks`.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            None for a source, which has targets and weights.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row; a group is held out as a whole.
+
+        Returns
+        -------
+        self : KernelMachineRegressor
+
+        Raises
+        ------
+        ValueError
+            If a parameter, a target or a weight is out of range, X or y holds infinity or numbers beyond 1e100, or
+            lengths differ.
+        """
+        return self._fit(X, y, sample_weight, groups)
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[np.ndarray, np.ndarray]: ...
+    def predict(self, X, return_std=False):
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+        return_std : bool, default=False
+            Whether to return the standard deviations of the predictions, too.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        std : ndarray like y
+            Only with ``return_std=True``: of the Gaussian process whose mean is the prediction, without noise, as
+            scikit-learn's `GaussianProcessRegressor` gives it. An exact machine has it in closed form: the first call
+            factorises the kernel matrix again, which takes 8 bytes for each pair of rows, and keeps the factor in
+            memory, 4 bytes. A machine of random features has it by the samples that `fit` draws with
+            `n_posterior_samples`.
+
+        Raises
+        ------
+        ValueError
+            If standard deviations are asked for of a machine of random features, and `fit` drew no samples.
+        MemoryError
+            If the factor of an exact machine does not fit in memory.
+        """
+        if check_flag(return_std, "return_std"):
+            return self._with_std(X)
+        scores = self._scores(X)
+        return self._fitted.targets.decode(scores)
+
+    def _settings(self) -> Settings:
+        check_choice(self.loss, "loss", ("squared", "huber"))
+        check_transform(self.target_transform)
+        if self.n_posterior_samples is not None:
+            check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
+            if self.alpha == 0:
+                raise ValueError("n_posterior_samples needs an alpha above 0; got alpha=0.")
+        return replace(
+            super()._settings(),
+            is_robust=self.loss == "huber",
+            chooses_transform=isinstance(self.target_transform, str),
+            n_posterior_samples=self.n_posterior_samples,
+        )
+
+    def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
+        y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        check_moderate(y, "y")
+        return y, sample_weight
+
+    def _targets(self, y: np.ndarray) -> Targets:
+        return Targets.of(first_transform(self.target_transform, as_columns(y)), y)
