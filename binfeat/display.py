@@ -5,6 +5,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
+from binfeat._common.drawing import draw_relevances
 from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
 from binfeat._display.canvas import AX, canvas, scale_errors, scale_x
 from binfeat._display.checks import OF_INPUTS, given_or_seen, names_of, require_machine
@@ -102,20 +103,9 @@ class RelevanceDisplay:
         if relevances.ndim != 1:
             raise ValueError(f"relevances must have one dimension, got shape {relevances.shape}.")
         names = names_of(self.feature_names, relevances, "relevance")
-        order = np.argsort(-relevances, kind="stable")
-        shown, others = np.split(order, [check_integer(max_features, "max_features", 1)])
-        values, names = relevances[shown], [names[j] for j in shown]
-        if others.size:
-            values, names = np.append(values, relevances[others].sum()), [*names, f"{others.size} others"]
-        self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 1.0 + 0.28 * max(4, len(names))))
-        self.bars_ = self.ax_.barh(np.arange(len(names)), values, **{"height": 0.72, **bar_kwargs})
-        if others.size:
-            self.bars_[-1].set_color("0.75")
-        self.ax_.bar_label(self.bars_, [_share(value) for value in values], padding=4, color="0.35", fontsize="small")
-        self.ax_.set_yticks(np.arange(len(names)), names)
-        self.ax_.tick_params(axis="y", length=0)
-        self.ax_.set(ylim=(len(names) - 0.4, -0.6), xlabel="Relevance")
-        self.ax_.margins(x=0.12)
+        most = check_integer(max_features, "max_features", 1)
+        self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 1.0 + 0.28 * max(4, min(len(names), most + 1))))
+        self.bars_ = draw_relevances(self.ax_, relevances, names, most, **bar_kwargs)
         return self
 
 
@@ -371,7 +361,3 @@ class KernelErrorDisplay:
             place = {"ha": "right", "va": "top", "transform": self.ax_.transAxes}
             self.ax_.text(1.0, 0.99, stripes, color="0.35", fontsize="small", **place)
         return self
-
-
-def _share(value):
-    return f"{value:.3f}" if value >= 5e-4 or value == 0 else "<0.001"

@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
+from binfeat._common.subsets import evenly_spaced
 from binfeat._common.validation import check_integer, check_numbers, check_share
 from binfeat._display.canvas import AX, canvas
 from binfeat._machine.fitted.error_bars import ErrorBars
@@ -122,8 +123,7 @@ class IntervalDisplay:
         low, high = intervals.T
         inside = (low <= y) & (y <= high)
         self.inside_ = float(inside.mean())
-        n_drawn = min(x.size, check_integer(max_rows, "max_rows", 1))
-        shown = np.argsort(x, kind="stable")[np.linspace(0, x.size - 1, n_drawn).astype(int)]
+        shown = np.argsort(x, kind="stable")[evenly_spaced(x.size, check_integer(max_rows, "max_rows", 1))]
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 4.4))
         self.bars_ = self.ax_.vlines(x[shown], low[shown], high[shown], color=_BARS, linewidth=1.2, zorder=1)
         colours = np.where(inside[shown], _INSIDE, _OUTSIDE)

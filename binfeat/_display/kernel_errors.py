@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from binfeat._common.subsets import equal_groups
 from binfeat._common.validation import check_real
 from binfeat.binning import RandomBinning
 from binfeat.fourier import RandomFourier
@@ -64,7 +65,7 @@ def spread_out(exact, n_pairs, rng):
 
 def quantile_bands(exact, error):
     """Mean exact value, 5 % quantile, mean and 95 % quantile of the errors, in intervals of equally many pairs."""
-    parts = np.array_split(np.argsort(exact, kind="stable"), max(1, min(_BANDS, exact.size // 25)))
+    parts = equal_groups(exact, _BANDS, 25)
     centres, means = np.transpose([(exact[part].mean(), error[part].mean()) for part in parts])
     low, high = np.transpose([np.quantile(error[part], (0.05, 0.95)) for part in parts])
     return centres, low, means, high
