@@ -1,24 +1,34 @@
 """Pictures of fitted machines and maps, in scikit-learn's Display convention."""
 
+import warnings
+
 import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.drawing import draw_relevances
-from binfeat._common.validation import check_integer, check_numbers, checked_array, seed_of
+from binfeat._common.validation import callers_level, check_integer, check_numbers, checked_array, seed_of
 from binfeat._display.canvas import AX, canvas, scale_errors, scale_x
 from binfeat._display.checks import OF_INPUTS, given_or_seen, names_of, require_machine
 from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, places_behind
-from binfeat._display.directions import RotationDisplay
 from binfeat._display.intervals import IntervalDisplay
 from binfeat._display.kernel_errors import exact_kernel, quantile_bands, spread_out
+from binfeat._display.linear_maps import LinearMapDisplay
 from binfeat._rows.sampled import take_rows
 from binfeat.binning import RandomBinning
 
-__all__ = ["IntervalDisplay", "KernelErrorDisplay", "LearningCurveDisplay", "RelevanceDisplay", "RotationDisplay"]
+__all__ = ["IntervalDisplay", "KernelErrorDisplay", "LearningCurveDisplay", "LinearMapDisplay", "RelevanceDisplay"]
 
 _ROWS = 600  # they make 180,000 pairs
+
+
+def __getattr__(name):
+    if name != "RotationDisplay":
+        raise AttributeError(f"module 'binfeat.display' has no attribute {name!r}")
+    message = "RotationDisplay has the name LinearMapDisplay now. The old name will be removed."
+    warnings.warn(message, FutureWarning, stacklevel=callers_level())
+    return LinearMapDisplay
 
 
 @filled(OF_INPUTS)
@@ -41,7 +51,7 @@ class RelevanceDisplay:
     See Also
     --------
     learn_gamma : Finds the relevances of inputs.
-    RotationDisplay : The directions of a machine with a rotation.
+    LinearMapDisplay : The directions of a machine with a linear map.
 
     Examples
     --------

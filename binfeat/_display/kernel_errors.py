@@ -34,7 +34,7 @@ def exact_kernel(estimator, X, kernel, gamma):
 
 
 def _of_fourier(fourier, X):
-    """The kernel, of rows that are scaled and rotated if there is a rotation."""
+    """The kernel of the scaled rows, or of these rows after the linear map if there is one."""
     kernel = fourier_kernel(fourier.kernel)
     if fourier.rotation is None:
         return kernel(X, gamma=fourier.gamma_)

@@ -1,4 +1,4 @@
-"""The display of the directions that a machine's rotation stretches most."""
+"""The display of the directions that a machine's linear map stretches most."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ from binfeat._display.checks import OF_INPUTS, given_or_seen, names_of, require_
 
 
 @filled(OF_INPUTS)
-class RotationDisplay:
-    """Weights of the inputs in the directions along which a rotated kernel tells rows apart.
+class LinearMapDisplay:
+    """Weights of the inputs in the directions along which a kernel with a linear map tells rows apart.
 
     The singular value decomposition of a linear map of the inputs has a direction for each singular value. A column of
     the picture is a direction, the left singular vector times the singular value, and a row is an input. Inputs of one
@@ -41,9 +41,9 @@ class RotationDisplay:
 
     Examples
     --------
-    >>> from binfeat import RotationDisplay
+    >>> from binfeat import LinearMapDisplay
     >>> from matplotlib.figure import Figure
-    >>> display = RotationDisplay([[3, 3], [3, 3], [1, -1]], feature_names=["age", "height", "weight"])
+    >>> display = LinearMapDisplay([[3, 3], [3, 3], [1, -1]], feature_names=["age", "height", "weight"])
     >>> [label.get_text() for label in display.plot(Figure().subplots()).ax_.get_xticklabels()]
     ['95 %', '5 %']
     >>> display.directions_[:2, 0].round(2)
@@ -56,10 +56,10 @@ class RotationDisplay:
 
     @classmethod
     def from_estimator(cls, machine, *, feature_names=None, max_features=20, max_directions=5, ax=None):
-        """Draw the directions of a fitted kernel machine that has learned a rotation.
+        """Draw the directions of a fitted kernel machine that has learned a linear map.
 
-        The weights are those of inputs in units of their spread: a row of `rotation_` counts as much as the input is
-        relevant. Categorical inputs, which are not rotated, are left out, and so are the columns that a machine makes
+        The weights are those of inputs in units of their spread: a row of `linear_map_` counts as much as the input is
+        relevant. Categorical inputs, which are not mapped, are left out, and so are the columns that a machine makes
         of dates and of missing values.
 
         Parameters
@@ -78,19 +78,20 @@ class RotationDisplay:
         TypeError
             If it is not a kernel machine.
         ValueError
-            If it has no rotation.
+            If the machine has no linear map.
         """
         require_machine(machine, "feature_relevances_")
-        if machine.rotation_ is None:
+        linear_map = _learned_map(machine)
+        if linear_map is None:
             raise ValueError(
-                "machine must have a rotation, and its rotation_ is None: none was learned, or none had less error. "
-                "RelevanceDisplay draws the relevances of its inputs."
+                "machine must have a linear map, and its linear_map_ is None: none was learned, or none had less "
+                "error. RelevanceDisplay draws the relevances of its inputs."
             )
         names = names_of(given_or_seen(feature_names, machine), machine.feature_relevances_, "input")
         numbers = np.flatnonzero(~machine._columns["categorical"][: machine.n_features_in_])
         power = 2 if machine.features_ == "exact" else 1  # of distances, of which relevances are shares
         spread = machine.feature_relevances_[numbers, np.newaxis] ** (1 / power)
-        display = cls(spread * machine.rotation_[numbers], [names[j] for j in numbers])
+        display = cls(spread * linear_map[numbers], [names[j] for j in numbers])
         return display.plot(ax, max_features=max_features, max_directions=max_directions)
 
     def plot(self, ax=None, *, max_features=20, max_directions=5, **image_kwargs):
@@ -137,6 +138,10 @@ class RotationDisplay:
         self.ax_.set_xlabel("Share of the direction")
         self.figure_.colorbar(self.image_, ax=self.ax_, label="Weight in the direction")
         return self
+
+
+def _learned_map(machine):
+    return machine.rotation_
 
 
 def _directions(linear_map):
