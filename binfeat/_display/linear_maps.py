@@ -1,14 +1,17 @@
 """The display of the directions that a machine's linear map stretches most."""
 
+from dataclasses import dataclass
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 
-from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers
-from binfeat._display.canvas import canvas
-from binfeat._display.checks import OF_INPUTS, given_or_seen, names_of, require_machine
+from binfeat._display.canvas import OptionalAxes, canvas
+from binfeat._display.checks import Machine, given_or_seen, names_of, require_machine
 
 
-@filled(OF_INPUTS)
+@dataclass(eq=False, repr=False)
 class LinearMapDisplay:
     """Weights of the inputs in the directions along which a kernel with a linear map tells rows apart.
 
@@ -20,9 +23,9 @@ class LinearMapDisplay:
     Parameters
     ----------
     linear_map : array-like of shape (n_inputs, rank)
-        Of inputs in units in which all vary alike.
+        Map of the inputs, in units in which all inputs vary alike.
     feature_names : array-like of str of shape (n_inputs,), default=None
-        None is x0, x1, ...
+        Names of the inputs; None is x0, x1, ...
 
     Attributes
     ----------
@@ -30,9 +33,9 @@ class LinearMapDisplay:
         Singular vectors times singular values, the largest first, in units in which all squares sum to 1. The largest
         weight of each direction is positive.
     shares_ : ndarray of shape (n_directions,)
-        Of each direction in the sum of all squared singular values.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+        Shares of the directions in the sum of all squared singular values.
+    ax_, figure_ : matplotlib Axes and Figure
+        The axes with the picture, and their figure.
     image_ : matplotlib AxesImage
 
     See Also
@@ -50,13 +53,20 @@ class LinearMapDisplay:
     array([0.69, 0.69])
     """
 
-    def __init__(self, linear_map, feature_names=None):
-        self.linear_map = linear_map
-        self.feature_names = feature_names
+    linear_map: ArrayLike
+    feature_names: ArrayLike | None = None
 
     @classmethod
-    def from_estimator(cls, machine, *, feature_names=None, max_features=20, max_directions=5, ax=None):
-        """Draw the directions of a fitted kernel machine that has learned a linear map.
+    def from_estimator(
+        cls,
+        machine: Machine,
+        *,
+        feature_names: ArrayLike | None = None,
+        max_features: int = 20,
+        max_directions: int = 5,
+        ax: OptionalAxes = None,
+    ) -> Self:
+        """Draw the directions of a fitted kernel machine that has learned a linear map, and return the display.
 
         The weights are those of inputs in units of their spread: a row of `linear_map_` counts as much as the input is
         relevant. Categorical inputs, which are not mapped, are left out, and so are the columns that a machine makes
@@ -64,21 +74,23 @@ class LinearMapDisplay:
 
         Parameters
         ----------
-        $machine
+        machine : KernelMachineRegressor or KernelMachineClassifier
+            Fitted machine.
+        feature_names : array-like of str of shape (n_inputs,), default=None
+            Names of the inputs; None uses the column names seen in `fit`, if there were any.
         max_features : int, default=20
-            Maximum number of inputs; those with the largest weights are drawn.
+            Maximum number of inputs; the inputs with the largest weights are drawn.
         max_directions : int, default=5
             Maximum number of directions.
-        $ax
-
-        $display
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
 
         Raises
         ------
         TypeError
-            If it is not a kernel machine.
+            If `machine` is not a kernel machine.
         ValueError
-            If the machine has no linear map.
+            If `machine` has no linear map.
         """
         require_machine(machine, "feature_relevances_")
         linear_map = _learned_map(machine)
@@ -94,25 +106,26 @@ class LinearMapDisplay:
         display = cls(spread * linear_map[numbers], [names[j] for j in numbers])
         return display.plot(ax, max_features=max_features, max_directions=max_directions)
 
-    def plot(self, ax=None, *, max_features=20, max_directions=5, **image_kwargs):
-        """Draw the weights, the input with the largest on top.
+    def plot(
+        self, ax: OptionalAxes = None, *, max_features: int = 20, max_directions: int = 5, **image_kwargs: Any
+    ) -> Self:
+        """Draw the weights, the input with the largest weights on top, and return the display.
 
         Parameters
         ----------
-        $ax
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
         max_features : int, default=20
-            Maximum number of inputs; those with the largest weights are drawn.
+            Maximum number of inputs; the inputs with the largest weights are drawn.
         max_directions : int, default=5
             Maximum number of directions.
         **image_kwargs : dict
             Passed to `Axes.imshow`.
 
-        $display
-
         Raises
         ------
         ValueError
-            If there are not as many names as inputs, or the map is not finite, zero, or has no two dimensions.
+            If there are not as many names as inputs, or the map is not finite, zero, or not of two dimensions.
         """
         linear_map = check_numbers(self.linear_map, "linear_map")
         if linear_map.ndim != 2 or not np.isfinite(linear_map).all() or not linear_map.any():
