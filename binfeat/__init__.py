@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from binfeat.display import IntervalDisplay as IntervalDisplay
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
+    from binfeat.display import LinearMapDisplay as LinearMapDisplay
     from binfeat.display import RelevanceDisplay as RelevanceDisplay
-    from binfeat.display import RotationDisplay as RotationDisplay
     from binfeat.few_labels import LabelSpreading as LabelSpreading
     from binfeat.fourier import RandomFourier as RandomFourier
     from binfeat.machine import KernelMachineClassifier as KernelMachineClassifier
@@ -38,11 +38,11 @@ _HOMES = {
     "KernelMachineRegressor": "machine",
     "LabelSpreading": "few_labels",
     "LearningCurveDisplay": "display",
+    "LinearMapDisplay": "display",
     "RandomBinning": "binning",
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",
     "RelevanceDisplay": "display",
-    "RotationDisplay": "display",
     "SpectralClustering": "clusters",
     "SpectralEmbedding": "clusters",
     "blocks": "_rows.sources",
@@ -57,6 +57,8 @@ __all__ = ["__version__", *_HOMES]
 def __getattr__(name):
     if name == "__version__":
         return import_module("importlib.metadata").version("binfeat")
+    if name == "RotationDisplay":
+        return import_module("binfeat.display").RotationDisplay
     if name not in _HOMES:
         raise AttributeError(f"module 'binfeat' has no attribute {name!r}")
     home = _HOMES[name]

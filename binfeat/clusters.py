@@ -1,157 +1,24 @@
 """Spectral embedding and clustering at linear cost: `SpectralEmbedding` and `SpectralClustering`."""
 
-import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.callback import with_callbacks
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from threadpoolctl import threadpool_limits
 
-from binfeat._common.docstrings import filled
-from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.progress import Progress
-from binfeat._common.validation import callers_level, check_integer, check_real, seed_of
-from binfeat._graph.docs import TEXTS as SHARED
-from binfeat._graph.eigenvectors import leading_eigenvectors
-from binfeat._graph.estimator import GraphEstimator
-from binfeat._graph.start import start_from_sample
-from binfeat._rows.sources import is_source
+from binfeat._common.validation import check_integer, seed_of
+from binfeat._graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
 _MOST_ROWS = 20_000  # from which k-means learns its centres
 
-TEXTS = SHARED | {
-    "parameters": """\
-$features
-$gamma
-gammas : sequence, default=None
-    Several values of `gamma` instead, of which the one with the widest eigengap is taken: the difference of the last
-    eigenvalue used and the next one.
-tol : float, default=1e-3
-    Largest residual norm of an eigenvector. The eigenvalues are at most 1.
-max_iter : int, default=200
-    Maximum number of products with a block of vectors.""",
-    "rest": """\
-$n_jobs
-$random_state""",
-    "attributes": """\
-eigenvalues_ : ndarray of shape (n_found,)
-    Largest eigenvalues of the normalised similarities in falling order, without the first, which is 1 and has a
-    constant vector; one more than there are coordinates.
-eigengaps_ : ndarray of shape (n_gammas,)
-    Eigengap with each of `gammas`. Only if `gammas` are given.
-n_iter_ : int
-    Number of products with a block of vectors. With bins, the first block comes from the eigenvectors of a quarter of
-    4,000 rows or more, 50,000 at most, whose products are not counted.
-$gamma_
-$features_
-$inputs""",
-    "fit": """\
-Find the eigenvectors of the graph of the rows.
 
-Parameters
-----------
-$X
-$y
-
-$self
-
-Raises
-------
-TypeError, ValueError
-    If a parameter is out of range, X holds infinity, there are too few rows, or no rows are similar.""",
-    "warns": """\
-Warns
------
-UserWarning
-    If more than a tenth of the rows share no bin with another row.
-ConvergenceWarning
-    If residuals are above `tol` after `max_iter` products.""",
-    "references": """\
-References
-----------
-L. Wu, P.-Y. Chen, I. Yen, F. Xu, Y. Xia and C. Aggarwal, "Scalable Spectral Clustering Using Random Binning
-Features", KDD 2018.
-
-D. Zhou, J. Huang and B. Schoelkopf, "Learning with Hypergraphs", NIPS 2006.
-
-K. Wu and H. Simon, "Thick-Restart Lanczos Method for Large Symmetric Eigenvalue Problems", SIAM Journal on Matrix
-Analysis and Applications 22, 2000 (the solver).""",
-    "X": """\
-X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-    Or a source of blocks of its rows, see `binfeat.blocks`.""",
-}
-
-
-class _Spectral(GraphEstimator):
-    """Base of both: coordinates of rows from the eigenvectors of their graph."""
-
-    def _fit(self, X):
-        self._check_map()
-        progress = Progress(self, X, None)
-        options = {
-            "tol": check_real(self.tol, "tol", minimum=0.0),
-            "max_iter": check_integer(self.max_iter, "max_iter", 1),
-            "seed": seed_of(self.random_state),
-            "n_jobs": self.n_jobs,
-        }
-        n_components = self._check_size()
-
-        def stops():
-            return not progress.step("iteration")
-
-        progress.begin()
-        table = self._check(X, reset=True)
-        if not is_source(table):
-            self._check_size(table.shape[0])
-        gaps = []
-        for gamma in self._candidates():
-            made, Z, graph = self._graph(table, gamma)
-            self._check_size(Z.shape[0])
-            start = start_from_sample(Z, graph, n_components + 1, **options)
-            found = leading_eigenvectors(
-                graph.normalised, graph.known, n_components, start=start, callback=stops, **options
-            )
-            gaps.append(-np.diff(np.append(1.0, found.values)[n_components:]).sum())
-            if gaps[-1] == max(gaps):
-                kept = made, graph, found
-        self._keep(*kept, options["tol"])
-        self.__dict__.pop("eigengaps_", None)  # of an earlier fit
-        if self.gammas is not None:
-            self.eigengaps_ = np.array(gaps)
-        progress.end()
-
-    def _candidates(self):
-        """The values of gamma to compare."""
-        if self.gammas is None:
-            return [self.gamma]
-        if isinstance(self.gammas, str) or not hasattr(self.gammas, "__len__") or not len(self.gammas):
-            raise ValueError(f"gammas must be a sequence of at least one gamma, or None, got {self.gammas!r}.")
-        return self.gammas
-
-    def _keep(self, made, graph, found, tol):
-        """Set the attributes, among them what coordinates of new rows are made of."""
-        self._keep_map(made)
-        self.eigenvalues_, self.n_iter_ = found.values, found.n_products
-        means, coordinates = graph.means(graph.by_root_degree(found.vectors))
-        self._means = means.arrays()
-        self._keep_rows(coordinates)
-        residual = found.residuals.max(initial=0.0)
-        if residual > tol:
-            warnings.warn(
-                f"Eigenvectors have residuals up to {residual:.2g} after {self.n_iter_} products, above tol={tol:.2g}: "
-                "raise max_iter or tol, or lower gamma.",
-                ConvergenceWarning,
-                stacklevel=callers_level(),
-            )
-
-
-@filled(TEXTS)
-class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Spectral):
+class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
     """Spectral embedding of rows on the graph of random binning features, at linear cost, for new rows too.
 
     Rows that are linked by many similar rows come to lie side by side. With the similarities W of the training rows and
@@ -159,30 +26,83 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Spec
     to it, itself among them, where u is one of the leading eigenvectors of ``D^-1/2 W D^-1/2`` after the first. So new
     rows have coordinates too. It is near the diffusion map of one step (Coifman & Lafon 2006).
 
-    $similarity
-
     Parameters
     ----------
     n_components : int, default=2
         Number of coordinates.
-    $parameters
-    $rest
+    features : transformer, default=None
+        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
+    gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
+        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
+        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
+        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
+        "scale" of `features`. None leaves the gamma of `features` as it is.
+    gammas : sequence, default=None
+        Several values to try for `gamma`. The value with the widest eigengap is taken: the difference of the last
+        eigenvalue used and the next one.
+    tol : float, default=1e-3
+        Largest residual norm of an eigenvector. The eigenvalues are at most 1.
+    max_iter : int, default=200
+        Maximum number of products with a block of vectors.
+    n_jobs : int, default=None
+        Number of threads; None is Numba's current setting, which is all threads at first.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids, of the samples and of the first vectors.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_rows, n_components)
         Coordinates of the training rows; their squares have means about the squares of the eigenvalues, weighted by
         degrees.
-    $attributes
+    eigenvalues_ : ndarray of shape (n_found,)
+        Largest eigenvalues of the normalised similarities in falling order, without the first, which is 1 and has a
+        constant vector; one more than there are coordinates.
+    eigengaps_ : ndarray of shape (n_gammas,)
+        Eigengap with each value of `gammas`. Only if `gammas` are given.
+    n_iter_ : int
+        Number of products with a block of vectors. With bins and 4,000 rows or more, the first block comes from the
+        eigenvectors of a quarter of the rows, 50,000 at most, whose products are not counted.
+    gamma_ : ndarray of shape (n_inputs,)
+        Inverse length scale of each input.
+    features_ : transformer
+        The fitted map.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
 
-    $warns
+    Warns
+    -----
+    UserWarning
+        If more than a tenth of the rows share no bin with another row.
+    ConvergenceWarning
+        If residuals are above `tol` after `max_iter` products.
 
     See Also
     --------
     SpectralClustering : Clusters in these coordinates.
-    sklearn.manifold.SpectralEmbedding : Of a given graph; without coordinates of new rows.
+    sklearn.manifold.SpectralEmbedding : Embedding of a given graph, without coordinates of new rows.
 
-    $references
+    Notes
+    -----
+    The similarity of two rows is the probability that a random walk goes from one to the other, by a random grid and
+    there to a random other row of the same bin: ``W_ij = 1/P sum_p [i and j share the bin b of grid p] / (n_b - 1)``
+    for P grids and bins of n_b rows, as in a hypergraph whose edges are the bins (Zhou, Huang & Schoelkopf 2006). Where
+    rows are dense, neighbours are near, and where rows are sparse, neighbours are farther away.
+
+    The 15 largest similarities of each row are kept, and ``(W + W') / 2`` of the kept ones is the graph. The time is
+    linear in the number of rows: in a bin of more than 16 rows, the other rows meet only 16 of them. Of features that
+    are not bins, ``W = Z Z'`` is kept as a whole, in products with the features.
+
+    References
+    ----------
+    L. Wu, P.-Y. Chen, I. Yen, F. Xu, Y. Xia and C. Aggarwal, "Scalable Spectral Clustering Using Random Binning
+    Features", KDD 2018.
+
+    D. Zhou, J. Huang and B. Schoelkopf, "Learning with Hypergraphs", NIPS 2006.
+
+    K. Wu and H. Simon, "Thick-Restart Lanczos Method for Large Symmetric Eigenvalue Problems", SIAM Journal on Matrix
+    Analysis and Applications 22, 2000 (the solver).
 
     R. Coifman and S. Lafon, "Diffusion Maps", Applied and Computational Harmonic Analysis 21, 2006.
 
@@ -199,15 +119,15 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Spec
 
     def __init__(
         self,
-        n_components=2,
+        n_components: int = 2,
         *,
-        features=None,
-        gamma="scale",
-        gammas=None,
-        tol=1e-3,
-        max_iter=200,
-        n_jobs=None,
-        random_state=None,
+        features: BaseEstimator | None = None,
+        gamma: ArrayLike | None = "scale",
+        gammas: Sequence[ArrayLike] | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.n_components = n_components
         self.features = features
@@ -218,38 +138,35 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Spec
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X, y=None):
-        """$fit"""
-        self._fit(X)
-        return self
-
-    def fit_transform(self, X, y=None):
-        """Fit, and give the coordinates of the same rows.
+    def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and return the coordinates of the same rows.
 
         Parameters
         ----------
-        $X
-        $y
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Rows, or a source of blocks of rows, see `binfeat.blocks`.
+        y : None
+            Ignored.
 
         Returns
         -------
         embedding : ndarray of shape (n_rows, n_components)
+            Coordinates of the rows.
         """
         return self.fit(X).embedding_
 
-    def transform(self, X):
-        """Coordinates of rows, new ones or those of `fit`.
+    def transform(self, X: Any) -> np.ndarray:
+        """Coordinates of new rows or of the rows of `fit`.
 
         Parameters
         ----------
-        $rows
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Rows.
 
         Returns
         -------
         embedding : ndarray of shape (n_rows, n_components)
-            0 for a row that shares no bin with a training row.
+            Coordinates; 0 for a row that shares no bin with a training row.
         """
         return self._means_for(X)
 
@@ -267,44 +184,81 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Spec
         return self.embedding_.shape[1]
 
 
-@filled(TEXTS)
-class SpectralClustering(ClusterMixin, _Spectral):
+class SpectralClustering(ClusterMixin, SpectralEstimator):
     """Spectral clustering on the graph of random binning features, at linear cost, with labels for new rows.
 
-    Clusters are what few similarities cross, whatever their shape. The rows get the coordinates of
-    `SpectralEmbedding`, one fewer than clusters, with 1 before them; they are divided by their length, and k-means
-    finds the clusters among them (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
-
-    $similarity
+    Few rows of different clusters are similar, whatever the shape of the clusters. The rows get the coordinates of
+    `SpectralEmbedding`, one fewer than clusters, after a coordinate of 1. The vectors of coordinates are divided by
+    their length, and k-means finds clusters among them (Ng, Jordan & Weiss 2001; with random binning, Wu et al. 2018).
 
     Parameters
     ----------
     n_clusters : int, default=8
-    $parameters
+        Number of clusters.
+    features : transformer, default=None
+        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
+    gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
+        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
+        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
+        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
+        "scale" of `features`. None leaves the gamma of `features` as it is.
+    gammas : sequence, default=None
+        Several values to try for `gamma`. The value with the widest eigengap is taken: the difference of the last
+        eigenvalue used and the next one.
+    tol : float, default=1e-3
+        Largest residual norm of an eigenvector. The eigenvalues are at most 1.
+    max_iter : int, default=200
+        Maximum number of products with a block of vectors.
     n_init : int, default=10
         Number of runs of k-means.
-    $rest
+    n_jobs : int, default=None
+        Number of threads; None is Numba's current setting, which is all threads at first.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids, of the samples and of the first vectors.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_rows,), int32
-        Cluster of each training row.
+        Number of the cluster of each training row.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
         Centres among the divided coordinates.
-    $attributes
+    eigenvalues_ : ndarray of shape (n_found,)
+        Largest eigenvalues of the normalised similarities in falling order, without the first, which is 1 and has a
+        constant vector; one more than there are coordinates.
+    eigengaps_ : ndarray of shape (n_gammas,)
+        Eigengap with each value of `gammas`. Only if `gammas` are given.
+    n_iter_ : int
+        Number of products with a block of vectors. With bins and 4,000 rows or more, the first block comes from the
+        eigenvectors of a quarter of the rows, 50,000 at most, whose products are not counted.
+    gamma_ : ndarray of shape (n_inputs,)
+        Inverse length scale of each input.
+    features_ : transformer
+        The fitted map.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
 
-    $warns
+    Warns
+    -----
+    UserWarning
+        If more than a tenth of the rows share no bin with another row.
+    ConvergenceWarning
+        If residuals are above `tol` after `max_iter` products.
 
     See Also
     --------
-    SpectralEmbedding : The coordinates.
+    SpectralEmbedding : The coordinates, and the graph in its notes.
     sklearn.cluster.KMeans : Faster, and as good where clusters are round.
 
     Notes
     -----
     K-means learns its centres from at most 20,000 rows.
 
-    $references
+    References
+    ----------
+    L. Wu, P.-Y. Chen, I. Yen, F. Xu, Y. Xia and C. Aggarwal, "Scalable Spectral Clustering Using Random Binning
+    Features", KDD 2018.
 
     A. Ng, M. Jordan and Y. Weiss, "On Spectral Clustering: Analysis and an Algorithm", NIPS 2001.
 
@@ -321,16 +275,16 @@ class SpectralClustering(ClusterMixin, _Spectral):
 
     def __init__(
         self,
-        n_clusters=8,
+        n_clusters: int = 8,
         *,
-        features=None,
-        gamma="scale",
-        gammas=None,
-        tol=1e-3,
-        max_iter=200,
-        n_init=10,
-        n_jobs=None,
-        random_state=None,
+        features: BaseEstimator | None = None,
+        gamma: ArrayLike | None = "scale",
+        gammas: Sequence[ArrayLike] | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        n_init: int = 10,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.n_clusters = n_clusters
         self.features = features
@@ -342,23 +296,18 @@ class SpectralClustering(ClusterMixin, _Spectral):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X, y=None):
-        """$fit"""
-        self._fit(X)
-        return self
-
-    def predict(self, X):
-        """Clusters of rows, new ones or those of `fit`.
+    def predict(self, X: Any) -> np.ndarray:
+        """Clusters of new rows or of the rows of `fit`.
 
         Parameters
         ----------
-        $rows
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Rows.
 
         Returns
         -------
         labels : ndarray of shape (n_rows,), int32
+            Number of the cluster of each row.
         """
         return self._nearest(self._means_for(X))
 

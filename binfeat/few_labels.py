@@ -1,14 +1,15 @@
 """Classification with few labels, spread over the graph of all rows: `LabelSpreading`."""
 
 import warnings
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, require_two
 from binfeat._common.progress import Progress
@@ -21,7 +22,6 @@ from binfeat._common.validation import (
     checked_array,
     require_y,
 )
-from binfeat._graph.docs import TEXTS
 from binfeat._graph.estimator import GraphEstimator
 from binfeat._graph.spreading import SpreadingSystem
 from binfeat._linear import cg
@@ -33,31 +33,33 @@ __all__ = ["LabelSpreading"]
 _UNLABELLED = -1
 
 
-@filled(TEXTS)
 class LabelSpreading(ClassifierMixin, GraphEstimator):
     """Classification of rows of which few have labels, by spreading these over the graph of all rows.
 
-    Solves ``(I - alpha S) F = Y`` for scores F, with ``S = D^-1/2 W D^-1/2`` of the similarities W of rows and their
-    row sums D, and Y with 1 in the column of a labelled row's class and 0 elsewhere (Zhou et al. 2004), by conjugate
-    gradients for all classes at once.
-
-    $similarity
-
-    Rows get the mean of the 16 training rows that are most similar to them, by `predict`.
+    A row takes a share of its scores for the classes from similar rows, and the rest from its own label. `predict`
+    gives rows, new ones too, the mean of the 16 training rows that are most similar to them.
 
     Parameters
     ----------
     alpha : float, default=0.97
-        How much a row takes from its neighbours, above 0 and below 1; the rest it takes from its own label.
+        Share that a row takes from its neighbours, above 0 and below 1; it takes the rest from its own label.
     clamp : bool, default=False
-        Whether labelled rows keep their labels whatever their neighbours have. Only the others are then solved for.
-    $features
-    $gamma
+        Whether labelled rows keep their labels whatever labels their neighbours have.
+    features : transformer, default=None
+        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
+    gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
+        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
+        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
+        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
+        "scale" of `features`. None leaves the gamma of `features` as it is.
     tol : float, default=1e-3
         Residual of the system at which the solver stops, relative to Y.
     max_iter : int, default=200
-    $n_jobs
-    $random_state
+        Maximum number of iterations of the solver.
+    n_jobs : int, default=None
+        Number of threads; None is Numba's current setting, which is all threads at first.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the grids, of the samples and of the first vectors.
 
     Attributes
     ----------
@@ -69,9 +71,14 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         Label of each training row.
     n_iter_ : int
         Number of iterations of the solver.
-    $gamma_
-    $features_
-    $inputs
+    gamma_ : ndarray of shape (n_inputs,)
+        Inverse length scale of each input.
+    features_ : transformer
+        The fitted map.
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
 
     Warns
     -----
@@ -82,17 +89,22 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
 
     See Also
     --------
-    KernelMachineClassifier : With enough labels; rows without them do not help it.
+    SpectralEmbedding : Describes the graph in its notes.
+    KernelMachineClassifier : Better where many rows have labels; it takes no rows without labels.
     sklearn.semi_supervised.LabelSpreading : On a graph of all similarities, or of nearest neighbours by distances.
+
+    Notes
+    -----
+    Conjugate gradients solve ``(I - alpha S) F = Y`` for the scores F of all classes at once (Zhou et al. 2004). Here
+    ``S = D^-1/2 W D^-1/2`` for the similarities W of rows and their row sums D, and Y has 1 in the column of the class
+    of a labelled row and 0 elsewhere. With `clamp`, only the scores of rows without labels are solved for.
 
     References
     ----------
     D. Zhou, O. Bousquet, T. Lal, J. Weston and B. Schoelkopf, "Learning with Local and Global Consistency", NIPS 2004.
 
-    D. Zhou, J. Huang and B. Schoelkopf, "Learning with Hypergraphs", NIPS 2006.
-
     X. Zhu, Z. Ghahramani and J. Lafferty, "Semi-Supervised Learning Using Gaussian Fields and Harmonic Functions", ICML
-    2003 (labels that are kept).
+    2003 (labelled rows that keep their labels).
 
     Examples
     --------
@@ -108,15 +120,15 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
 
     def __init__(
         self,
-        alpha=0.97,
+        alpha: float = 0.97,
         *,
-        clamp=False,
-        features=None,
-        gamma="scale",
-        tol=1e-3,
-        max_iter=200,
-        n_jobs=None,
-        random_state=None,
+        clamp: bool = False,
+        features: BaseEstimator | None = None,
+        gamma: ArrayLike | None = "scale",
+        tol: float = 1e-3,
+        max_iter: int = 200,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.alpha = alpha
         self.clamp = clamp
@@ -129,16 +141,20 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X, y):
+    def fit(self, X: Any, y: ArrayLike) -> Self:
         """Spread the labels.
 
         Parameters
         ----------
-        $rows
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Rows.
         y : array-like of shape (n_rows,)
-            Labels of at least two classes; -1 for a row without one.
+            Labels of at least two classes; -1 for a row without a label.
 
-        $self
+        Returns
+        -------
+        self : LabelSpreading
+            The fitted estimator.
 
         Raises
         ------
@@ -196,35 +212,37 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
                 stacklevel=callers_level(),
             )
 
-    def predict_proba(self, X):
-        """Shares of the classes among the 16 most similar training rows of rows, new ones or those of `fit`.
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Shares of the classes among the 16 training rows most similar to a row, for new rows or those of `fit`.
 
         Parameters
         ----------
-        $rows
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Rows.
 
         Returns
         -------
         shares : ndarray of shape (n_rows, n_classes)
-            They sum to 1. A row that shares no bin with a training row, or only with rows that no label reaches, gets
-            those of all training rows together.
+            Shares of the classes, which sum to 1. A row that shares no bin with a training row, or only with rows that
+            no label reaches, gets the shares of the classes among all training rows.
         """
         shares = self._means_for(X)
         total = shares.sum(axis=1, keepdims=True)
         prior = np.broadcast_to(self._prior / self._prior.sum(), shares.shape)
         return np.divide(shares, total, out=prior.copy(), where=total > 0)
 
-    def predict(self, X):
-        """Labels of rows, new ones or those of `fit`.
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of new rows or of the rows of `fit`.
 
         Parameters
         ----------
-        $rows
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Rows.
 
         Returns
         -------
         labels : ndarray of shape (n_rows,)
-            For a row of `fit` not always that of `transduction_`, as its neighbours decide.
+            For a row of `fit` not always its label in `transduction_`, as its neighbours decide.
         """
         largest = self.predict_proba(X).argmax(axis=1)
         return self.classes_[largest]

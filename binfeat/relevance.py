@@ -1,8 +1,10 @@
 """Learns one inverse length scale per input: `learn_gamma`."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length
@@ -19,13 +21,14 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._engine.policy import one_blas_thread
+from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
 from binfeat.kernels import RBF, binning_kernel
 
 _HALF_INTEGERS = (1.5, 2.5)
 _MOST_STEPS = 10_000
-_MISSING = 10.0  # standard deviations beyond the largest value, where missing ones stand
+_MISSING = 10.0  # standard deviations from the largest value to the number that stands for missing values
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class LearnedGamma:
     Attributes
     ----------
     gamma : ndarray of shape (n_inputs,)
-        Inverse length scale of each input; of radial kernels one over the square of a length.
+        Inverse length scale of each input; for radial kernels one over the square of a length.
     relevances : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     alpha : float
@@ -54,55 +57,60 @@ class LearnedGamma:
 
 
 def learn_gamma(
-    X,
-    y,
+    X: Any,
+    y: ArrayLike,
     *,
-    kernel="laplacian",
-    categorical_features=None,
-    sample_weight=None,
-    max_steps=60,
-    max_rows=500,
-    n_jobs=None,
-    random_state=None,
-):
+    kernel: str | Kernel = "laplacian",
+    categorical_features: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    max_steps: int = 60,
+    max_rows: int = 500,
+    n_jobs: int | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> LearnedGamma:
     """Learn one length scale per input (ARD), ``1 / gamma_j``, by the gradient of a leave-one-out error.
 
-    Kernel ridge regression on a few rows has a leave-one-out error in closed form, and so has its gradient in the
-    logarithms of all gammas and of the penalty. Each step of Adam takes fresh rows. A prior keeps the logarithms of
-    the gammas together where rows are few.
-
-    More rows than a step has take shorter length scales: multiply `gamma` by one overall factor, chosen on held-out
-    rows, as `KernelMachineRegressor` does.
+    The length scales suit the few hundred rows of a step. More rows need shorter length scales: multiply `gamma` by one
+    overall factor, chosen on held-out rows, as `KernelMachineRegressor` does.
 
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        A missing value (NaN) is far from all others.
+        Rows. A missing value (NaN) is far from all other values.
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        Numbers, or labels of classes.
+        Targets: numbers, or labels of classes.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        A kernel that has a pitch law, "rbf", or `Matern` with nu 3/2, 5/2 or infinity.
+        Kernel whose length scales are learned: a kernel with a pitch law, "rbf", or `Matern` with nu 3/2, 5/2 or
+        infinity.
     categorical_features : array-like of bool, int or str, default=None
         Inputs whose values are category numbers, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
+        Weights of the rows in the errors.
     max_steps : int, default=60
         Number of steps, at most 10,000.
     max_rows : int, default=500
-        Maximum number of rows of a step; fewer are taken of a small table, and of one with many inputs.
+        Maximum number of rows of a step; a step has fewer rows if the table is small or has many inputs.
     n_jobs : int, default=None
+        Number of threads; None is Numba's current setting, which is all threads at first.
     random_state : int, RandomState instance or None, default=None
+        Seed of the choice of rows.
 
     Returns
     -------
     learned : LearnedGamma
-        With `gamma` for `RandomBinning` or `RandomFourier`, `relevances`, `alpha`, and the errors and gammas of all
-        steps.
+        `gamma` for `RandomBinning` or `RandomFourier`, `relevances`, `alpha`, and the errors and gammas of all steps.
 
     Raises
     ------
     ValueError
         If a parameter is out of range, X or y holds infinity or numbers beyond 1e100, lengths differ, or there
         are fewer than 2 rows.
+
+    Notes
+    -----
+    Kernel ridge regression on a few rows has a leave-one-out error in closed form, and so has its gradient in the
+    logarithms of all gammas and of the penalty. Steps of Adam follow it, with fresh rows in every step. A prior keeps
+    the logarithms of the gammas together where rows are few.
 
     References
     ----------
@@ -139,7 +147,7 @@ def learn_gamma(
     return LearnedGamma(search.gamma, relevances, search.alpha, errors, gammas)
 
 
-def check_size(max_steps, max_rows):
+def check_size(max_steps: int, max_rows: int) -> tuple[int, int]:
     """The numbers of steps and of rows of a search, checked."""
     return check_integer(max_steps, "max_steps", 1, _MOST_STEPS), check_integer(max_rows, "max_rows", 2)
 
@@ -156,7 +164,7 @@ def _known_kernel(kernel):
 
 
 class _Checked(BaseEstimator):
-    """Keeps the number and names of inputs that the checks of a table find."""
+    """Holder of the number and names of inputs that the checks of a table find."""
 
 
 def _targets(y):
@@ -172,12 +180,12 @@ def _targets(y):
 
 
 def _dense(X, rows):
-    """Rows without missing values, which stand far from all others instead."""
+    """Some rows of X, dense, with a number far from all others in place of missing values."""
     part = X[rows]
     part = np.array(part.toarray() if sparse.issparse(part) else part, dtype=np.float64)
     missing = np.isnan(part)
     if missing.any():
-        there = np.where(missing, 0.0, part)
-        far = there.max(axis=0) + _MISSING * np.maximum(there.std(axis=0), 1e-3)
+        known = np.where(missing, 0.0, part)
+        far = known.max(axis=0) + _MISSING * np.maximum(known.std(axis=0), 1e-3)
         part[missing] = np.broadcast_to(far, part.shape)[missing]
     return part

@@ -40,7 +40,7 @@ def test_relevances_of_any_kind(relevances, names, most):
 @given(LISTS, LISTS, st.sampled_from([1, 2, 20]) | st.sampled_from(tables.NASTY))
 def test_directions_of_any_kind(linear_map, names, most):
     def draw():
-        return binfeat.RotationDisplay(linear_map, names).plot(Figure().subplots(), max_directions=most)
+        return binfeat.LinearMapDisplay(linear_map, names).plot(Figure().subplots(), max_directions=most)
 
     outcome(lambda: drawn(draw), "linear_map|feature_names|max_directions")
 

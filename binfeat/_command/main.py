@@ -1,37 +1,40 @@
-"""Arguments of the command, and its failures as one line each."""
+"""Arguments of the command, and its failures in one line."""
 
 import argparse
 import math
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from binfeat._command.messages import one_line, say, spoken_warnings
 
-# Of files, of what is in them, of packages that are missing, of memory. Anything else is an error of ours.
+# Failures of files, of their contents, of missing packages, of memory. Any other error is a bug of the command.
 _FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
 
 _TABLE = "a CSV, Parquet or Arrow file; several files, or a folder of them, are read block by block"
 
 
-def main(argv=None):
+def main(argv: list[str] | None = None) -> int:
     """Run the command.
 
     Parameters
     ----------
     argv : list of str, default=None
-        Arguments; None is those of the process.
+        Arguments; None takes the arguments of the process.
 
     Returns
     -------
     code : int
         0, 1 for a failure, 130 for Ctrl-C. Wrong arguments raise `SystemExit` with 2.
     """
-    arguments = _parser().parse_args(argv)
+    arguments = vars(_parser().parse_args(argv))
+    name = arguments.pop("command")
     with spoken_warnings():
         try:
-            arguments.run(arguments)
-        except BrokenPipeError:  # nobody reads on; Python would complain when it closes the stream
+            command = getattr(import_module(f"binfeat._command.{name}"), name)  # late: help waits for no package
+            command(**arguments)
+        except BrokenPipeError:  # nobody reads the output; Python would complain when it closes the stream
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
         except _FAILURES as error:
@@ -45,7 +48,7 @@ def main(argv=None):
 
 def _parser():
     parser = argparse.ArgumentParser(prog="binfeat", description="Kernel machines of tables in files.")
-    commands = parser.add_subparsers(required=True, metavar="{fit,predict,report}")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,report}")
     _add_fit(commands)
     _add_predict(commands)
     _add_report(commands)
@@ -55,7 +58,7 @@ def _parser():
 def _add_fit(commands):
     text = "Fit a kernel machine to a table. Columns of strings are categories; empty cells are missing values."
     fit = commands.add_parser("fit", help="fit a machine to a table", description=text)
-    fit.add_argument("table", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+    fit.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     fit.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
     fit.add_argument(
         "--task",
@@ -64,17 +67,15 @@ def _add_fit(commands):
     )
     fit.add_argument("--model", default=Path("model.skops"), type=Path, metavar="FILE", help="default: %(default)s")
     fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit of the fit; default: none")
-    fit.set_defaults(run=_fit)
 
 
 def _add_predict(commands):
     predict = commands.add_parser("predict", help="predict the rows of a table")
     predict.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
-    predict.add_argument("table", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+    predict.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     predict.add_argument(
         "--out", type=Path, metavar="FILE", help="CSV, or Parquet if it ends in .parquet; default: standard output"
     )
-    predict.set_defaults(run=_predict)
 
 
 def _add_report(commands):
@@ -82,13 +83,12 @@ def _add_report(commands):
     report = commands.add_parser("report", help="write a page about a machine", description=text)
     report.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
     report.add_argument(
-        "table",
+        "paths",
         nargs="*",
         type=Path,
         metavar="TABLE",
-        help="rows that the machine has not seen, with the target; of more than 100,000, so many are drawn",
+        help="rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn",
     )
-    report.set_defaults(run=_report)
 
 
 def _seconds(text):
@@ -99,24 +99,3 @@ def _seconds(text):
     if not seconds > 0:
         raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
     return seconds
-
-
-# Each is imported when it is called for: help and wrong arguments wait for no package.
-
-
-def _fit(arguments):
-    from binfeat._command.fit import fit
-
-    fit(arguments.table, arguments.target, arguments.task, arguments.model, arguments.seconds)
-
-
-def _predict(arguments):
-    from binfeat._command.predict import predict
-
-    predict(arguments.model, arguments.table, arguments.out)
-
-
-def _report(arguments):
-    from binfeat._command.report import report
-
-    report(arguments.model, arguments.table)

@@ -1,8 +1,13 @@
 """Axes to draw on, and their scales."""
 
+from typing import TYPE_CHECKING, TypeAlias
+
 import numpy as np
 
-AX = {"ax": "ax : matplotlib Axes, default=None\n    None makes a new figure."}  # for docstrings
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OptionalAxes: TypeAlias = "Axes | None"
 _DECADE = 8.0  # ratio of the largest to the smallest value from which an axis is logarithmic
 _FEW = 8  # points that are ticks themselves
 

@@ -1,40 +1,46 @@
 """The display of prediction intervals."""
 
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.docstrings import filled
+from binfeat._common.subsets import evenly_spaced
 from binfeat._common.validation import check_integer, check_numbers, check_share
-from binfeat._display.canvas import AX, canvas
+from binfeat._display.canvas import OptionalAxes, canvas
 from binfeat._machine.fitted.error_bars import ErrorBars
+from binfeat.machine import KernelMachineRegressor
 
 _INSIDE, _OUTSIDE, _BARS = "#1f5fa8", "#c8452d", "0.78"
 
 
-@filled(AX)
+@dataclass(eq=False, repr=False)
 class IntervalDisplay:
     """Targets of rows, and the intervals that were predicted for them.
 
-    Each vertical bar is an interval, and the dot near it the target: blue inside, red outside.
+    A vertical bar is the interval of a row, and the dot near the bar the target: blue inside, red outside.
 
     Parameters
     ----------
     x : array-like of shape (n_rows,)
-        Where a row stands, such as its prediction.
+        Places of the rows on the horizontal axis, such as their predictions.
     y : array-like of shape (n_rows,)
         Targets.
     intervals : array-like of shape (n_rows, 2)
         Lower and upper ends.
     coverage : float, default=None
-        Share that the intervals are meant to hold, for the title.
+        Share of the targets that the intervals are meant to hold, for the title.
     x_name : str, default="Prediction"
+        Title of the horizontal axis.
 
     Attributes
     ----------
     inside_ : float
         Share of all targets that lie in their intervals.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    ax_, figure_ : matplotlib Axes and Figure
+        The axes with the picture, and their figure.
     bars_ : matplotlib LineCollection
     points_ : matplotlib PathCollection
 
@@ -52,37 +58,47 @@ class IntervalDisplay:
     True
     """
 
-    def __init__(self, x, y, intervals, *, coverage=None, x_name="Prediction"):
-        self.x = x
-        self.y = y
-        self.intervals = intervals
-        self.coverage = coverage
-        self.x_name = x_name
+    x: ArrayLike
+    y: ArrayLike
+    intervals: ArrayLike
+    _: KW_ONLY
+    coverage: float | None = None
+    x_name: str = "Prediction"
 
     @classmethod
-    def from_estimator(cls, machine, X, y, *, coverage=0.9, max_rows=200, ax=None):
-        """Draw the intervals of a kernel machine for rows that it has not seen.
+    def from_estimator(
+        cls,
+        machine: KernelMachineRegressor,
+        X: Any,
+        y: ArrayLike,
+        *,
+        coverage: float = 0.9,
+        max_rows: int = 200,
+        ax: OptionalAxes = None,
+    ) -> Self:
+        """Draw the intervals of a kernel machine for rows that it has not seen, and return the display.
 
         Parameters
         ----------
         machine : KernelMachineRegressor
-            Fitted to one target.
+            Machine fitted to one target.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+            Rows.
         y : array-like of shape (n_rows,)
+            Targets of the rows.
         coverage : float, default=0.9
-            See `KernelMachineRegressor.predict_interval`.
+            Share of the targets that the intervals hold, see `KernelMachineRegressor.predict_interval`.
         max_rows : int, default=200
             Maximum number of rows that are drawn.
-        $ax
-
-        $display
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
 
         Raises
         ------
         TypeError
-            If it is not a kernel machine for numbers.
+            If `machine` is not a KernelMachineRegressor.
         ValueError
-            If it has several targets.
+            If `machine` has several targets.
         """
         if not isinstance(machine, ErrorBars):
             raise TypeError(f"machine must be a KernelMachineRegressor, got {type(machine).__name__}.")
@@ -92,23 +108,22 @@ class IntervalDisplay:
             raise ValueError(f"machine must have one target to draw, and has {intervals.shape[1]}.")
         return cls(machine.predict(X), y, intervals, coverage=coverage).plot(ax, max_rows=max_rows)
 
-    def plot(self, ax=None, *, max_rows=200, **scatter_kwargs):
-        """Draw bars and dots.
+    def plot(self, ax: OptionalAxes = None, *, max_rows: int = 200, **scatter_kwargs: Any) -> Self:
+        """Draw bars and dots, and return the display.
 
         Parameters
         ----------
-        $ax
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
         max_rows : int, default=200
             Maximum number of rows that are drawn, at even distances in the order of x.
         **scatter_kwargs : dict
             Passed to `Axes.scatter`.
 
-        $display
-
         Raises
         ------
         ValueError
-            If there are not as many of x, y and intervals, none, or one is not finite.
+            If `x`, `y` and `intervals` differ in length, are empty, or hold a number that is not finite.
         """
         x, y, intervals = (check_numbers(getattr(self, name), name) for name in ("x", "y", "intervals"))
         if x.ndim != 1 or not x.size or y.shape != x.shape or intervals.shape != (x.size, 2):
@@ -122,8 +137,7 @@ class IntervalDisplay:
         low, high = intervals.T
         inside = (low <= y) & (y <= high)
         self.inside_ = float(inside.mean())
-        n_drawn = min(x.size, check_integer(max_rows, "max_rows", 1))
-        shown = np.argsort(x, kind="stable")[np.linspace(0, x.size - 1, n_drawn).astype(int)]
+        shown = np.argsort(x, kind="stable")[evenly_spaced(x.size, check_integer(max_rows, "max_rows", 1))]
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 4.4))
         self.bars_ = self.ax_.vlines(x[shown], low[shown], high[shown], color=_BARS, linewidth=1.2, zorder=1)
         colours = np.where(inside[shown], _INSIDE, _OUTSIDE)

@@ -1,17 +1,180 @@
-"""Values of a display of kernel errors: the exact kernel of a map, pairs spread over it, and quantiles of errors."""
+"""The display of kernel errors: exact values of the kernel of a map, pairs of rows, and quantiles of the errors."""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.validation import check_real
+from binfeat._common.subsets import equal_groups
+from binfeat._common.validation import check_integer, check_numbers, check_real, checked_array, seed_of
+from binfeat._display.canvas import OptionalAxes, canvas
+from binfeat._rows.sampled import take_rows
 from binfeat.binning import RandomBinning
 from binfeat.fourier import RandomFourier
 from binfeat.kernels import binning_kernel, fourier_kernel
 from binfeat.union import RandomFeatureUnion
 
+_ROWS = 600  # they make 180,000 pairs
 _BANDS = 20  # intervals of the exact value, with error quantiles for each
 
 
-def exact_kernel(estimator, X, kernel, gamma):
+@dataclass(eq=False, repr=False)
+class KernelErrorDisplay:
+    """Errors of the inner products of random features, against the exact kernel values.
+
+    A dot is a pair of rows. The shaded band holds 90 % of the pairs near an exact value, and the line in the band is
+    their mean error. All pairs share one map, so the mean differs from zero by chance, too. Products of a binning map
+    are shares of its grids, multiples of ``1 / n_grids``: the dots lie on stripes, and a caption says so.
+
+    Parameters
+    ----------
+    exact, approximate : array-like of shape (n_pairs,)
+        Exact kernel values, and inner products of the features.
+    n_grids : int, default=None
+        Number of grids of a binning map, for the caption.
+
+    Attributes
+    ----------
+    rms_error_ : float
+        Root of the mean squared error.
+    ax_, figure_ : matplotlib Axes and Figure
+        The axes with the picture, and their figure.
+    points_ : matplotlib PathCollection
+    band_ : matplotlib collection
+        Band of 90 % of the pairs.
+    line_ : matplotlib Line2D
+        Line of the mean error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from binfeat import KernelErrorDisplay, RandomBinning
+    >>> from matplotlib.figure import Figure
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> binning = RandomBinning(gamma=0.3, n_grids=100, random_state=0).fit(X)
+    >>> display = KernelErrorDisplay.from_estimator(binning, X, random_state=0, ax=Figure().subplots())
+    >>> display.rms_error_ < 0.05
+    True
+    """
+
+    exact: ArrayLike
+    approximate: ArrayLike
+    _: KW_ONLY
+    n_grids: int | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: Any,
+        *,
+        kernel: Callable[..., np.ndarray] | None = None,
+        gamma: ArrayLike | None = None,
+        n_pairs: int = 2000,
+        random_state: int | np.random.RandomState | None = None,
+        ax: OptionalAxes = None,
+    ) -> Self:
+        """Draw the errors of a fitted map, for pairs of rows whose exact values are spread out; return the display.
+
+        Parameters
+        ----------
+        estimator : RandomBinning, RandomFourier, RandomFeatureUnion or another transformer
+            Fitted map.
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+            Rows to take pairs from, of which at most 600 are used. For binning they should be rows of `fit`, because
+            bins that `fit` has not seen have no column.
+        kernel : callable, default=None
+            ``kernel(X, gamma=gamma)`` gives exact values, as objects of `binfeat.kernels` do. None is the kernel of the
+            map, for a union the weighted sum of the kernels.
+        gamma : float or array-like of shape (n_inputs,), default=None
+            Gamma of `kernel`; None is `gamma_` of the map.
+        n_pairs : int, default=2000
+            Maximum number of pairs.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the choice of rows and pairs.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `estimator` is not a map, its kernel is not known and `kernel` is None, `gamma` is given without
+            `kernel` or is missing, or `X` has fewer than 2 rows or holds NaN.
+        """
+        if not hasattr(estimator, "transform"):
+            raise TypeError(f"estimator must be a map, with a method transform; got {type(estimator).__name__}.")
+        check_is_fitted(estimator)
+        check_integer(n_pairs, "n_pairs", 1)
+        X = X.tocsr() if sparse.issparse(X) else X
+        checks = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2, "input_name": "X"}
+        checked = checked_array(X, accept_sparse="csr", **checks)
+        rng = np.random.default_rng(seed_of(random_state))
+        chosen = rng.permutation(checked.shape[0])[:_ROWS]
+        dense = checked[chosen].toarray() if sparse.issparse(checked) else checked[chosen]
+        if np.isnan(dense).any():
+            raise ValueError("X holds NaN, for which kernels have no exact value; remove those rows.")
+        Z = estimator.transform(take_rows(X, chosen))
+        first, second = np.triu_indices(len(dense), k=1)
+        exact = _exact_kernel(estimator, dense, kernel, gamma)[first, second]
+        chosen = _spread_out(exact, n_pairs, rng)
+        Z = Z.tocsr() if hasattr(Z, "tocsr") else sparse.csr_array(Z)
+        products = Z[first[chosen]].multiply(Z[second[chosen]]).sum(axis=1)
+        n_grids = len(estimator.bin_offsets_) - 1 if isinstance(estimator, RandomBinning) else None
+        return cls(exact[chosen], np.asarray(products, dtype=np.float64).ravel(), n_grids=n_grids).plot(ax)
+
+    def plot(self, ax: OptionalAxes = None, **scatter_kwargs: Any) -> Self:
+        """Draw the errors against the exact values, and return the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        **scatter_kwargs : dict
+            Passed to `Axes.scatter`.
+
+        Raises
+        ------
+        ValueError
+            If `exact` and `approximate` differ in length or are empty.
+        """
+        exact, approximate = check_numbers(self.exact, "exact"), check_numbers(self.approximate, "approximate")
+        if exact.ndim != 1 or exact.shape != approximate.shape or not exact.size:
+            raise ValueError(
+                f"exact and approximate must have one value per pair; got shapes {exact.shape} and {approximate.shape}."
+            )
+        error = approximate - exact
+        self.rms_error_ = float(np.sqrt(np.mean(error**2)))
+        self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 4.4))
+        style = {"s": 9, "alpha": 0.35, "linewidths": 0, "rasterized": exact.size > 5000, **scatter_kwargs}
+        self.points_ = self.ax_.scatter(exact, error, **style)
+        colour = self.points_.get_facecolor()[0, :3]
+        centres, low, mean, high = _quantile_bands(exact, error)
+        self.band_ = self.ax_.fill_between(
+            centres, low, high, color=colour, alpha=0.16, linewidth=0, zorder=0.5, label="90 % of pairs"
+        )
+        (self.line_,) = self.ax_.plot(centres, mean, color=colour * 0.6, linewidth=2, label="mean error")
+        self.ax_.axhline(0.0, color="0.25", linewidth=0.8, zorder=0.6)
+        widest = 1.1 * np.abs(error).max()
+        self.ax_.set(
+            xlabel="Exact kernel value",
+            ylabel="Approximate minus exact",
+            ylim=(-widest, widest) if widest > 0 else (-1e-3, 1e-3),
+        )
+        self.ax_.set_title(f"Root mean squared error {self.rms_error_:.2g}", loc="left", fontsize="medium")
+        self.ax_.legend(loc="lower left", frameon=False, ncols=2, fontsize="small")
+        if self.n_grids is not None:
+            stripes = f"stripes: products are multiples of 1 / {check_integer(self.n_grids, 'n_grids', 1):,}"
+            place = {"ha": "right", "va": "top", "transform": self.ax_.transAxes}
+            self.ax_.text(1.0, 0.99, stripes, color="0.35", fontsize="small", **place)
+        return self
+
+
+def _exact_kernel(estimator, X, kernel, gamma):
     """The kernel matrix that a map approximates."""
     if kernel is not None:
         if not callable(kernel):
@@ -22,7 +185,7 @@ def exact_kernel(estimator, X, kernel, gamma):
     if gamma is not None:
         raise ValueError("gamma must be None without kernel; give both, or neither for those of the map.")
     if isinstance(estimator, RandomFeatureUnion):
-        parts = [exact_kernel(part, X, None, None) for _, part in estimator.transformers_]
+        parts = [_exact_kernel(part, X, None, None) for _, part in estimator.transformers_]
         weights = np.ones(len(parts)) if estimator.weights is None else estimator.weights
         return sum(check_real(w, "weights", 0.0) * part for w, part in zip(weights, parts, strict=True))
     if isinstance(estimator, RandomFourier):
@@ -33,7 +196,7 @@ def exact_kernel(estimator, X, kernel, gamma):
 
 
 def _of_fourier(fourier, X):
-    """The kernel, of rows that are scaled and rotated if there is a rotation."""
+    """The kernel of the scaled rows, or of these rows after the linear map if there is one."""
     kernel = fourier_kernel(fourier.kernel)
     if fourier.rotation is None:
         return kernel(X, gamma=fourier.gamma_)
@@ -49,7 +212,7 @@ def _of_binning(binning, X):
     return K
 
 
-def spread_out(exact, n_pairs, rng):
+def _spread_out(exact, n_pairs, rng):
     """Pairs with evenly spread exact values: the same number from each interval, as far as it has so many."""
     if exact.size <= n_pairs:
         return np.arange(exact.size)
@@ -62,9 +225,9 @@ def spread_out(exact, n_pairs, rng):
     return order[np.argsort(place, kind="stable")[:n_pairs]]
 
 
-def quantile_bands(exact, error):
+def _quantile_bands(exact, error):
     """Mean exact value, 5 % quantile, mean and 95 % quantile of the errors, in intervals of equally many pairs."""
-    parts = np.array_split(np.argsort(exact, kind="stable"), max(1, min(_BANDS, exact.size // 25)))
+    parts = equal_groups(exact, _BANDS, 25)
     centres, means = np.transpose([(exact[part].mean(), error[part].mean()) for part in parts])
     low, high = np.transpose([np.quantile(error[part], (0.05, 0.95)) for part in parts])
     return centres, low, means, high

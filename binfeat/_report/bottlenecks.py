@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, residuals
 from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
 from binfeat.kernels import Laplacian
@@ -58,7 +59,7 @@ def _rows_and_noise(machine, predictor, judged):
     difference of neighbours estimates the variance of the noise from above (Rice 1984), as the function may differ
     between them.
     """
-    chosen = np.linspace(0, len(judged.table) - 1, min(len(judged.table), _ROWS)).astype(int)
+    chosen = evenly_spaced(len(judged.table), _ROWS)
     R = np.ascontiguousarray(judged.residuals[chosen], np.float32)
     squares = (R**2).mean(axis=1, dtype=np.float64)
     if not squares.any():

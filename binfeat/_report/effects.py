@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.held_out import probabilities
+from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.target.targets import Targets, as_columns
 
 _INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
@@ -49,7 +50,7 @@ def _effect(machine, predictor, table, j, name):
     else:
         values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, _POINTS)))
         kind = "dates" if j < encoder.times.size and encoder.times[j].startswith("dates") else "numbers"
-    background = table[np.linspace(0, len(table) - 1, min(len(table), _ROWS)).astype(int)]
+    background = table[evenly_spaced(len(table), _ROWS)]
     outputs, what, words = _outputs(machine)
     means = [outputs(predictor.of_table(encoder.with_value(background, j, v), machine.n_jobs)) for v in values]
     return Effect(name, kind, values, levels, np.array([mean.mean(axis=0) for mean in means]), what, words, column)

@@ -7,6 +7,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from binfeat._common.drawing import draw_relevances
+from binfeat._common.subsets import equal_groups, evenly_spaced
+
 _BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#c3ccd6"
 _COLOURS = _BLUE, _ORANGE, "#2f855a", "#6b46c1"
 _STYLE: Any = {  # keys that Matplotlib lists one by one
@@ -44,19 +47,8 @@ def word(name):
 
 def relevances(ax, shares, names):
     """Bars of the most relevant inputs, and of the others together."""
-    order = np.argsort(-shares, kind="stable")
-    shown, others = order[:_BARS], order[_BARS:]
-    values, words = list(shares[shown]), [word(names[j]) for j in shown]
-    if others.size:
-        values, words = [*values, shares[others].sum()], [*words, f"{others.size} others"]
-    bars = ax.barh(np.arange(len(values)), values, height=0.7, color=_BLUE)
-    if others.size:
-        bars[-1].set_color(_GREY)
-    ax.bar_label(bars, [f"{value:.3f}" for value in values], padding=3, fontsize=8, color="0.35")
-    ax.set_yticks(np.arange(len(values)), words)
-    ax.tick_params(axis="y", length=0)
-    ax.set(ylim=(len(values) - 0.4, -0.6), xlabel="share of the kernel's exponent")
-    ax.margins(x=0.15)
+    draw_relevances(ax, shares, [word(name) for name in names], _BARS, color=_BLUE)
+    ax.set_xlabel("share of the kernel's exponent")
 
 
 def search(ax, errors):
@@ -111,8 +103,7 @@ def observed(ax, y, predicted):
 
 def residuals(ax, y, predicted):
     """Errors against predictions, with their quartiles."""
-    order = np.argsort(predicted)
-    groups = np.array_split(order, min(15, max(1, len(y) // 10)))
+    groups = equal_groups(predicted, 15, 10)
     centres = [predicted[group].mean() for group in groups]
     quartiles = np.array([np.quantile((y - predicted)[group], (0.25, 0.5, 0.75)) for group in groups]).T
     ax.fill_between(centres, quartiles[0], quartiles[2], color=_ORANGE, alpha=0.25, linewidth=0, zorder=2)
@@ -143,7 +134,7 @@ def confusion(ax, labels, guesses, classes):
 
 def calibration(ax, p, right):
     """How often a label is right, against the probability that it was given; bars of two standard errors."""
-    groups = [group for group in np.array_split(np.argsort(p), 10) if group.size]
+    groups = equal_groups(p, 10, 1)
     given = np.array([p[group].mean() for group in groups])
     found = np.array([right[group].mean() for group in groups])
     spread = np.sqrt(np.maximum(found * (1 - found), given * (1 - given)) / [group.size for group in groups])
@@ -154,5 +145,5 @@ def calibration(ax, p, right):
 
 
 def _some(*arrays):
-    rows = np.linspace(0, len(arrays[0]) - 1, min(len(arrays[0]), _DOTS)).astype(int)
+    rows = evenly_spaced(len(arrays[0]), _DOTS)
     return [values[rows] for values in arrays]

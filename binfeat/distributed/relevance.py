@@ -1,5 +1,7 @@
 """Length scales learned on a sample of the rows of a Dask collection."""
 
+from typing import Any
+
 import numpy as np
 
 from binfeat import relevance
@@ -7,28 +9,42 @@ from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
 
 
-def learn_gamma(X, y, *, sample_weight=None, max_steps=60, max_rows=500, random_state=None, **options):
+def learn_gamma(
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    max_steps: int = 60,
+    max_rows: int = 500,
+    random_state: int | np.random.RandomState | None = None,
+    **options: Any,
+) -> relevance.LearnedGamma:
     """`binfeat.learn_gamma` on a random sample of the rows of a Dask array or dataframe.
 
-    The sample depends only on the seed and the number of rows, not on the chunks. It is fetched to this process. If it
-    is all rows, the result is that of `binfeat.learn_gamma`.
+    The sample depends only on the seed and the number of rows, not on the chunks. It is fetched to this process. If the
+    sample is all rows, the result is the same as the result of `binfeat.learn_gamma`.
 
     Parameters
     ----------
     X : Dask array or dataframe, or X of `binfeat.learn_gamma`, of shape (n_rows, n_inputs)
+        Rows.
     y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
+        Targets: numbers, or labels of classes.
     sample_weight : Dask array or series, array-like, or float, of shape (n_rows,), default=None
+        Weights of the rows in the errors.
     max_steps : int, default=60
         Number of steps, at most 10,000.
     max_rows : int, default=500
         Maximum number of rows of a step; the sample has at most as many rows as all steps together.
     random_state : int, RandomState instance or None, default=None
+        Seed of the sample and of the choice of rows.
     **options
         Other parameters of `binfeat.learn_gamma`.
 
     Returns
     -------
     learned : LearnedGamma
+        The result of `binfeat.learn_gamma`.
 
     Examples
     --------
@@ -42,19 +58,12 @@ def learn_gamma(X, y, *, sample_weight=None, max_steps=60, max_rows=500, random_
     if is_chunked(X):
         n_steps, n_rows = relevance.check_size(max_steps, max_rows)
         X, y, sample_weight = _sample(X, y, sample_weight, n_steps * n_rows, seed)
-    return relevance.learn_gamma(
-        X,
-        y,
-        sample_weight=sample_weight,
-        max_steps=max_steps,
-        max_rows=max_rows,
-        random_state=seed,
-        **options,
-    )
+    options |= {"sample_weight": sample_weight, "max_steps": max_steps, "max_rows": max_rows, "random_state": seed}
+    return relevance.learn_gamma(X, y, **options)
 
 
 def _sample(X, y, sample_weight, most, seed):
-    """At most `most` rows, in order, with their targets and weights."""
+    """At most `most` rows, in their order, with their targets and weights."""
     chunks = chunks_of(X, "X")
     lengths = lengths_of(chunks)
     n_rows = sum(lengths)

@@ -1,16 +1,19 @@
-"""The display of the directions that a machine's rotation stretches most."""
+"""The display of the directions that a machine's linear map stretches most."""
+
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, check_numbers
-from binfeat._display.canvas import canvas
-from binfeat._display.checks import OF_INPUTS, given_or_seen, names_of, require_machine
+from binfeat._display.canvas import OptionalAxes, canvas
+from binfeat._display.checks import Machine, given_or_seen, names_of, require_machine
 
 
-@filled(OF_INPUTS)
-class RotationDisplay:
-    """Weights of the inputs in the directions along which a rotated kernel tells rows apart.
+@dataclass(eq=False, repr=False)
+class LinearMapDisplay:
+    """Weights of the inputs in the directions along which a kernel with a linear map tells rows apart.
 
     The singular value decomposition of a linear map of the inputs has a direction for each singular value. A column of
     the picture is a direction, the left singular vector times the singular value, and a row is an input. Inputs of one
@@ -20,9 +23,9 @@ class RotationDisplay:
     Parameters
     ----------
     linear_map : array-like of shape (n_inputs, rank)
-        Of inputs in units in which all vary alike.
+        Map of the inputs, in units in which all inputs vary alike.
     feature_names : array-like of str of shape (n_inputs,), default=None
-        None is x0, x1, ...
+        Names of the inputs; None is x0, x1, ...
 
     Attributes
     ----------
@@ -30,9 +33,9 @@ class RotationDisplay:
         Singular vectors times singular values, the largest first, in units in which all squares sum to 1. The largest
         weight of each direction is positive.
     shares_ : ndarray of shape (n_directions,)
-        Of each direction in the sum of all squared singular values.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+        Shares of the directions in the sum of all squared singular values.
+    ax_, figure_ : matplotlib Axes and Figure
+        The axes with the picture, and their figure.
     image_ : matplotlib AxesImage
 
     See Also
@@ -41,77 +44,88 @@ class RotationDisplay:
 
     Examples
     --------
-    >>> from binfeat import RotationDisplay
+    >>> from binfeat import LinearMapDisplay
     >>> from matplotlib.figure import Figure
-    >>> display = RotationDisplay([[3, 3], [3, 3], [1, -1]], feature_names=["age", "height", "weight"])
+    >>> display = LinearMapDisplay([[3, 3], [3, 3], [1, -1]], feature_names=["age", "height", "weight"])
     >>> [label.get_text() for label in display.plot(Figure().subplots()).ax_.get_xticklabels()]
     ['95 %', '5 %']
     >>> display.directions_[:2, 0].round(2)
     array([0.69, 0.69])
     """
 
-    def __init__(self, linear_map, feature_names=None):
-        self.linear_map = linear_map
-        self.feature_names = feature_names
+    linear_map: ArrayLike
+    feature_names: ArrayLike | None = None
 
     @classmethod
-    def from_estimator(cls, machine, *, feature_names=None, max_features=20, max_directions=5, ax=None):
-        """Draw the directions of a fitted kernel machine that has learned a rotation.
+    def from_estimator(
+        cls,
+        machine: Machine,
+        *,
+        feature_names: ArrayLike | None = None,
+        max_features: int = 20,
+        max_directions: int = 5,
+        ax: OptionalAxes = None,
+    ) -> Self:
+        """Draw the directions of a fitted kernel machine that has learned a linear map, and return the display.
 
-        The weights are those of inputs in units of their spread: a row of `rotation_` counts as much as the input is
-        relevant. Categorical inputs, which are not rotated, are left out, and so are the columns that a machine makes
+        The weights are those of inputs in units of their spread: a row of `linear_map_` counts as much as the input is
+        relevant. Categorical inputs, which are not mapped, are left out, and so are the columns that a machine makes
         of dates and of missing values.
 
         Parameters
         ----------
-        $machine
+        machine : KernelMachineRegressor or KernelMachineClassifier
+            Fitted machine.
+        feature_names : array-like of str of shape (n_inputs,), default=None
+            Names of the inputs; None uses the column names seen in `fit`, if there were any.
         max_features : int, default=20
-            Maximum number of inputs; those with the largest weights are drawn.
+            Maximum number of inputs; the inputs with the largest weights are drawn.
         max_directions : int, default=5
             Maximum number of directions.
-        $ax
-
-        $display
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
 
         Raises
         ------
         TypeError
-            If it is not a kernel machine.
+            If `machine` is not a kernel machine.
         ValueError
-            If it has no rotation.
+            If `machine` has no linear map.
         """
         require_machine(machine, "feature_relevances_")
-        if machine.rotation_ is None:
+        linear_map = _learned_map(machine)
+        if linear_map is None:
             raise ValueError(
-                "machine must have a rotation, and its rotation_ is None: none was learned, or none had less error. "
-                "RelevanceDisplay draws the relevances of its inputs."
+                "machine must have a linear map, and its linear_map_ is None: none was learned, or none had less "
+                "error. RelevanceDisplay draws the relevances of its inputs."
             )
         names = names_of(given_or_seen(feature_names, machine), machine.feature_relevances_, "input")
         numbers = np.flatnonzero(~machine._columns["categorical"][: machine.n_features_in_])
         power = 2 if machine.features_ == "exact" else 1  # of distances, of which relevances are shares
         spread = machine.feature_relevances_[numbers, np.newaxis] ** (1 / power)
-        display = cls(spread * machine.rotation_[numbers], [names[j] for j in numbers])
+        display = cls(spread * linear_map[numbers], [names[j] for j in numbers])
         return display.plot(ax, max_features=max_features, max_directions=max_directions)
 
-    def plot(self, ax=None, *, max_features=20, max_directions=5, **image_kwargs):
-        """Draw the weights, the input with the largest on top.
+    def plot(
+        self, ax: OptionalAxes = None, *, max_features: int = 20, max_directions: int = 5, **image_kwargs: Any
+    ) -> Self:
+        """Draw the weights, the input with the largest weights on top, and return the display.
 
         Parameters
         ----------
-        $ax
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
         max_features : int, default=20
-            Maximum number of inputs; those with the largest weights are drawn.
+            Maximum number of inputs; the inputs with the largest weights are drawn.
         max_directions : int, default=5
             Maximum number of directions.
         **image_kwargs : dict
             Passed to `Axes.imshow`.
 
-        $display
-
         Raises
         ------
         ValueError
-            If there are not as many names as inputs, or the map is not finite, zero, or has no two dimensions.
+            If there are not as many names as inputs, or the map is not finite, zero, or not of two dimensions.
         """
         linear_map = check_numbers(self.linear_map, "linear_map")
         if linear_map.ndim != 2 or not np.isfinite(linear_map).all() or not linear_map.any():
@@ -137,6 +151,10 @@ class RotationDisplay:
         self.ax_.set_xlabel("Share of the direction")
         self.figure_.colorbar(self.image_, ax=self.ax_, label="Weight in the direction")
         return self
+
+
+def _learned_map(machine):
+    return machine.rotation_
 
 
 def _directions(linear_map):

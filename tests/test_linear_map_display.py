@@ -1,4 +1,4 @@
-"""The display of a rotation's directions."""
+"""The display of a linear map's directions."""
 
 import copy
 
@@ -7,22 +7,23 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from binfeat import CGRidge, KernelMachineRegressor, RotationDisplay
+import binfeat.display
+from binfeat import CGRidge, KernelMachineRegressor, LinearMapDisplay
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 
 
 @pytest.fixture(scope="module")
 def machine():
-    """Not rotated: a Laplacian machine of two numbers and a category."""
+    """Without a linear map: a Laplacian machine of two numbers and a category."""
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)).round(1), columns=["a", "b", "kind"])
     options = {"gamma": [0.1, 0.5, 0.2], "categorical_features": ["kind"], "features": "exact", "random_state": 0}
     return KernelMachineRegressor(**options).fit(X, X["a"])
 
 
-def rotated(machine, rotation, relevances, features="exact"):
+def mapped(machine, linear_map, relevances, features="exact"):
     other = copy.deepcopy(machine)
-    other._rotation, other.feature_relevances_, other.features_ = rotation, np.array(relevances), features
+    other._rotation, other.feature_relevances_, other.features_ = linear_map, np.array(relevances), features
     return other
 
 
@@ -32,7 +33,7 @@ def inputs(display):
 
 def test_directions_are_those_of_the_squares(rng):
     A = rng.normal(size=(5, 3)) * [[1], [9], [3], [2], [0]]
-    display = RotationDisplay(1e200 * A, ["a", "b", "c", "d", "e"]).plot(Figure().subplots(), max_features=3)
+    display = LinearMapDisplay(1e200 * A, ["a", "b", "c", "d", "e"]).plot(Figure().subplots(), max_features=3)
     values, vectors = np.linalg.eigh(A @ A.T / np.sum(A**2))
     np.testing.assert_allclose(display.shares_, values[:1:-1])
     assert display.directions_.shape == (5, 3)
@@ -47,35 +48,37 @@ def test_directions_are_those_of_the_squares(rng):
 
 
 def test_labels_and_options():
-    display = RotationDisplay(np.diag([1.0, 10.0, 5.0])).plot(max_directions=2, cmap="gray")
+    display = LinearMapDisplay(np.diag([1.0, 10.0, 5.0])).plot(max_directions=2, cmap="gray")
     assert inputs(display) == ["x1", "x2", "x0"]
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["79 %", "20 %"]
     assert display.image_.get_array().shape == (3, 2)
     assert display.image_.get_cmap().name == "gray"
-    small = RotationDisplay(np.diag([1.0, 100.0])).plot(Figure().subplots())
+    small = LinearMapDisplay(np.diag([1.0, 100.0])).plot(Figure().subplots())
     assert [label.get_text() for label in small.ax_.get_xticklabels()] == ["100 %", "<1 %"]
 
 
 @pytest.mark.parametrize(("features", "spread"), [("exact", [2.0, 3.0]), ("fourier", [4.0, 9.0])])
 def test_a_machines_directions(machine, features, spread):
     """Categories are left out; relevances of exact machines are of squares."""
-    rotation, ax = np.array([[0.6, 0.8, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), Figure().subplots()
-    display = RotationDisplay.from_estimator(rotated(machine, rotation, [4.0, 9.0, 1.0], features), ax=ax)
+    linear_map, ax = np.array([[0.6, 0.8, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]), Figure().subplots()
+    display = LinearMapDisplay.from_estimator(mapped(machine, linear_map, [4.0, 9.0, 1.0], features), ax=ax)
     assert display.ax_ is ax
     assert inputs(display) == ["b", "a"]
-    np.testing.assert_allclose(display.linear_map, np.array(spread)[:, np.newaxis] * rotation[:2])
+    np.testing.assert_allclose(display.linear_map, np.array(spread)[:, np.newaxis] * linear_map[:2])
     names = ["x", "y", "z"]
-    renamed = RotationDisplay.from_estimator(rotated(machine, rotation, [1, 2, 3]), feature_names=names, max_features=1)
+    renamed = LinearMapDisplay.from_estimator(
+        mapped(machine, linear_map, [1, 2, 3]), feature_names=names, max_features=1
+    )
     assert inputs(renamed) == ["y"]
 
 
 def test_bad_machines(machine):
-    with pytest.raises(ValueError, match=r"machine must have a rotation, and its rotation_ is None: .* RelevanceDisp"):
-        RotationDisplay.from_estimator(machine)
+    with pytest.raises(ValueError, match=r"machine must have a linear map, and its linear_map_ is None: .* Relevance"):
+        LinearMapDisplay.from_estimator(machine)
     with pytest.raises(TypeError, match=r"machine must be a KernelMachineRegressor or .*; got CGRidge"):
-        RotationDisplay.from_estimator(CGRidge())
+        LinearMapDisplay.from_estimator(CGRidge())
     with pytest.raises(NotFittedError):
-        RotationDisplay.from_estimator(KernelMachineRegressor())
+        LinearMapDisplay.from_estimator(KernelMachineRegressor())
 
 
 @pytest.mark.parametrize(
@@ -96,6 +99,20 @@ def test_bad_machines(machine):
 )
 def test_bad_input(linear_map, options, error, message):
     with pytest.raises(error, match=message):
-        RotationDisplay(linear_map).plot(**options)
+        LinearMapDisplay(linear_map).plot(**options)
     with pytest.raises(ValueError, match="feature_names must have one name per input; got 1 for shape"):
-        RotationDisplay(np.eye(2), ["a"]).plot()
+        LinearMapDisplay(np.eye(2), ["a"]).plot()
+
+
+def test_the_old_name_warns():
+    for home in (binfeat, binfeat.display):
+        with pytest.warns(FutureWarning, match="RotationDisplay has the name LinearMapDisplay now") as caught:
+            assert home.RotationDisplay is LinearMapDisplay
+        assert [warning.filename for warning in caught] == [__file__]
+        assert "RotationDisplay" not in home.__all__
+    with pytest.warns(FutureWarning, match="RotationDisplay") as caught:
+        from binfeat import RotationDisplay
+    assert RotationDisplay is LinearMapDisplay
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.raises(AttributeError, match=r"module 'binfeat\.display' has no attribute 'Rotations'"):
+        binfeat.display.Rotations  # noqa: B018
