@@ -6,12 +6,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from binfeat._machine.fitted.previous import Earlier
 from machines import assert_same_state
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._machine.fitted.previous import Earlier
 from binfeat._machine.machines import growth
 from tests.interrupts import interrupted
 

@@ -79,3 +79,6 @@ class Silent:
 
     def step(self):
         return self._goes_on
+
+    def begin(self, n_tasks=None):
+        pass

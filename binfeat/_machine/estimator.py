@@ -24,7 +24,7 @@ from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.fitted.attributes import attributes_of, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.saved import check_machine
+from binfeat._machine.fitted.saved import check_machine, migrate
 from binfeat._machine.limits import Limits
 from binfeat._machine.machines.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
 from binfeat._machine.pipeline import fit
@@ -50,6 +50,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     """Base of the kernel machines."""
 
     _check_state = staticmethod(check_machine)
+    _migrate = staticmethod(migrate)
     _limits = Limits()
 
     def _settings(self) -> Settings:

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from enum import Enum
@@ -154,15 +153,6 @@ class Run:
     def begin(self, n_stages: int) -> None:
         """Tell callbacks that the fit begins, of so many stages at most."""
         self._progress.begin(n_stages)
-
-    def end(self) -> None:
-        """Tell callbacks that the fit is done."""
-        self._progress.end()
-
-    @property
-    def compiling(self) -> tuple[Callable[[], None], ...]:
-        """What hears of kernels that are compiled."""
-        return self._progress.compiling, self.decisions.compiling
 
     def quiet(self, n_steps: int) -> "Run":
         """The same for a fit on the side, with so many steps of a search at most, of which nothing is said."""

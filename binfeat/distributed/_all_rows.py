@@ -25,24 +25,26 @@ class DaskMachineRows(RowsBeyondMemory):
     ----------
     problem : Problem
         Of the table's sample.
+    run : Run
+    estimator : estimator
+        Of which names and number of the inputs are read.
     table : DaskTable
     """
 
-    def __init__(self, problem, table):
-        self._table = table
-        budget = code_budget(problem.machine.max_bytes)
-        super().__init__(problem, table.n_rows, budget)
-        self._task_jobs = 1 if problem.n_jobs is None else problem.n_jobs
+    def __init__(self, problem, run, estimator, table):
+        self._table, self._estimator = table, estimator
+        super().__init__(problem, run, table.n_rows, code_budget(run.settings.max_bytes))
+        self._task_jobs = 1 if run.settings.n_jobs is None else run.settings.n_jobs
         self._parts = persist(table.given.each(_part, shared(problem.targets), self._task_jobs))
 
-    def _training_rows(self, encoding, width):
+    def _training_rows(self, kernels):
         problem, table = self._problem, self._table
-        twin = type(problem.machine)()  # what else the machine holds need not travel
+        twin = type(self._estimator)()  # what else the machine holds need not travel
         names = "n_features_in_", "feature_names_in_"
-        vars(twin).update({name: value for name, value in vars(problem.machine).items() if name in names})
-        here = Encoding(twin, encoding.encoder, encoding.scaler, self._task_jobs)
+        vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})
+        encoding = Encoding(twin, problem.encoder, kernels.scaler, self._task_jobs)
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
-        return DaskTrainingRows(table.chunks, table.lengths, self._parts, self._n_targets, here, held_out)
+        return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, encoding, held_out)
 
 
 class DaskTrainingRows:

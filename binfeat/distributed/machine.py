@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat import machine
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import Labels
-from binfeat._common.validation import require_y, seed_of
+from binfeat._common.validation import require_y
 from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.machines.all_rows import MemoryRows
-from binfeat._machine.run import Budget
+from binfeat._machine.run import Clock
+from binfeat._machine.settings import Settings
 from binfeat._machine.table.doubts import doubt_classes
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import first_transform
@@ -58,21 +58,20 @@ class _OnDask(DaskScorer, KernelMachineBase):
         """
         if not is_chunked(X):
             return self._in_memory.fit(self, X, y, sample_weight, groups)
-        self._check_parameters()
+        settings = self._settings()
         require_y(type(self).__name__, y)
         with letting_go():
-            self._fit_chunks(X, y, sample_weight, groups)
-        return self
+            return self._fit_chunks(X, y, sample_weight, groups, settings)
 
-    def _fit_chunks(self, X, y, sample_weight, groups):
-        budget = Budget(self.max_seconds)
-        table = DaskTable(self, X, y, sample_weight, groups, seed_of(self.random_state))
+    def _fit_chunks(self, X: Any, y: Any, sample_weight: Any, groups: Any, settings: Settings) -> Self:
+        clock = Clock(settings.max_seconds)
+        table = DaskTable(self, X, y, sample_weight, groups, settings.seed)
         self._look_at(table)
         X, y, sample_weight, groups = table.sample()
-        whole = table.is_whole
-        targets = self._targets(y) if whole else self._targets_of(table, y)
-        all_rows = MemoryRows if whole else partial(DaskMachineRows, table=table)
-        self._fit_table(X, y, sample_weight, groups, targets, all_rows, budget)
+        targets, all_rows = self._targets(y), None
+        if not table.is_whole:
+            targets, all_rows = self._targets_of(table, y), partial(DaskMachineRows, estimator=self, table=table)
+        return self._fit_table(X, y, sample_weight, groups, settings, clock, targets, all_rows)
 
     def to_local(self) -> Any:
         """The fitted machine as one of `binfeat`, which needs no Dask, neither to predict nor to be loaded.

@@ -110,7 +110,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         held_out_error=machine.held_out_error_,
         learning_curve=machine.learning_curve_,
         decisions=machine.decisions_,
-        status=machine.status_,
+        status=vars(machine).get("status_", ""),  # which a fit under way takes away
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
     )

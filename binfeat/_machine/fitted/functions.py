@@ -1,7 +1,7 @@
 """The functions of rows that fitted machines are: of bins, of Fourier features, of kernel values."""
 
-from dataclasses import dataclass, field
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np

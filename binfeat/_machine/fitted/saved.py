@@ -1,5 +1,7 @@
 """Checks of a kernel machine that is loaded from a file."""
 
+from typing import Any
+
 import numpy as np
 
 from binfeat._binning.saved import GRIDS
@@ -31,6 +33,18 @@ _POSTERIOR = {
 }
 _HELD_OUT = {"noise": (np.float64, "targets"), "scores": (np.float64, "judged", "targets")}
 _TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets")}
+
+
+_RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
+
+
+def migrate(state: dict[str, Any], file_format: int) -> None:
+    """Bring what a file of an older format has up to date."""
+    for old, new in _RENAMED.items():
+        if old in state:
+            state[new] = state.pop(old)
+    if "_exact" in state:
+        state.setdefault("_rotation", np.empty((0, 0)))
 
 
 def check_machine(state):

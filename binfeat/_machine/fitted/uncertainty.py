@@ -155,7 +155,9 @@ class FeaturePosterior:
             yield slice(start, min(start + step, len(X)))
 
     def _features(self, X: np.ndarray) -> BinMatrix | np.ndarray | StackedFeatures:
-        parts: list[BinMatrix | np.ndarray] = [] if self._bins is None else [self._bins.features(X, np.float32, self._n_jobs)]
+        parts: list[BinMatrix | np.ndarray] = []
+        if self._bins is not None:
+            parts.append(self._bins.features(X, np.float32, self._n_jobs))
         if self._fourier is not None:
             parts.append(self._fourier.features(X))
         return parts[0] if len(parts) == 1 else StackedFeatures(parts, [1.0, 1.0])

@@ -125,9 +125,7 @@ class MemoryRows(AllRows):
 
     def __init__(self, problem: Problem, run: Run) -> None:
         n_rows = len(problem.train)
-        super().__init__(
-            problem, run, n_rows, bytes_for_features(run.settings.max_bytes, n_rows, problem.n_targets)
-        )
+        super().__init__(problem, run, n_rows, bytes_for_features(run.settings.max_bytes, n_rows, problem.n_targets))
 
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
         problem, train = self._problem, self._problem.train

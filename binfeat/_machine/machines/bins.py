@@ -158,5 +158,3 @@ def may_search(kernels: ScaledKernels, run: Run) -> bool:
 def penalties(run: Run, alphas: Iterable[float]) -> Iterable[float]:
     """These, or the user's."""
     return alphas if run.settings.alpha is None else np.array([run.settings.alpha])
-
-

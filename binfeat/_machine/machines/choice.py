@@ -1,7 +1,6 @@
 """The choice of a kind of machine."""
 
-import numpy as np
-
+from binfeat._common.held_out import surely_less
 from binfeat._common.memory import require_memory
 from binfeat._machine.machines.all_rows import AllRows
 from binfeat._machine.machines.bins import BinsMachine, may_search

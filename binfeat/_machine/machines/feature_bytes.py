@@ -49,9 +49,7 @@ def bytes_for_bins(max_bytes: float, n_rows: int, n_grids: int) -> float:
     return max_bytes - min(max_bytes / 2, _CODE * n_rows * n_grids)
 
 
-def dtype_and_targets_at_a_time(
-    max_bytes: float, n_bins: int, n_targets: int, least: np.dtype
-) -> tuple[np.dtype, int]:
+def dtype_and_targets_at_a_time(max_bytes: float, n_bins: int, n_targets: int, least: np.dtype) -> tuple[np.dtype, int]:
     """Type of the vectors, and how many targets to solve for together: float64 and all where they take little."""
     max_bytes = min(max_bytes, _AMPLE)
     if n_bins * _bytes_of_bin(n_targets, n_targets, np.dtype(np.float64)) <= max_bytes:

@@ -1,7 +1,7 @@
 """A ridge machine on binning features whose grids grow in number."""
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -44,9 +44,6 @@ class GrowthRows(Protocol):
 
     def weigh_held_out(self) -> bool:
         """Give the held-out rows that stand among the others their weights; whether there are such."""
-
-    def append(self, Y: np.ndarray, weights: np.ndarray | None, codes: np.ndarray) -> None:
-        """More rows, with their codes in all grids, where those held out do not stand among the others."""
 
 
 class TrainingRows:
@@ -248,7 +245,7 @@ class Growth:
             codes = self._add_bins_of_held_out_rows()
         if self._dense is not None:
             self._dense = np.concatenate([self._dense, self._dense_out])
-        self._rows.append(Y, weights, codes)
+        cast(TrainingRows, self._rows).append(Y, weights, codes)  # held-out rows do not stand among the others
         self._X_out = self._dense_out = None
         self._codes_out = np.empty((0, 0), np.uint16)
 

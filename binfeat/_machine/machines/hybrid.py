@@ -4,13 +4,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from binfeat._fourier.features import FourierMap
 from binfeat._machine.machines.bins import DECREASE, BinsMachine, BinsPlan, penalties
 from binfeat._machine.machines.grown import fourier_map
 from binfeat._machine.machines.growth import Growth, TrainingRows
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat._fourier.features import FourierMap
 
 _TOL, _MAX_ITER = 1e-2, 60
 

@@ -8,9 +8,9 @@ import numpy as np
 from binfeat._common.validation import check_gamma
 from binfeat._kernels.base import Kernel
 from binfeat._machine.problem import Problem
-from binfeat._machine.settings import Settings
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
 from binfeat._machine.search.plan import SearchPlan
+from binfeat._machine.settings import Settings
 from binfeat._machine.table.scalers import SCALERS, Arcsinh, InputScaler
 from binfeat.kernels import Laplacian, Matern
 
