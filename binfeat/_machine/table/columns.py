@@ -130,10 +130,10 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         frame = nw.from_native(X, eager_only=True)
-        named, series = hasattr(estimator, "feature_names_in_"), list(frame.iter_columns())
+        named, all_series = hasattr(estimator, "feature_names_in_"), list(frame.iter_columns())
         names = [f"Column {name!r}" if named else f"Column {j}" for j, name in enumerate(frame.columns)]
-        times = [times_of(own.dtype) for own in series] if times is None else times
-        return Table(list(map(_frame_column, series, names, times)), times, frame.shape)
+        times = [times_of(series.dtype) for series in all_series] if times is None else times
+        return Table(list(map(_frame_column, all_series, names, times)), times, frame.shape)
     X = checked_rows(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
     if sparse.issparse(X):
         require_memory(8 * X.shape[0] * X.shape[1], f"a dense copy of X, {X.shape},", "Use fewer rows or columns.")

@@ -95,7 +95,7 @@ class TableEncoder(ArrayRecord):
         return self._complete(matrix, np.isnan(matrix))
 
     def unseen(self, estimator: BaseEstimator, X: RawTable) -> Iterator[tuple[str, list]]:
-        """Pairs of a column, in words, and the categories in it that `fit` has not seen, for columns that have some."""
+        """Pairs of a column, in words, and a list of categories in it that `fit` has not seen, if there are any."""
         for j, column in enumerate(read_table(estimator, X, self.times.tolist()).columns):
             numbers, strings, _ = self._categories_of(j)
             if numbers.size + strings.size:  # the column is categorical, and no id
