@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numba.extending import get_cython_function_address
 
-_SMALL = 96  # columns of a triangle that LAPACK inverts; larger ones are faster by products of their parts
+_SMALL = 96  # columns of a triangle that LAPACK inverts; larger triangles are faster by products of their parts
 
 
 @functools.cache
@@ -37,12 +37,12 @@ def _pointer(argument: bytes | int | np.ndarray) -> object:
 def factorise(A: np.ndarray) -> bool:
     """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite."""
     info = np.zeros((), np.intc)
-    _call("lapack", "potrf", A.dtype, b"L", len(A), A, len(A), info)  # the upper triangle here is Fortran's lower one
+    _call("lapack", "potrf", A.dtype, b"L", len(A), A, len(A), info)  # C's upper triangle is Fortran's lower triangle
     return bool(info == 0)
 
 
 def invert_triangle(U: np.ndarray) -> None:
-    """Invert an upper triangle in place, with zeros below: an array (n, n) or a view of one."""
+    """Invert an upper triangle in place, with zeros below: an array (n, n), or a view."""
     n = len(U)
     if n <= _SMALL:
         _call("lapack", "trtri", U.dtype, b"L", b"N", n, U, _row(U), np.zeros((), np.intc))

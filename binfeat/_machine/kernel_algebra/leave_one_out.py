@@ -1,4 +1,4 @@
-"""Exact kernel ridge regression: its leave-one-out error and the gradient of that in all parameters."""
+"""The leave-one-out error of exact kernel ridge regression, and its gradient in all parameters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -201,7 +201,7 @@ class RadialMatrix(DifferentiableMatrix):
         return self._values(A, B, gamma, out, _UNWANTED)
 
     def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        """Rows whose squared Euclidean distances are those of the numbers in the kernel."""
+        """Rows whose squared Euclidean distances are the numbers' part of the distances in the kernel."""
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
     @property
@@ -234,8 +234,8 @@ class RadialMatrix(DifferentiableMatrix):
 
         def slopes(M: np.ndarray) -> np.ndarray:
             weights = np.multiply(falls, M, out=M)
-            both = weights.sum(axis=0) + weights.sum(axis=1)
-            squares = np.einsum("ji,ji,i->j", X, X, both, dtype=np.float64)
+            degrees = weights.sum(axis=0) + weights.sum(axis=1)
+            squares = np.einsum("ji,ji,i->j", X, X, degrees, dtype=np.float64)
             sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
             sums[self.categorical] = self._mismatch_sums(X, weights)
             return -gamma * sums
@@ -261,8 +261,8 @@ class MappedRadialMatrix(RadialMatrix):
 
         def slopes(M: np.ndarray) -> np.ndarray:
             weights, scaled = np.multiply(falls, M, out=M), super(MappedRadialMatrix, self)._scaled(X, gamma)
-            both = weights.sum(axis=0) + weights.sum(axis=1)
-            laplacian = (scaled * both) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
+            degrees = weights.sum(axis=0) + weights.sum(axis=1)
+            laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
             return -2.0 * laplacian.astype(np.float64) @ self.linear_map
 
         return K, slopes
@@ -298,7 +298,7 @@ def linear_squares(X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) ->
 
 
 def is_radial(kernel: object) -> TypeGuard[RBF | Matern]:
-    """Whether a kernel is one of Euclidean distances, so that it may have a linear map of the inputs."""
+    """Whether a kernel is a function of Euclidean distances, so that it may have a linear map of the inputs."""
     return isinstance(kernel, RBF | Matern)
 
 

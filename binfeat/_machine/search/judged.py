@@ -17,8 +17,8 @@ from binfeat._rows.rows import Scratch
 
 _ROWS = 500  # of a step, at most
 _UNSEEN, _UNSEEN_SHARE = 1000, 1 / 3  # rows that no step sees, and their share at most
-_SURELY = 2.0  # paired standard errors that the search has to gain
-_LOOKS = {1 / 4: 1.0, 1 / 2: 1.5}  # parts of the steps, and the standard errors that have to be gained by then
+_LEAST_GAIN = 2.0  # of the search, in paired standard errors
+_LOOKS = {1 / 4: 1.0, 1 / 2: 1.5}  # parts of the steps, and the least gain by then
 
 
 class JudgedSearch(ABC):
@@ -26,7 +26,8 @@ class JudgedSearch(ABC):
 
     def __init__(self, search: LengthScaleSearch, seed: int) -> None:
         self._search, self._gamma, self.alpha = search, search.framed_gamma, search.alpha
-        self.error, self._given_up = np.nan, False  # of rows that no step sees, when it was last computed
+        self.error = np.nan  # of the unseen rows, when it was last computed
+        self._given_up = False
         self._alpha_adam = Adam(())
         self._rng, self._scratch = np.random.default_rng(seed), Scratch()
         used = search.rows.used
@@ -57,7 +58,7 @@ class JudgedSearch(ABC):
 
     def pays(self) -> bool:
         """Whether rows that no step has seen are left out with surely less error than before the search."""
-        return not self._given_up and self._gains(_SURELY)
+        return not self._given_up and self._gains(_LEAST_GAIN)
 
     def _gains(self, n_deviations: float) -> bool:
         """Whether the unseen rows are left out with less error, by `n_deviations` paired standard errors."""

@@ -51,7 +51,7 @@ def exponent_shares(gamma: np.ndarray, distance: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class LengthScales:
-    """A kernel with a gamma for each input, a penalty, and the leave-one-out error that they have on few rows."""
+    """A kernel with a gamma for each input, a penalty, and their leave-one-out error on few rows."""
 
     kernel: Kernel
     gamma: np.ndarray
@@ -63,11 +63,11 @@ class LengthScales:
 
 
 class LengthScaleSearch:
-    """Adam on the logarithms of all length scales and of the penalty, each step with fresh rows.
+    """Adam on the logarithms of all length scales and of the penalty, every step with fresh rows.
 
     What is minimised is the logarithm of the leave-one-out error on the rows of the step, plus a prior: of few rows
     and many inputs the logarithms of gamma stay together. The search begins with a gamma for each input by its mean
-    distance, or, if inputs are not `scaled`, with one gamma for all. If alpha is None, it is learned.
+    distance, or, if inputs are not `scaled`, with the same gamma for all. If alpha is None, it is learned.
     """
 
     def __init__(

@@ -20,9 +20,9 @@ _ALPHA_RATE = 4.0  # times the rate of the map: of the logarithm of the penalty
 class LinearMapSearch(JudgedSearch):
     """Adam on the entries of a linear map, from the identity, and on the penalty, every step with fresh rows.
 
-    The kernel is one of distances ``|R' s (x - y)|``. The scales s, roots of gamma, are the result of a search,
-    and the leave-one-out error is minimised in R, which may be any matrix. It begins as the identity, with which the
-    kernel is the kernel of the search. Categorical inputs stay as they are.
+    The kernel is a function of the distances ``|R' s (x - y)|``. The scales s, roots of gamma, are the result of a
+    search, and the leave-one-out error is minimised in R, which may be any matrix. R begins as the identity, with which
+    the kernel is the kernel of the search. Categorical inputs stay as they are.
     """
 
     def __init__(self, search: LengthScaleSearch, seed: int) -> None:

@@ -59,7 +59,7 @@ class WarpSearch(JudgedSearch):
         return self._placed(self._pieces(self._search.rows.frame.columns(X))).T
 
     def _pieces(self, X: np.ndarray) -> np.ndarray:
-        """The part of each number that lies in each piece of its input, (n_pieces, n)."""
+        """The parts of numbers that lie in the pieces of their inputs, (n_pieces of all inputs, n)."""
         return np.clip(np.repeat(X, self._n_pieces, axis=0), self._low, self._high)
 
     def _placed(self, pieces: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Warnings of tables, targets and limits with which a fit ends, but is not what its errors or the user say."""
+"""Warnings with which a fit ends: of tables and targets whose errors may mislead, and of a limit that was not kept."""
 
 import warnings
 
@@ -8,19 +8,19 @@ from binfeat._common.validation import callers_level
 
 _FEW_ROWS = 5
 _MANY_CLASSES = 20  # of numbers with a decimal point
-_COPIES = 0.1  # share of rows, from which on held-out errors say too little
-_FINE, _FINE_ROWS = 0.25, 10_000  # share of different values in so many rows: of such an input none comes by chance
+_COPIES = 0.1  # share of rows, above which held-out errors say too little
+_FINE, _FINE_ROWS = 0.25, 10_000  # share of different values in so many rows, with which no rows are equal by chance
 _LATE = 1.25  # times the limit
 _BLOCK = 4096  # rows that are hashed at a time
 _KEYS_SEED = 0
 
 
-def _warn(message):
+def _warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=callers_level())
 
 
-def doubt_rows(table, Y, apart):
-    """Few rows, or many copies; `apart` says that the caller has seen to what is held out together."""
+def doubt_rows(table: np.ndarray, Y: np.ndarray, apart: bool) -> None:
+    """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`)."""
     if len(table) < _FEW_ROWS:
         _warn(f"X has {len(table)} rows; length scales and penalty are chosen by so few that they are left to chance.")
     share = 0.0 if apart else share_of_copies(table, Y)
@@ -31,8 +31,8 @@ def doubt_rows(table, Y, apart):
         )
 
 
-def doubt_classes(classes, counts):
-    """A class of one row, by the rows of each, or numbers that are hardly labels."""
+def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
+    """Warn of a class of one row, by the counts of rows, or of numbers that are hardly labels."""
     if counts.min() == 1:
         lone = classes[counts == 1].tolist()
         _warn(f"y has a single row of {len(lone)} of the classes, such as {lone[0]!r}; no choice can be judged by it.")
@@ -43,8 +43,8 @@ def doubt_classes(classes, counts):
         )
 
 
-def doubt_limit(seconds, used):
-    """A limit of time that could not be kept; `seconds` may be None."""
+def doubt_limit(seconds: float | None, used: float) -> None:
+    """Warn of a limit of time that could not be kept; `seconds` may be None."""
     if seconds is not None and used > _LATE * seconds:
         _warn(
             f"max_seconds={seconds:g} is less than the {used:.2g} s that a fit of this table takes at least. Kernels "
@@ -52,8 +52,8 @@ def doubt_limit(seconds, used):
         )
 
 
-def share_of_copies(table, Y):
-    """Share of the rows that are equal to an earlier one, by hashes of their numbers and targets."""
+def share_of_copies(table: np.ndarray, Y: np.ndarray) -> float:
+    """Share of the rows that are equal to an earlier row, by hashes of their numbers and targets."""
     keys = np.random.default_rng(_KEYS_SEED).integers(2**64, size=table.shape[1] + Y.shape[1], dtype=np.uint64) | 1
     hashes = np.empty(len(table), np.uint64)
     for start in range(0, len(table), _BLOCK):
@@ -63,6 +63,6 @@ def share_of_copies(table, Y):
     return 1.0 - np.unique(hashes).size / len(hashes)
 
 
-def _has_fine_input(table):
+def _has_fine_input(table: np.ndarray) -> bool:
     rows = table[:_FINE_ROWS]
     return any(np.unique(values).size > _FINE * len(rows) for values in rows.T)

@@ -1,38 +1,42 @@
 """Columns scaled by the ranks of their values, or with their long tails drawn in."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.robust_scale import robust_scale
 from binfeat._engine.policy import thread_count
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 
-_ROWS = 2**17  # evenly spaced rows that are ranked: what they miss is below the distance of two knots
+_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
 _LONG_TAIL = 10.0  # interquartile ranges from the median to the farthest value
 
 
-def _evenly_spaced(X):
+def _evenly_spaced(X: np.ndarray) -> np.ndarray:
     return X[:: -(-X.shape[0] // _ROWS)]
 
 
-def _two_values(X):
-    """Which columns have no values but their least and their largest."""
+def _two_values(X: np.ndarray) -> np.ndarray:
+    """Mask of the columns that hold no values but their least and their largest."""
     return ((X.min(axis=0) == X) | (X.max(axis=0) == X)).all(axis=0)
 
 
-class InputScaler(ArrayRecord):
-    """Learned from the columns of a table, float64 without NaN, but for those that a mask calls categorical."""
+class InputScaler(ArrayRecord, ABC):
+    """Learned from the columns of a table, float64 without NaN, except the columns that a mask calls categorical."""
 
     @classmethod
-    def fit(cls, X, categorical):
+    @abstractmethod
+    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
         """Learn from X (n_rows, n_inputs)."""
-        raise NotImplementedError
 
-    def transform(self, X, n_jobs=None):
+    @abstractmethod
+    def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Scaled columns; a float64 array like X."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +47,19 @@ class Arcsinh(InputScaler):
     interquartile ranges; columns of two values have none. See `robust_scale` for the range.
     """
 
-    columns: np.ndarray  # that are mapped, int64
-    centers: np.ndarray  # of each of them
+    columns: np.ndarray  # numbers of the mapped columns, int64
+    centers: np.ndarray  # (n_mapped,)
     units: np.ndarray
 
     @classmethod
-    def fit(cls, X, categorical):
+    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
         rows = _evenly_spaced(X)
         center, unit = robust_scale(rows)
         reach = np.maximum(rows.max(axis=0) - center, center - rows.min(axis=0))
         columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & ~_two_values(rows))
         return cls(columns.astype(np.int64), center[columns], unit[columns])
 
-    def transform(self, X, n_jobs=None):
+    def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         out = np.array(X)
         out[:, self.columns] = np.arcsinh((out[:, self.columns] - self.centers) / self.units)
         return out
@@ -65,31 +69,31 @@ class Arcsinh(InputScaler):
 class Quantiles(InputScaler):
     """Maps each column of numbers to the rank of its values in `fit`, from 0 to 1.
 
-    The rank of a value is the share of rows below it plus half the share of those equal to it. It holds at up to
-    `n_quantiles` knots, evenly spaced in rank, and is linear between them; values beyond the first and the last
-    knot have theirs. Columns of categories or of at most two values stay as they are.
+    The rank of a value is the share of rows below it plus half the share of rows equal to it. The map is exact at up to
+    `n_quantiles` knots, evenly spaced in rank, and is linear between them; values beyond the first or the last
+    knot get the rank of that knot. Columns of categories or of at most two values stay as they are.
     """
 
-    columns: np.ndarray  # that are mapped, int64
-    starts: np.ndarray  # where the knots of each begin, (n_mapped + 1,), int64
+    columns: np.ndarray  # numbers of the mapped columns, int64
+    starts: np.ndarray  # where the knots of every column begin, (n_mapped + 1,), int64
     knots: np.ndarray  # values
-    ranks: np.ndarray  # theirs
+    ranks: np.ndarray  # of the knots
 
     @classmethod
-    def fit(cls, X, categorical, n_quantiles=1000):
+    def fit(cls, X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000) -> Self:
         rows = _evenly_spaced(X)
         columns, knots, ranks = [], [np.empty(0)], [np.empty(0)]
         for j in np.flatnonzero(~np.asarray(categorical) & ~_two_values(rows)):
             values = np.sort(rows[:, j])
-            own_knots = np.unique(values[np.linspace(0, values.size - 1, n_quantiles).round().astype(np.intp)])
-            counts = np.searchsorted(values, own_knots, "left") + np.searchsorted(values, own_knots, "right")
+            column_knots = np.unique(values[np.linspace(0, values.size - 1, n_quantiles).round().astype(np.intp)])
+            counts = np.searchsorted(values, column_knots, "left") + np.searchsorted(values, column_knots, "right")
             columns.append(j)
-            knots.append(own_knots)
+            knots.append(column_knots)
             ranks.append(counts / (2 * values.size))
         starts = np.cumsum([0, *(values.size for values in knots[1:])], dtype=np.int64)
         return cls(np.array(columns, dtype=np.int64), starts, np.concatenate(knots), np.concatenate(ranks))
 
-    def transform(self, X, n_jobs=None):
+    def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # read-only or not, one compiled signature serves
         tasks = max(1, min(thread_count(n_jobs), -(-X.shape[0] // ROWS)))
@@ -102,18 +106,20 @@ class Quantiles(InputScaler):
 
 @dataclass(frozen=True, eq=False)
 class Warped(Quantiles):
-    """Maps each column of numbers to values that were learned (input warping, Snoek et al. 2014).
+    """Maps each column of numbers to learned values (input warping, Snoek et al. 2014).
 
-    They hold at knots as those of `Quantiles`, and are linear between them. What stands for ranks are these values.
+    As in `Quantiles`, the map is exact at knots and linear between them; `ranks` holds the learned values.
     """
 
     @classmethod
-    def by(cls, warp, X, categorical, n_quantiles=1000):
-        """What does to columns as those of X what `warp`, a monotone map of each of them, does to a table."""
+    def by(
+        cls, warp: Callable[[np.ndarray], np.ndarray], X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000
+    ) -> Self:
+        """The scaler that maps columns like those of X as `warp` does, a monotone map of every column of a table."""
         rows = np.sort(_evenly_spaced(X), axis=0)
         rows = rows[np.linspace(0, len(rows) - 1, n_quantiles).round().astype(np.intp)]
         columns = np.flatnonzero(~np.asarray(categorical) & (rows[0] < rows[-1]))
-        values = np.maximum.accumulate(warp(rows), axis=0, dtype=np.float64)  # rounding may let some fall
+        values = np.maximum.accumulate(warp(rows), axis=0, dtype=np.float64)  # rounding may make neighbours fall
         places = [np.unique(rows[:, j], return_index=True)[1] for j in columns]
         starts = np.cumsum([0, *map(len, places)], dtype=np.int64)
         knots, values = (
@@ -126,6 +132,6 @@ class Warped(Quantiles):
 SCALERS: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Warped}
 
 
-def scaler_of(machine):
-    """What maps the inputs of a fitted machine, or None."""
+def scaler_of(machine: BaseEstimator) -> InputScaler | None:
+    """The scaler of the inputs of a fitted machine, or None."""
     return SCALERS[machine.scaling_].from_arrays(machine._scaler) if machine._scaler else None

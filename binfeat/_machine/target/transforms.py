@@ -1,10 +1,11 @@
-"""Rising transforms of targets, each column for itself, and back."""
+"""Increasing transforms of targets, column by column, and their inverses."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.robust_scale import robust_scale
@@ -12,32 +13,32 @@ from binfeat._common.robust_scale import robust_scale
 _WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform"
 
 
-class TargetTransform(ArrayRecord):
+class TargetTransform(ArrayRecord, ABC):
     """Learned from targets Y of shape (n_rows, n_targets), float64."""
 
     name: ClassVar[str]
 
     @classmethod
-    def takes(cls, Y):
-        """Whether Y has values that the transform is for."""
+    def takes(cls, Y: np.ndarray) -> bool:
+        """Whether the transform is defined for all values of Y."""
         return True
 
     @classmethod
-    def fit(cls, Y):
+    @abstractmethod
+    def fit(cls, Y: np.ndarray) -> Self:
         """Learn from Y."""
-        raise NotImplementedError
 
-    def transform(self, Y):
+    @abstractmethod
+    def transform(self, Y: np.ndarray) -> np.ndarray:
         """Transformed targets, an array like Y."""
-        raise NotImplementedError
 
-    def inverse(self, Z):
-        """Targets again; the last axis of Z counts them."""
-        raise NotImplementedError
+    @abstractmethod
+    def inverse(self, Z: np.ndarray) -> np.ndarray:
+        """Targets of transformed targets; the last axis of Z counts them."""
 
-    def log_slopes(self, Y):
+    @abstractmethod
+    def log_slopes(self, Y: np.ndarray) -> np.ndarray:
         """Logarithms of the derivative, an array like Y."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,40 +48,40 @@ class NoTransform(TargetTransform):
     name: ClassVar[str] = "none"
 
     @classmethod
-    def fit(cls, Y):
+    def fit(cls, Y: np.ndarray) -> Self:
         return cls()
 
-    def transform(self, Y):
+    def transform(self, Y: np.ndarray) -> np.ndarray:
         return Y
 
-    def inverse(self, Z):
+    def inverse(self, Z: np.ndarray) -> np.ndarray:
         return Z
 
-    def log_slopes(self, Y):
+    def log_slopes(self, Y: np.ndarray) -> np.ndarray:
         return np.zeros_like(Y)
 
 
 @dataclass(frozen=True, eq=False)
 class Log(TargetTransform):
-    """Logarithms of targets that are all above 0, as predictions then are too."""
+    """Logarithms of targets that are all above 0; predictions are then above 0 too."""
 
     name: ClassVar[str] = "log"
 
     @classmethod
-    def takes(cls, Y):
+    def takes(cls, Y: np.ndarray) -> bool:
         return bool((Y > 0).all())
 
     @classmethod
-    def fit(cls, Y):
+    def fit(cls, Y: np.ndarray) -> Self:
         return cls()
 
-    def transform(self, Y):
+    def transform(self, Y: np.ndarray) -> np.ndarray:
         return np.log(Y)
 
-    def inverse(self, Z):
+    def inverse(self, Z: np.ndarray) -> np.ndarray:
         return np.exp(Z)
 
-    def log_slopes(self, Y):
+    def log_slopes(self, Y: np.ndarray) -> np.ndarray:
         return -np.log(Y)
 
 
@@ -93,31 +94,31 @@ class ArcsinhTarget(TargetTransform):
     name: ClassVar[str] = "arcsinh"
 
     @classmethod
-    def fit(cls, Y):
+    def fit(cls, Y: np.ndarray) -> Self:
         return cls(*robust_scale(Y))
 
-    def transform(self, Y):
+    def transform(self, Y: np.ndarray) -> np.ndarray:
         return np.arcsinh((Y - self.center) / self.unit)
 
-    def inverse(self, Z):
+    def inverse(self, Z: np.ndarray) -> np.ndarray:
         return self.center + self.unit * np.sinh(Z)
 
-    def log_slopes(self, Y):
+    def log_slopes(self, Y: np.ndarray) -> np.ndarray:
         return -np.log(np.hypot(self.unit, Y - self.center))
 
 
 class CallersTransform:
     """A fitted transformer of the caller."""
 
-    def __init__(self, transformer):
+    def __init__(self, transformer: BaseEstimator) -> None:
         self.transformer, self.name = transformer, type(transformer).__name__
 
     @classmethod
-    def fit(cls, transformer, Y):
-        """Fit a clone of it."""
+    def fit(cls, transformer: BaseEstimator, Y: np.ndarray) -> Self:
+        """Fit a clone of the transformer."""
         return cls(clone(transformer).fit(Y))
 
-    def transform(self, Y):
+    def transform(self, Y: np.ndarray) -> np.ndarray:
         Z = np.asarray(self.transformer.transform(Y), dtype=np.float64)
         if Z.shape != Y.shape or not np.isfinite(Z).all():
             raise ValueError(
@@ -126,20 +127,20 @@ class CallersTransform:
             )
         return Z
 
-    def inverse(self, Z):
+    def inverse(self, Z: np.ndarray) -> np.ndarray:
         rows = Z.reshape(-1, Z.shape[-1])
         return np.asarray(self.transformer.inverse_transform(rows), dtype=np.float64).reshape(Z.shape)
 
-    def arrays(self):
-        """None: the transformer itself is kept."""
+    def arrays(self) -> dict[str, np.ndarray]:
+        """No arrays: the transformer itself is kept."""
         return {}
 
 
 TRANSFORMS: dict[str, type[TargetTransform]] = {kind.name: kind for kind in (NoTransform, Log, ArcsinhTarget)}
 
 
-def check_transform(transform):
-    """Refuse what is neither a known word nor a transformer."""
+def check_transform(transform: object) -> None:
+    """Refuse `target_transform` if it is neither a known word nor a transformer."""
     if transform is None or (isinstance(transform, str) and transform == "auto"):
         return
     if isinstance(transform, str):
@@ -150,6 +151,6 @@ def check_transform(transform):
         raise TypeError(f"{_WANTED}, got {transform!r}.")
 
 
-def first_transform(transform, Y) -> Any:
-    """The caller's transform, fitted to Y, or none."""
+def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> NoTransform | CallersTransform:
+    """The caller's transform, fitted to Y, or `NoTransform`."""
     return NoTransform() if transform is None or isinstance(transform, str) else CallersTransform.fit(transform, Y)
