@@ -1,1 +1,1 @@
-"""The command: a kernel machine of a table in files, its predictions and its report."""
+"""The command: fits a kernel machine to a table in files, predicts with the machine, and reports about it."""

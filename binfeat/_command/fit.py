@@ -14,7 +14,7 @@ def fit(paths, target, task, model, seconds):
     require_writable(model)
     table = tables.open_table(paths)
     guessed, words = tables.task_of(table, target)
-    skops_io()  # slow to import, and a fit in vain would be slower
+    skops_io()  # fails here rather than after a long fit
     task = guessed if task is None else task
     say(f"{task}: the target {target!r} holds {words}.")
     machine = _MACHINES[task](max_seconds=seconds, random_state=0)

@@ -1,4 +1,4 @@
-"""What the command says while it works: on standard error, a line each."""
+"""Messages of the command while it works: lines on standard error."""
 
 import logging
 import sys
@@ -7,18 +7,18 @@ from contextlib import contextmanager
 
 
 def say(text):
-    """A line about what happens."""
+    """Print a line."""
     print(f"binfeat: {text}", file=sys.stderr, flush=True)
 
 
 def one_line(words):
-    """A text, or an error's, in one line."""
+    """A text, or the text of an error, in one line."""
     return " ".join(str(words).split()) or type(words).__name__
 
 
 @contextmanager
 def spoken_warnings():
-    """Context in which a warning is a line."""
+    """Context in which warnings are printed as lines."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: say(f"warning: {one_line(message)}")
         yield

@@ -1,4 +1,4 @@
-"""Kernel machines in files of skops, with the name of their target."""
+"""Kernel machines in files of skops, with the names of their targets."""
 
 from binfeat._common.whole_files import written
 
@@ -6,7 +6,7 @@ _TRUSTED = {"binfeat.machine.KernelMachineRegressor", "binfeat.machine.KernelMac
 
 
 def skops_io():
-    """The package's reader and writer. ImportError says what to install."""
+    """The module that reads and writes files of skops. ImportError says what to install."""
     try:
         import skops.io
     except ImportError as error:
@@ -24,7 +24,7 @@ def save(machine, target, path):
 def load(path):
     """The machine in a file.
 
-    ValueError if it holds anything else, is damaged, or of a newer version; OSError if it cannot be read.
+    ValueError if the file holds anything else, is damaged, or of a newer version; OSError if it cannot be read.
     """
     sio = skops_io()
     if not path.is_file():
@@ -34,7 +34,7 @@ def load(path):
         machine = sio.load(path, trusted=sorted(_TRUSTED)) if types <= _TRUSTED else None
     except OSError:
         raise
-    except Exception as error:  # whatever skops, zipfile and NumPy say of damage
+    except Exception as error:  # any error of skops, zipfile and NumPy about damage
         raise ValueError(f"{path} is no model that can be loaded: {error}") from error
     if not types or machine is None:
         raise ValueError(f"{path} holds {', '.join(sorted(types)) or 'no kernel machine'}; kernel machines alone work.")
@@ -44,7 +44,7 @@ def load(path):
 
 
 def target_of(machine, path):
-    """The name of its target; ValueError if the file does not say."""
+    """The name of the target of a machine; ValueError if the file does not say."""
     target = vars(machine).get("_target")
     if target is None:
         raise ValueError(f"{path} does not name the target; fit the machine by this command, or call its report().")

@@ -1,10 +1,10 @@
-"""Names of files that are to be written."""
+"""Checks of the names of output files."""
 
 import os
 
 
 def require_writable(path):
-    """Refuse a name that no file can get, before any work is done. OSError says why."""
+    """Raise OSError before any work is done if a file of this name cannot be written."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file.")
     if not path.parent.is_dir():

@@ -13,7 +13,7 @@ from binfeat._command.output import require_writable
 from binfeat._common.whole_files import written
 from binfeat._machine.table.encoder import TableEncoder
 
-_SHOWN = 3  # unknown categories of a column, by name
+_SHOWN = 3  # unknown categories that a warning names
 _PARQUET = ".parquet", ".pq"
 
 
@@ -33,25 +33,25 @@ def predict(model, paths, out):
         if writer.is_empty:
             raise ValueError("The table has no rows.")
     for name, values in unseen.items():
-        say(f"warning: {name} holds {_some(values)}, which the machine has not seen; they match no other category.")
+        say(f"warning: {name} holds {_listed(values)}, which the machine has not seen; they match no other category.")
 
 
 def _predictions(machine, X):
     """Arrow table of predictions, and of the probabilities of the classes."""
     import pyarrow as pa
 
-    found = machine.predict(X)
-    if found.ndim == 2:  # several targets
-        columns = {f"prediction_{k}": values for k, values in enumerate(found.T)}
+    predicted = machine.predict(X)
+    if predicted.ndim == 2:  # several targets
+        columns = {f"prediction_{k}": values for k, values in enumerate(predicted.T)}
     else:
-        columns = {"prediction": found}
+        columns = {"prediction": predicted}
     if hasattr(machine, "predict_proba"):
         columns |= {f"probability_{label}": p for label, p in zip(machine.classes_, machine.predict_proba(X).T)}
     return pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
 
 
 class _Writer:
-    """Writes Arrow tables to a stream or a file: Parquet if its name says so, else CSV."""
+    """Writes Arrow tables to a stream or a file: Parquet by the ending of its name, else CSV."""
 
     def __init__(self, target):
         self._target = target
@@ -80,7 +80,7 @@ class _Writer:
             self._writer.close()
 
 
-def _some(values):
+def _listed(values):
     shown = sorted(values, key=str)[:_SHOWN]
     more = f" and {len(values) - len(shown)} more" if len(values) > len(shown) else ""
     return ", ".join(map(repr, shown)) + more

@@ -1,4 +1,4 @@
-"""Tables in files: what the target is, rows to learn from, blocks of rows for a model."""
+"""Tables in files: the kind of the target, rows to learn from, blocks of rows for a model."""
 
 from dataclasses import replace
 
@@ -6,13 +6,13 @@ import numpy as np
 
 from binfeat._rows.datasets import DatasetBlocks, common_schema, opened
 
-_MOST_CLASSES = 20  # different whole numbers in a target, above which they are no classes
+_MOST_CLASSES = 20  # a target with more different whole numbers is not a target of classes
 _BLOCK_ROWS = 2**17
-_REPORT_ROWS = 100_000  # more would make errors of a report no surer than anybody reads them
+_REPORT_ROWS = 100_000  # enough for the digits of errors that a report prints
 
 
 def open_table(paths):
-    """A source of all columns of some files and folders. OSError, ImportError or ValueError if one cannot be read."""
+    """A source of all columns of files and folders. OSError, ImportError or ValueError if a file cannot be read."""
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"There is no file or folder {path}.")
@@ -22,9 +22,9 @@ def open_table(paths):
 
 
 def task_of(table, target):
-    """What to learn, "regression" or "classification", and what the target holds, in words.
+    """The task, "regression" or "classification", and what the target holds, in words.
 
-    ValueError if there is no such column, some of its values are missing, or they are neither numbers nor labels.
+    ValueError if there is no such column, or its values are missing in some rows, or neither numbers nor labels.
     """
     import pyarrow.compute as pc
     import pyarrow.types as kinds
@@ -47,7 +47,7 @@ def task_of(table, target):
 
 
 def training_rows(table, target):
-    """X and y of one file, in memory; a source and None of several files."""
+    """X and y of one file, in memory; for several files a source and None."""
     inputs = [name for name in table.inputs if name != target]
     if len(table.dataset.files) > 1:
         return replace(table, inputs=inputs, targets=[target]), None
@@ -55,12 +55,12 @@ def training_rows(table, target):
 
 
 def rows_with_target(table, target):
-    """X, in Arrow's form, and y."""
-    return _apart(read(table), target)
+    """X, an Arrow table, and y."""
+    return _split_target(read(table), target)
 
 
 def sample_with_target(table, target):
-    """The same of so many rows at most as a report needs, drawn by a seed; and how many rows there are."""
+    """X and y of at most 100,000 rows for a report, drawn with a fixed seed; and the number of rows in the files."""
     import pyarrow as pa
 
     n_rows, start, parts = table.dataset.count_rows(), 0, []
@@ -71,18 +71,18 @@ def sample_with_target(table, target):
         here = chosen[slice(*np.searchsorted(chosen, (start, start + batch.num_rows)))]
         parts.append(batch.take(pa.array(here - start)))
         start += batch.num_rows
-    return *_apart(pa.Table.from_batches(parts, _schema(table)), target), n_rows
+    return *_split_target(pa.Table.from_batches(parts, _schema(table)), target), n_rows
 
 
-def _apart(rows, target):
+def _split_target(rows, target):
     return rows.drop_columns(target), rows.column(target).to_numpy()
 
 
 def for_machine(table, machine, target=None):
-    """The columns that a machine takes, as the types that it takes, and the target if one is named.
+    """The columns that a machine takes, with the types that it takes, and the target if it is named.
 
-    Among few rows of CSV, labels such as 01 look like numbers, and empty columns like nothing. ValueError if a column
-    is missing.
+    A few rows of CSV do not tell types: labels such as 01 look like numbers, and empty columns have no type. ValueError
+    if a column is missing.
     """
     import pyarrow as pa
 
@@ -112,7 +112,7 @@ def _schema(table):
 
 
 def read_in_blocks(table):
-    """Arrow tables of the rows, in their order, none of them empty."""
+    """Arrow tables of the rows, in their order, without empty tables."""
     import pyarrow as pa
 
     return (pa.Table.from_batches([batch]) for batch, _ in table.batches() if batch.num_rows)

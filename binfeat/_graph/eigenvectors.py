@@ -8,10 +8,10 @@ from scipy import linalg
 from binfeat._engine.policy import one_blas_thread, side_by_side
 
 _DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
-_KEPT = 3  # blocks that are left then
-_SPARE = 5  # columns of a block beyond the vectors wanted: the gap that counts is behind them
-_FEW_ROWS = 300  # up to which the matrix is made
-_ROWS_AT_A_TIME = 2**15  # of what threads share
+_KEPT = 3  # blocks that remain after the cut
+_SPARE = 5  # columns of a block beyond the vectors wanted: convergence depends on the gap after these columns
+_FEW_ROWS = 300  # up to so many rows the matrix is made
+_ROWS_AT_A_TIME = 2**15  # rows of the piece of a thread
 _PARALLEL = 1e-4  # least eigenvalue of the cosines of columns: with less, Cholesky loses more than four digits
 
 
@@ -26,7 +26,7 @@ class Eigenvectors:
 
 
 def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, start=None, callback=None, n_jobs=None):
-    """Eigenvectors of the largest eigenvalues of a symmetric matrix S, but for a known one.
+    """Eigenvectors of the largest eigenvalues of a symmetric matrix S, without a known eigenvector.
 
     Block Lanczos iteration with thick restarts (Wu & Simon 2000): the best vectors, by Rayleigh and Ritz, of the span
     of ``B, S B, S^2 B, ...`` for a block B. When the span is ten blocks wide, its best three are kept, and it grows on
@@ -38,20 +38,21 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, star
     multiply : callable
         From V to ``S @ V``, both (n, n_columns) in Fortran order.
     known : ndarray of shape (n,)
-        Eigenvector of length 1, which is left out.
+        The known eigenvector, of length 1.
     n_wanted : int
-        At most n - 1.
+        Number of eigenvectors, at most n - 1.
     tol : float
-        Largest residual norm; its root for the eigenvalue beyond those wanted.
+        Largest residual norm of an eigenvector; of the next eigenvalue it is the root of `tol`.
     max_iter : int
         Largest number of products with a block.
     seed : int
+        Seed of the random columns.
     start : ndarray of shape (n, n_columns), default=None
-        What is near the eigenvectors; the block has random columns beside it.
+        Vectors near the eigenvectors; the other columns of the first block are random.
     callback : callable, default=None
         Called after each product; True stops.
     n_jobs : int, default=None
-        Threads, which the result does not depend on.
+        Number of threads; the result does not depend on it.
 
     Returns
     -------
@@ -79,12 +80,12 @@ def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, star
 
 
 def _are_exact(residuals, tol):
-    """Of the last one only the eigenvalue is wanted, whose error goes with the square of its residual."""
+    """Whether residuals are small. Of the last vector only the eigenvalue is used: its error is a squared residual."""
     return residuals[:-1].max(initial=0.0) <= tol and residuals[-1] <= np.sqrt(tol)
 
 
 def _of_few_rows(multiply, known, n_wanted):
-    """All of them by a dense solver, the known one moved to the end of the spectrum, below -1."""
+    """Eigenvectors by a dense solver; the known one is moved to the end of the spectrum, below -1."""
     matrix = multiply(np.eye(known.size, order="F")) - 3.0 * np.outer(known, known)
     values, vectors = linalg.eigh((matrix + matrix.T) / 2)
     values, vectors = values[:0:-1], vectors[:, :0:-1]
@@ -116,10 +117,10 @@ class _KrylovSpace:
         self._coupling = self._inner(self._basis[:, self._size - self._width : self._size], image)
 
     def _append(self, block):
-        """Add a block that is outside the space; where nothing is left of it, what rounding leaves serves as well."""
+        """Add the part of a block outside the space; where nothing is left, the rounding error serves as well."""
         self._remove(self._known, block)
         block = self._orthonormal(block)
-        for known in (self._known, self._basis[:, : self._size]):  # again, for rounding
+        for known in (self._known, self._basis[:, : self._size]):  # again, because of rounding
             self._remove(known, block)
         self._basis[:, self._size : self._size + self._width] = self._orthonormal(block)
         self._size += self._width
@@ -145,7 +146,7 @@ class _KrylovSpace:
         return sums.sum(axis=0)
 
     def _remove(self, known, block):
-        """Take what orthonormal vectors have of a block out of it, and return how much that is."""
+        """Subtract from a block its projection on orthonormal vectors, and return the projection's coefficients."""
         shares = self._inner(known, block)
 
         def subtract(rows):
@@ -155,7 +156,7 @@ class _KrylovSpace:
         return shares
 
     def _set(self, out, vectors, shares):
-        """``vectors @ shares``, into columns that may be of the vectors."""
+        """Write ``vectors @ shares`` to `out`, which may be columns of `vectors`."""
 
         def multiply(rows):
             out[rows] = vectors[rows] @ shares
@@ -163,20 +164,20 @@ class _KrylovSpace:
         side_by_side(multiply, self._rows, self._n_jobs)
 
     def best(self):
-        """All Ritz values in falling order, their vectors' shares of the basis, and the norms of their residuals."""
+        """All Ritz values in falling order, coefficients of their vectors in the basis, norms of their residuals."""
         size = self._size - self._width  # the newest block has no product
         values, shares = linalg.eigh(self._projection[:size, :size], lower=False)
         values, shares = values[::-1], shares[:, ::-1]
         return values, shares, np.linalg.norm(self._coupling @ shares[-self._width :], axis=0)
 
     def vectors(self, shares):
-        """Vectors with these shares of the basis."""
+        """Vectors with these coefficients in the basis."""
         made = np.empty((len(self._basis), shares.shape[1]), order="F")
         self._set(made, self._basis[:, : len(shares)], shares)
         return made
 
     def cut(self, values, shares):
-        """Keep the best Ritz vectors, and the newest block, which all their residuals are in."""
+        """Keep the best Ritz vectors, and the newest block, whose span has all their residuals."""
         kept = _KEPT * self._width
         self._set(self._basis[:, :kept], self._basis[:, : len(shares)], shares[:, :kept])
         self._basis[:, kept : kept + self._width] = self._basis[:, -self._width :]

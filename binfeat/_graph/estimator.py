@@ -1,4 +1,4 @@
-"""What the estimators of graphs share: their map, its length scale, and the graph of the rows."""
+"""Base of the estimators of graphs: the feature map, its length scale, and the graph of the rows."""
 
 import warnings
 
@@ -22,8 +22,8 @@ from binfeat._rows.sources import is_source
 from binfeat.binning import RandomBinning
 
 _N_GRIDS = 256
-_SAMPLE_ROWS = 10_000  # that a length scale is chosen by
-_MANY_ALONE = 0.1  # share of the rows
+_SAMPLE_ROWS = 10_000  # for the choice of a length scale
+_MANY_ALONE = 0.1  # share of rows without neighbours from which a warning is due
 
 
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
@@ -45,11 +45,11 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             )
 
     def _check(self, X, reset=False):
-        """X as an array or CSR; a source as it is, for the map checks its blocks."""
+        """X as an array or CSR; a source as it is, because the map checks its blocks."""
         return X if is_source(X) else canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
 
     def _map(self, gamma):
-        """A map that is not fitted, with codes where it makes bins, and a seed."""
+        """The map before its fit, with a seed; a binning map gives codes."""
         seed = seed_of(self.random_state)
         if self.features is None:
             made = RandomBinning(n_grids=_N_GRIDS, min_count=2, n_jobs=self.n_jobs)
@@ -100,7 +100,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             self.gamma_ = made.gamma_
 
     def _means_for(self, X):
-        """Means over the neighbours of new rows, of what `_means` has of the training rows."""
+        """Means, over the training rows most similar to the rows of X, of the values in `_means`."""
         check_is_fitted(self)
         known = NeighbourMeans if "rows" in self._means else ColumnMeans
         return known.from_arrays(self._means).of_rows(self.features_.transform(self._check(X)))

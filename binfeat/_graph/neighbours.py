@@ -1,4 +1,4 @@
-"""The graph of each row's most similar rows, by the bins that they share."""
+"""The graph of rows and their most similar rows, by the bins that rows share."""
 
 from dataclasses import dataclass
 
@@ -12,21 +12,21 @@ from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._engine.policy import side_by_side, thread_count
 from binfeat._graph.similarity import Graph, means
 
-# A row itself is one of them. The fewer of 10, 15, 20, 30, 50, 100 and all neighbours, the more digits get the right
-# one of few labels, and the fewer rows of satimage; clusters are good with 10, 15 and 30.
+# The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbours, fewer neighbours label more digits
+# rightly from few labels, and fewer rows of satimage; clusters are good with 10, 15 and 30.
 _N_NEAREST = 16
-_MOST_OF_A_BIN = 16  # rows that are met in a bin: bounds the time where many rows are alike
+_MOST_OF_A_BIN = 16  # rows of a bin that are compared: bounds the time where many rows are alike
 _ROWS_AT_A_TIME = 8192
-_ROWS_OF_A_PART = 2**16  # of a product
-_FEW_GRIDS = 3  # that rows are sorted by
+_ROWS_OF_A_PART = 2**16  # rows of a part of a product
+_FEW_GRIDS = 3  # grids by whose bins rows are sorted
 
 
 @dataclass(frozen=True, eq=False)
 class BinMembers(ArrayRecord):
-    """Up to 16 rows of each bin, at random, which all rows of the bin meet there.
+    """Up to 16 random rows of each bin, with which all rows of the bin are compared.
 
-    Rows go by their places in an order in which alike ones are near each other, so that what a row and the next one
-    look up is in the cache: a third of the time for 10^6 rows.
+    Rows have numbers by their places in an order that puts similar rows side by side. So successive rows read the same
+    part of the cache: that takes a third of the time for 10^6 rows.
     """
 
     weights: np.ndarray  # (n_columns,) float64: what a bin adds to the similarity of two of its rows
@@ -35,7 +35,7 @@ class BinMembers(ArrayRecord):
 
     @classmethod
     def of(cls, Z, order, seed):
-        """Of the rows of a BinMatrix in some order: a bin of n rows adds ``1 / (n - 1)`` in a mean over the grids."""
+        """Members of the bins of a BinMatrix with an order of its rows; a bin of n rows weighs ``1 / (n - 1)``."""
         n_grids, sizes = len(Z.codes), Z._bin_sizes()
         shared = sizes > 1
         weights = np.divide(1 / n_grids, sizes - 1, out=np.zeros(sizes.size), where=shared)
@@ -46,7 +46,7 @@ class BinMembers(ArrayRecord):
         return cls(weights, begins, rows)
 
     def nearest(self, Z, order, n_rows):
-        """Places and similarities of those, of so many rows, that rows of Z are most similar to, (n, n_nearest)."""
+        """Places and similarities of the rows, of `n_rows`, that rows of Z are most similar to, (n, n_nearest)."""
         codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(_N_NEAREST, n_rows))
         require_memory(12 * shape[0] * shape[1], "the nearest rows", "Give fewer rows.")
         neighbours, similarities = np.empty(shape, np.int32), np.empty(shape)
@@ -64,7 +64,7 @@ def alike_together(Z):
 
 
 def _matrix(neighbours, similarities, n_rows):
-    """As CSR of shape (n, n_rows), without zeros."""
+    """The similarities as CSR of shape (n, n_rows), without zeros."""
     kept = similarities > 0
     ends = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     return sparse.csr_array((similarities[kept], neighbours[kept], ends), shape=(len(neighbours), n_rows))
@@ -79,18 +79,18 @@ def _places(order):
 
 @dataclass(frozen=True, eq=False)
 class NeighbourMeans(BinMembers):
-    """Values of training rows, of which others get the mean over the 16 most similar ones."""
+    """Values of training rows; other rows get the mean over the 16 most similar training rows."""
 
     values: np.ndarray  # (n_rows, k) float64, by place
 
     @classmethod
     def of_values(cls, Z, values, seed):
-        """Of the values (n_rows, k) of the rows of a BinMatrix."""
+        """Means of the values (n_rows, k) of the rows of a BinMatrix."""
         order = alike_together(Z)
         return cls(**BinMembers.of(Z, order, seed).arrays(), values=values[order])
 
     def of_rows(self, Z):
-        """For the rows of a BinMatrix, (n, k); 0 for a row that meets no other."""
+        """Means for the rows of a BinMatrix, (n, k); 0 for a row that shares no bin with a training row."""
         if Z.shape[1] != self.weights.size:
             raise ValueError(f"The features have {Z.shape[1]} bins, and those of fit had {self.weights.size}.")
         n_rows, order = len(self.values), alike_together(Z)
@@ -99,16 +99,16 @@ class NeighbourMeans(BinMembers):
 
 
 class NeighbourGraph(Graph):
-    """The similarities of each row and the 15 most similar other ones.
+    """Similarities of all rows with their 15 most similar other rows.
 
-    They are halved where only one of two rows is among the most similar ones of the other. In a bin of more than 16
-    rows, only 16 of them, the same for all, are met by others.
+    A similarity is halved if only one of two rows is among the 15 rows of the other. In a bin of more than 16 rows, the
+    rows are compared with only 16 rows, the same 16 for all rows.
 
     Parameters
     ----------
     Z : BinMatrix of shape (n_rows, n_columns)
     seed : int
-        Of the choice of rows in bins of many.
+        Seed of the choice of rows in bins of many rows.
     """
 
     def __init__(self, Z, seed):
@@ -136,7 +136,7 @@ class NeighbourGraph(Graph):
         return np.asfortranarray(image[self._places])
 
     def means(self, values):
-        """Of values (n_rows, k), what gives other rows their means, and those of the graph's own rows."""
+        """For values (n_rows, k) of the rows: an object that gives means to other rows, and the means of the rows."""
         values = np.ascontiguousarray(values[self._order])
         own = means(self._with_itself, values)[self._places]
         return NeighbourMeans(**self._members.arrays(), values=values), own

@@ -12,14 +12,14 @@ _HALVINGS = 3  # of the last factor 2
 
 
 def gamma_by_occupancy(binning, X):
-    """The gamma for which bins have a geometric mean of 3 rows, or half as many digits as all rows where these are few.
+    """The gamma with a geometric mean of 3 rows in a bin, or, if that is fewer, of the square root of all rows.
 
     The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map.
 
     Parameters
     ----------
     binning : RandomBinning
-        Not fitted.
+        Map that is not fitted.
     X : ndarray or CSR
 
     Returns
@@ -41,7 +41,7 @@ def gamma_by_occupancy(binning, X):
 
 
 def _bracket(is_fine):
-    """Neighbouring powers of 2 between which grids become fine, or the last that was tried."""
+    """Neighbouring powers of 2 between which grids become fine, or the last two that were tried."""
     step = -1 if is_fine(0) else 1
     for exponent in range(step, step * (_DOUBLINGS + 1), step):
         if is_fine(exponent) != (step < 0):

@@ -1,4 +1,4 @@
-"""Graphs of similar rows, and that of all similarities, by products with the features alone."""
+"""The base of graphs of similar rows, and the graph of all similarities, by products with the features alone."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ import numpy as np
 from binfeat._common.persistence import ArrayRecord
 from binfeat._rows.products import product, transposed_product
 
-_ALONE = 1e-9  # a degree this small is what rounding leaves
+_ALONE = 1e-9  # smaller degrees are rounding errors
 
 
 class Graph:
-    """Base of graphs, with similarities W of rows and their sums, the degrees D.
+    """Base of graphs with similarities W of rows, whose sums are the degrees D of the rows.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Graph:
     Raises
     ------
     ValueError
-        If a degree is negative, as features that approximate a kernel may have it, or no two rows are similar.
+        If a degree is negative, which features that approximate a kernel allow, or no two rows are similar.
     """
 
     def __init__(self, degrees):
@@ -58,7 +58,7 @@ class Graph:
 
 
 class SimilarityGraph(Graph):
-    """Similarities ``W = Z Z'`` of rows, those with themselves among them.
+    """Similarities ``W = Z Z'`` of rows, also of rows with themselves.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class SimilarityGraph(Graph):
         return image
 
     def means(self, values):
-        """Of values (n_rows, k), what gives other rows their means, and those of the graph's own rows."""
+        """For values (n_rows, k) of the rows: an object that gives means to other rows, and the means of the rows."""
         found = ColumnMeans(self._of_columns(np.column_stack([np.ones(len(values)), values])))
         return found, found.of_rows(self._Z)
 
@@ -93,7 +93,7 @@ class ColumnMeans(ArrayRecord):
     columns: np.ndarray  # (n_columns, 1 + k): features, and features times values, summed over the rows
 
     def of_rows(self, Z):
-        """For rows Z, (n, k); 0 for a row without neighbours."""
+        """Means for rows Z, (n, k); 0 for a row without neighbours."""
         sums = np.asarray(Z @ self.columns)
         return _quotients(sums[:, 1:], sums[:, :1])
 

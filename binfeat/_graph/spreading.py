@@ -1,16 +1,16 @@
-"""The linear system of label spreading, in the form that the solver of the ridge machines takes."""
+"""The linear system of label spreading, in the form that the solver of ridge machines takes."""
 
 import numpy as np
 
 
 class SpreadingSystem:
-    """``(I - alpha S) F = Y`` with the normalised similarities S; or, where rows are held, the same for the others.
+    """``(I - alpha S) F = Y`` with the normalised similarities S; if rows are held, the system of the other rows.
 
     Parameters
     ----------
     graph : NeighbourGraph or SimilarityGraph
     alpha : float
-        Above 0 and below 1.
+        Share that a row takes from its neighbours, above 0 and below 1.
     Y : ndarray of shape (n_rows, n_classes)
     held : ndarray of bool of shape (n_rows,), default=None
         Rows whose F is Y.
@@ -31,7 +31,7 @@ class SpreadingSystem:
         return image
 
     def intercept(self, V):
-        """There is none."""
+        """Zeros: there is no intercept."""
         return np.zeros(V.shape[1])
 
     def scores(self, solution):

@@ -9,8 +9,8 @@ from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, r
 from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
 from binfeat.kernels import Laplacian
 
-_ROWS = 1000  # that other rows' residuals are foretold by
-_FACTORS, _PENALTIES = (0.25, 0.5, 1.0), (0.1, 1.0, 10.0)  # of length scales, and of their machine
+_ROWS = 1000  # test rows that predict each other's residuals
+_FACTORS, _PENALTIES = (0.25, 0.5, 1.0), (0.1, 1.0, 10.0)  # of gamma, and of machines that learn residuals
 _CERTAIN = 2.0  # standard errors
 
 
@@ -24,19 +24,17 @@ class Limit:
 
 
 def limits_of(machine, predictor, judged):
-    """What is known of each, without rows less."""
-    found = [_time(machine), _grids(machine)]
-    if judged is not None:
-        found += _rows_and_noise(machine, predictor, judged)
-    return found
+    """The limits that are known: two for any machine, and two more with test rows."""
+    limits = [_time(machine), _grids(machine)]
+    return limits if judged is None else limits + _rows_and_noise(machine, predictor, judged)
 
 
 def _time(machine):
-    said = {
+    sentences = {
         "converged": ("The fit ended by itself.", False),
         "budget": ("The fit ended at max_seconds, max_grids or max_bytes: more of it may lower the error.", True),
     }
-    return Limit("Time", *said.get(machine.status_, (f"The fit was {machine.status_}: it could go on.", True)))
+    return Limit("Time", *sentences.get(machine.status_, (f"The fit was {machine.status_}: it could go on.", True)))
 
 
 def _grids(machine):
@@ -53,11 +51,11 @@ def _grids(machine):
 
 
 def _rows_and_noise(machine, predictor, judged):
-    """How far residuals of rows foretell those of others, and how much those of neighbours differ.
+    """How well test rows predict the residuals of other test rows, and how much residuals of neighbours differ.
 
-    If residuals r of rows are foretold by the other rows, these would make the machine better. Half the mean squared
-    difference of neighbours estimates the variance of the noise from above (Rice 1984), as the function may differ
-    between them.
+    If test rows predict the residuals of other test rows, the machine would be better with more rows. Half the mean
+    squared difference of the residuals of neighbours is an upper estimate of the variance of the noise (Rice 1984): the
+    function may differ between neighbours, too.
     """
     chosen = evenly_spaced(len(judged.table), _ROWS)
     R = np.ascontiguousarray(judged.residuals[chosen], np.float32)
@@ -67,31 +65,30 @@ def _rows_and_noise(machine, predictor, judged):
     table, categorical = predictor.scaled(judged.table[chosen]), predictor.encoder.categorical
     frame, matrix = Frame.of(table, categorical), kernel_matrix(Laplacian(), categorical, machine.n_jobs)
     columns, gamma = frame.columns(table), frame.gamma(Laplacian(), machine.gamma_)
-    left = _foretold(matrix, columns, gamma, R)
-    gains = squares - left
+    gains = squares - _squared_errors(matrix, columns, gamma, R)
     gain, spread = gains.mean() / squares.mean(), gains.std(ddof=1) / np.sqrt(gains.size) / squares.mean()
     K = matrix(columns, columns, gamma)
     np.fill_diagonal(K, -1.0)
-    apart = ((R - R[K.argmax(axis=1)]) ** 2).mean(axis=1, dtype=np.float64)
-    noise = min(1.0, 0.5 * apart.mean() / squares.mean())
-    return [_said_of_rows(gain, spread, len(chosen)), _said_of_noise(noise)]
+    differences = ((R - R[K.argmax(axis=1)]) ** 2).mean(axis=1, dtype=np.float64)
+    noise = min(1.0, 0.5 * differences.mean() / squares.mean())
+    return [_rows(gain, spread, len(chosen)), _noise(noise)]
 
 
-def _foretold(matrix, columns, gamma, R):
-    """Squared leave-one-out residuals of the residuals, of the best of a few machines or of none."""
+def _squared_errors(matrix, columns, gamma, R):
+    """Squared leave-one-out errors for the residuals R, of the best of a few exact machines, or of predicting 0."""
     best = (R**2).mean(axis=1, dtype=np.float64)
     for factor in _FACTORS:
         K = matrix(columns, columns, factor * gamma)
         for alpha in _PENALTIES:
             try:
-                left = (residuals(K, alpha, None, R) ** 2).mean(axis=1, dtype=np.float64)
+                errors = (residuals(K, alpha, None, R) ** 2).mean(axis=1, dtype=np.float64)
             except SingularKernelError:
                 continue
-            best = left if left.mean() < best.mean() else best
+            best = errors if errors.mean() < best.mean() else best
     return best
 
 
-def _said_of_rows(gain, spread, n_rows):
+def _rows(gain, spread, n_rows):
     if gain <= _CERTAIN * spread:
         says = f"{n_rows:,} more rows like these would not lower the squared error by more than chance ({gain:.1%})."
         return Limit("Rows", says, False)
@@ -99,7 +96,7 @@ def _said_of_rows(gain, spread, n_rows):
     return Limit("Rows", says, True)
 
 
-def _said_of_noise(noise):
+def _noise(noise):
     says = (
         f"Neighbours differ by {noise:.0%} of the squared error: noise, what the inputs do not say, or detail finer "
         f"than the distance of the rows. At least the other {1 - noise:.0%} could be learned."

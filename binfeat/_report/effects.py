@@ -1,4 +1,4 @@
-"""Effects of inputs: partial dependence (Friedman 2001), with how the rows are spread."""
+"""Effects of inputs: partial dependence (Friedman 2001), with the values of the inputs in all rows."""
 
 from dataclasses import dataclass
 
@@ -19,10 +19,10 @@ class Effect:
     name: str
     kind: str  # "numbers", "dates" or "categories"
     values: np.ndarray  # (n_points,), numbers or days
-    levels: list  # their words, of categories
+    levels: list  # names of the values of a categorical input
     means: np.ndarray  # (n_points, n_outputs)
-    what: str  # that is
-    outputs: list  # words for its columns
+    what: str  # name of the mean prediction
+    outputs: list  # names of the columns of means
     rows: np.ndarray  # values of the input in all rows
 
 
@@ -39,7 +39,7 @@ def _parts(encoder, j, name):
 
 
 def _effect(machine, predictor, table, j, name):
-    """Of a column inside the machine: a date may change while its hour does not."""
+    """The effect of a column inside the machine: a date may change while its hour does not."""
     encoder = predictor.encoder
     column = table[:, j]
     levels: list = []
@@ -57,7 +57,7 @@ def _effect(machine, predictor, table, j, name):
 
 
 def _outputs(machine):
-    """What is drawn of scores, (n_rows, n_outputs); what that is; and words for its columns."""
+    """A function from scores to outputs (n_rows, n_outputs), the name of the outputs, and names of the columns."""
     if not is_classifier(machine):
         targets = Targets.of_machine(machine)
         words = [f"target {k}" for k in range(targets.mean.size)]

@@ -12,7 +12,7 @@ from binfeat._common.labels import labels_of, one_against_rest
 from binfeat._common.validation import checked_array
 from binfeat._machine.target.targets import Targets, as_columns
 
-_FEWEST = 10  # rows that errors are measured on
+_FEWEST = 10  # rows for measuring errors
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Judged:
     residuals : ndarray of shape (n_rows, n_targets)
         Standardised targets minus predictions; labels are targets of -1 and 1.
     seconds : float
-        That the predictions took.
+        Time of the predictions.
     measures : list of Measure
     """
 
@@ -51,7 +51,7 @@ class Judged:
 
     @staticmethod
     def of(machine, predictor, X, y):
-        """The predictions of a machine; ValueError if y does not fit."""
+        """Rows X with the predictions of a machine; ValueError if y does not fit."""
         start = perf_counter()
         table = predictor.encoder.transform(machine, X)
         scores = predictor.of_table(table, machine.n_jobs)
@@ -64,7 +64,7 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class JudgedNumbers(Judged):
-    """Of a regressor."""
+    """Rows of a regressor."""
 
     y: np.ndarray  # (n_rows, n_targets)
     predicted: np.ndarray
@@ -90,7 +90,7 @@ class JudgedNumbers(Judged):
             root = np.sqrt(mean.value)
             variance = deviations.mean() or 1.0
             share = mean.value / variance
-            spread = _mean("", (squares - share * deviations) / variance).spread  # of a ratio, by the delta method
+            spread = _mean("", (squares - share * deviations) / variance).spread  # of a ratio: the delta method
             found += [
                 Measure(f"Variance left unexplained{suffix}", share, spread, is_share=True),
                 Measure(f"Root mean squared error{suffix}", root, mean.spread / (2 * root) if root else 0.0),
@@ -101,10 +101,10 @@ class JudgedNumbers(Judged):
 
 @dataclass(frozen=True, eq=False)
 class JudgedClasses(Judged):
-    """Of a classifier."""
+    """Rows of a classifier."""
 
     labels: np.ndarray  # (n_rows,), numbers of the classes
-    guesses: np.ndarray  # likewise
+    guesses: np.ndarray  # (n_rows,), numbers of the predicted classes
     probabilities: np.ndarray  # (n_rows, n_classes)
 
     @classmethod
@@ -131,7 +131,7 @@ class JudgedClasses(Judged):
 
 
 def _numbers_of(y, classes):
-    """Numbers of the labels' classes; ValueError if the machine does not know one."""
+    """Numbers of the classes of the labels y; ValueError if the machine does not know a label."""
     places = {label: k for k, label in enumerate(classes.tolist())}
     unknown = [label for label in dict.fromkeys(y.tolist()) if label not in places]
     if unknown:

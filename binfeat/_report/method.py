@@ -1,7 +1,5 @@
 """The method `report` of the kernel machines."""
 
-from __future__ import annotations  # signatures print as they are written
-
 from os import PathLike
 from typing import Any
 
@@ -10,9 +8,9 @@ from sklearn.utils.validation import check_is_fitted
 
 
 class Reporting:
-    """Base of what has a report."""
+    """Base of machines that have a report."""
 
-    def report(self, path: str | PathLike[str], X: Any = None, y: ArrayLike | None = None) -> None:
+    def report(self, path: str | PathLike, X: Any = None, y: ArrayLike | None = None) -> None:
         """Write one HTML page about the fitted machine: decisions, errors, effects of inputs, limits.
 
         The page needs no other file and no network. Pictures are drawn by Matplotlib.
@@ -22,17 +20,17 @@ class Reporting:
         path : str or path
             File to write.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), default=None
-            Rows that the machine has not seen. Without them the page has no test error, no effects of inputs and no
+            Rows that the machine has not seen. With None the page has no test error, no effects of inputs and no
             residuals.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            Their targets or labels.
+            Targets or labels of the rows.
 
         Raises
         ------
         ImportError
             If Matplotlib is not installed.
         ValueError
-            If one of X and y is missing, they do not fit together or with the machine, or there are fewer than 10 rows.
+            If only one of X and y is given, they do not fit together or with the machine, or have fewer than 10 rows.
         OSError
             If the file cannot be written.
         sklearn.exceptions.NotFittedError

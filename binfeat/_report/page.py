@@ -67,7 +67,7 @@ def _paragraph(text, kind=""):
 
 
 def _table(head, rows):
-    """A table whose first column has words, and others numbers if they are no text."""
+    """An HTML table; a column whose first value is a _Number is aligned to the right."""
 
     def cell(tag, value, number):
         kind = ' class="number"' if number else ""
@@ -80,7 +80,7 @@ def _table(head, rows):
 
 
 class _Number(str):
-    """A number in words, which stands at the right."""
+    """A formatted number, which a table aligns to the right."""
 
 
 def _figure(caption, draw, *arguments):

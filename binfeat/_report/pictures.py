@@ -12,7 +12,7 @@ from binfeat._common.subsets import equal_groups, evenly_spaced
 
 _BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#c3ccd6"
 _COLOURS = _BLUE, _ORANGE, "#2f855a", "#6b46c1"
-_STYLE: Any = {  # keys that Matplotlib lists one by one
+_STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -39,7 +39,7 @@ def drawn(draw, *arguments):
 
 
 def word(name):
-    """A name as Matplotlib shows it: not too long, and dollars are no formulas."""
+    """A name for Matplotlib: shortened, with dollars that do not start a formula."""
     text = str(name)
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return text.replace("$", r"\$")
@@ -64,7 +64,7 @@ def growth(ax, curve):
 
 
 def effect(ax, found, low, high):
-    """Mean prediction, of all effects from low to high, against the values of an input, above how often these occur."""
+    """Mean prediction against the values of an input, above a histogram; all effects are between low and high."""
     if found.kind == "categories":
         places = np.arange(len(found.values))
         ax.set_xticks(places, [word(level)[:12] for level in found.levels], rotation=40, ha="right")
@@ -133,7 +133,7 @@ def confusion(ax, labels, guesses, classes):
 
 
 def calibration(ax, p, right):
-    """How often a label is right, against the probability that it was given; bars of two standard errors."""
+    """Share of labels that are right against their predicted probability; bars of two standard errors."""
     groups = equal_groups(p, 10, 1)
     given = np.array([p[group].mean() for group in groups])
     found = np.array([right[group].mean() for group in groups])

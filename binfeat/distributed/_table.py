@@ -1,4 +1,4 @@
-"""A raw table on Dask with its targets and weights: a first look at all chunks, and a sample of the rows."""
+"""A raw table on Dask with its targets and weights: a first pass over all chunks, and a sample of the rows."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -44,43 +44,44 @@ sizeof.register(Given, lambda given: sizeof(given.y) + sizeof(given.weights))
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the process of the fit knows of the rows of a chunk."""
+    """Facts about the rows of a chunk that the process of the fit knows."""
 
     n_rows: int
     types: list
     weight: float
-    y_shape: tuple  # of a row
+    y_shape: tuple  # of the targets of a row
     classes: np.ndarray
     counts: np.ndarray
 
 
 class DaskTable:
-    """A raw table on Dask, its targets and weights, looked at once.
+    """A raw table on Dask, its targets and weights, after one pass over them.
 
-    Targets and weights are kept on the workers while this lives; X is read again for whatever needs it.
+    Targets and weights are kept on the workers as long as this object lives; X is computed again whenever it is needed.
 
     Parameters
     ----------
     estimator : estimator
-        Which gets `n_features_in_` and `feature_names_in_`.
+        Estimator that gets `n_features_in_` and `feature_names_in_`.
     X, y, sample_weight, groups : as in `fit`
     seed : int
-        Of the sample, which is that of a source of blocks of the same rows.
+        Seed of the sample, which is the same as for a source of blocks of the same rows.
 
     Attributes
     ----------
     chunks : Chunks
-        Those with rows.
+        Chunks with rows.
     given : Chunks
-        A Given for each of them.
+        A Given for each chunk with rows.
     lengths : tuple of int
+        Numbers of rows of these chunks.
     rows : ndarray of int of shape (n_sampled,)
-        Rising numbers of the rows in the sample.
+        Numbers of the rows in the sample, in rising order.
 
     Raises
     ------
     TypeError, ValueError
-        If there are no rows, or chunks are not valid, and then the chunk is named.
+        If there are no rows, or a chunk is not valid; the message names the chunk.
     """
 
     def __init__(self, estimator, X, y, sample_weight, groups, seed):
@@ -90,11 +91,11 @@ class DaskTable:
         facts = compute(given.each(_facts, classify))
         self._all_lengths = [fact.n_rows for fact in facts]
         self._groups = None if groups is None else beside(replace(chunks, lengths=self._all_lengths), groups, "groups")
-        there = [i for i, fact in enumerate(facts) if fact.n_rows]
-        if not there:
+        filled = [i for i, fact in enumerate(facts) if fact.n_rows]
+        if not filled:
             raise ValueError("X has no rows in any chunk; at least one is needed.")
-        self.chunks, self.given = _some(chunks, there), _some(given, there)
-        self._facts, self._weighted = [facts[i] for i in there], sample_weight is not None
+        self.chunks, self.given = _chosen(chunks, filled), _chosen(given, filled)
+        self._facts, self._weighted = [facts[i] for i in filled], sample_weight is not None
         self._require_alike()
         self.lengths = tuple(fact.n_rows for fact in self._facts)
         self.n_rows, self.flat = sum(self.lengths), not self._facts[0].y_shape
@@ -114,12 +115,12 @@ class DaskTable:
         return self.rows.size == self.n_rows
 
     def sample(self):
-        """X, y, weights and groups of the rows in the sample, fetched; None for those that there are not."""
+        """X, y, weights and groups of the rows in the sample, fetched; None for missing weights or groups."""
         tables = taken(self.chunks, self.rows, self.lengths)
         given = self.given.each(Given.take, own=[split_rows(self.rows, self.lengths)])
         fetched = compute([*tables, *given])
         X, given = joined(fetched[: len(tables)]), fetched[len(tables) :]
-        y, weights = (np.concatenate([getattr(each, name) for each in given]) for name in ("y", "weights"))
+        y, weights = (np.concatenate([getattr(part, name) for part in given]) for name in ("y", "weights"))
         groups = None
         if self._groups is not None:
             groups = np.asarray(joined(compute(taken(self._groups, self.rows, self._all_lengths))))
@@ -127,11 +128,11 @@ class DaskTable:
 
     @cached_property
     def classes(self):
-        """Labels of all rows, and how many rows have each; ValueError if there is one only."""
+        """Classes of all rows, and their numbers of rows; ValueError if there is only one class."""
         return unite_classes([(fact.classes, fact.counts) for fact in self._facts])
 
     def weigh_classes(self, class_weight):
-        """Multiply the weights of all rows by those of their classes."""
+        """Multiply the weights of all rows by the weights of their classes."""
         if class_weight is not None:
             classes, counts = self.classes
             of_class = weights_of_classes(class_weight, classes, counts)
@@ -144,7 +145,7 @@ class DaskTable:
         return mean, np.sqrt(reduce_in_tree(self.given.each(_squares, transform, mean), sum) / self.n_rows)
 
 
-def _some(chunks, places):
+def _chosen(chunks, places):
     lengths = None if chunks.lengths is None else tuple(chunks.lengths[i] for i in places)
     return Chunks([chunks.blocks[i] for i in places], lengths, chunks.width, chunks.dtype, chunks.kind, chunks.name)
 
