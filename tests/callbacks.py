@@ -2,7 +2,7 @@
 
 
 class Callback:
-    """Counts tasks of a name, or all of them; stops the fit at one of them, or raises an error there."""
+    """Counts the tasks of a name, or all tasks; stops the fit at a task of a given number, or raises an error there."""
 
     def __init__(self, task_name=None, *, stop_at=None, fail_at=None, error=None):
         self.task_name, self.stop_at, self.fail_at, self.error = task_name, stop_at, fail_at, error

@@ -4,22 +4,21 @@ from contextlib import contextmanager
 
 import pytest
 
-from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.limits import Limits
+from binfeat._machine import estimator, limits
 
 
 def set_limits(patch, **figures):
-    """Set limits by name until the patch is undone; the others are the package's."""
-    patch.setattr(KernelMachineBase, "_limits", Limits(**figures))
+    """Set the limits that are named until the patch is undone; all others are those of the package."""
+    patch.setattr(estimator.KernelMachineBase, "_limits", limits.Limits(**figures))
 
 
 @contextmanager
 def limited(**figures):
-    """Limits for fits outside of a test; inside of one, the fixture `limits` sets them."""
+    """Set limits for the fits of a `with` block, as in fixtures of modules; tests have the fixture `limits`."""
     with pytest.MonkeyPatch.context() as patch:
         set_limits(patch, **figures)
         yield
 
 
 def current_limits():
-    return KernelMachineBase._limits
+    return estimator.KernelMachineBase._limits

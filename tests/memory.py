@@ -5,7 +5,7 @@ import tracemalloc
 
 
 def peak_bytes(work):
-    """Most bytes that a call holds beyond those held before it, and what it returns."""
+    """The most bytes that a call holds beyond the bytes held before the call, and what the call returns."""
     gc.collect()
     tracemalloc.start()
     try:

@@ -109,7 +109,7 @@ def dense_features(all_codes, sizes):
 
 
 def merged_lone_columns(Z):
-    """Columns of Z, with one for all those of a row that no other row has, of the same length together."""
+    """Columns of Z, where all columns that only one row has are one column, of the length of all of them together."""
     lone = {}
     columns = []
     for column in Z.T:
@@ -311,7 +311,7 @@ def similarities(all_codes):
 
 
 def nearest_only(W, n_neighbours):
-    """Each row with its largest similarities, of equal ones those of lower rows; halved if only one of two keeps it."""
+    """The largest similarities of each row, lower rows first where equal; halved where one of two rows keeps it."""
     kept = np.zeros_like(W)
     for i, row in enumerate(W):
         for j in sorted(range(len(W)), key=lambda j: (-row[j], j))[:n_neighbours]:
@@ -321,7 +321,7 @@ def nearest_only(W, n_neighbours):
 
 
 def similarities_of_new_rows(all_codes, new_codes):
-    """To the old ones, (n_new, n_old): as `similarities`, by the bins' old rows; a bin of one old row is left out."""
+    """Similarities of new rows to old rows, (n_new, n_old); a bin of one old row is left out."""
     W = np.zeros((len(new_codes[0]), len(all_codes[0])))
     for old, new in zip(all_codes, new_codes, strict=True):
         sizes = Counter(old)
@@ -378,7 +378,7 @@ def posterior(K, across, own, alpha, weights=None):
 
 
 def left_out_variances(K, alpha, weights=None):
-    """Variance of the prediction for each row under the machine fitted to all other rows, by that of noise."""
+    """Variance of the prediction for each row by the machine fitted to all other rows, over the variance of noise."""
     out = np.empty(len(K))
     for i in range(len(K)):
         others = np.arange(len(K)) != i

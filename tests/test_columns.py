@@ -455,7 +455,7 @@ def test_layouts(rng):
 
 
 def test_plain_rows_meet_no_check(rng, monkeypatch):
-    """The way of one row to its prediction: no call to scikit-learn."""
+    """A row that is predicted alone is checked without a call to scikit-learn."""
     X = rng.normal(size=(30, 4))
     X[::2, 1] = np.nan
     estimator, columns, matrix = fit(X)

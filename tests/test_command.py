@@ -317,8 +317,8 @@ def test_a_report_needs_the_target(capsys, flights, tmp_path):
 
 def test_as_a_process():
     """Slow to start, because of skops and scikit-learn: once."""
-    fit = [sys.executable, "-m", "binfeat", "fit", "flights.csv", "--target", "dealy"]
-    done = subprocess.run(fit, capture_output=True, text=True, check=False)
+    words = [sys.executable, "-m", "binfeat", "fit", "flights.csv", "--target", "dealy"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("binfeat: error: The table has no column 'dealy'; it has carrier, ")

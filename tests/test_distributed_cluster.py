@@ -71,7 +71,7 @@ def kill(process):
 
 
 def kill_a_worker_in(monkeypatch, client, home, name, call=1):
-    """Kill the worker with most chunks in a call of a function of this process; the list of those killed."""
+    """Kill the worker with most chunks in a call of a function of this process; gives the list of killed workers."""
     real, calls, killed = getattr(home, name), [], []
 
     def killing(*arguments, **options):
@@ -191,7 +191,7 @@ def _die(X):
 
 
 def test_a_task_that_ends_workers_is_named(rows, client):
-    """As one does that needs more memory than the nanny lets it have."""
+    """The task ends its worker, as the nanny ends a worker that needs more memory than it may have."""
     dX = chunked(rows[0]).map_blocks(_die, meta=np.empty((0, 3)))
     before = client.run_on_scheduler(_allow_failures, n=0)
     with pytest.raises(RuntimeError, match=r"Workers died while they ran .*, the last of them tcp:.*Make chunks small"):

@@ -96,7 +96,7 @@ def test_intervals_hold_where_noise_varies(rng):
 
 
 def test_transformed_targets(table):
-    """Intervals are those of logarithms, and standard deviations those of what has a logarithm that is normal."""
+    """Intervals are those of the logarithms, and standard deviations those of the log-normal distribution."""
     X, y, _ = table
     plain = KernelMachineRegressor(**GIVEN, gamma=GAMMA, target_transform=None).fit(X[:120], y[:120])
     machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:120], np.exp(2 * y[:120]))

@@ -144,7 +144,7 @@ def rewritten(data, change):
 
 
 def changed_array(array, rng):
-    """Another array in the place of one: of another type, shape, or with other numbers."""
+    """An array for the place of another array, of another type or shape, or with other numbers."""
     kind = rng.integers(5)
     if kind == 0 and array.size:
         return array.ravel()[:-1] if array.ndim == 1 else array[:-1]

@@ -19,7 +19,7 @@ OPTIONS = SolverOptions(tol=1e-10, max_iter=500)
 
 @pytest.fixture
 def merge_from(monkeypatch):
-    """Merge bins of one row where there are so many bins."""
+    """Merge the bins of one row in matrices of at least so many columns."""
     return partial(monkeypatch.setattr, lone_bins, "_WORTH_COLUMNS")
 
 

@@ -12,9 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
-from binfeat._machine.kernel_algebra import solve as kernel_solve
-from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA
-from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.kernel_algebra import leave_one_out, solve, sums
 from binfeat._machine.machines import exact
 from tests import naive
 from tests.interrupts import SEARCH_STEP, interrupted
@@ -189,8 +187,8 @@ def test_smooth_targets_without_noise_take_a_tiny_penalty():
         return machine, np.sqrt(np.mean((machine.predict(X[200:]) - y[200:]) ** 2))
 
     machine, error = errors("auto")
-    assert machine.alpha_ < LEAST_ALPHA * 200
-    assert error < 0.3 * errors(LEAST_ALPHA * 200)[1]
+    assert machine.alpha_ < leave_one_out.LEAST_ALPHA * 200
+    assert error < 0.3 * errors(leave_one_out.LEAST_ALPHA * 200)[1]
     low, high = machine.predict_interval(X[200:], 0.9).T
     assert 0.8 < np.mean((low <= y[200:]) & (y[200:] <= high)) < 0.97  # 200 scores: a standard error of .02
 
@@ -398,18 +396,18 @@ def test_iterations_give_the_same_machine(table, monkeypatch):
     X = rng.normal(size=(700, 4))
     y = np.sin(X[:, 0]) + X[:, 1]
     expected = KernelMachineRegressor(**GIVEN).fit(X, y).predict(X)
-    monkeypatch.setattr(kernel_solve, "cholesky_rows", lambda n_targets: 600)
+    monkeypatch.setattr(solve, "cholesky_rows", lambda n_targets: 600)
     found = KernelMachineRegressor(**GIVEN).fit(X, y).predict(X)
-    assert 0 < np.linalg.norm(found - expected) < kernel_solve._MOST_TOL * np.linalg.norm(y - y.mean())
+    assert 0 < np.linalg.norm(found - expected) < solve._MOST_TOL * np.linalg.norm(y - y.mean())
 
 
 def test_the_last_rows_of_cholesky(monkeypatch):
     """As many rows as the limit are solved by Cholesky, one more by iterations."""
     X = np.random.default_rng(0).normal(size=(300, 4))
-    used, packed = [], KernelSum.packed
-    monkeypatch.setattr(KernelSum, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
+    used, packed = [], sums.KernelSum.packed
+    monkeypatch.setattr(sums.KernelSum, "packed", lambda self, X: used.append(X.shape[1]) or packed(self, X))
     for limit in (300, 299):
-        monkeypatch.setattr(kernel_solve, "cholesky_rows", lambda n_targets, limit=limit: limit)
+        monkeypatch.setattr(solve, "cholesky_rows", lambda n_targets, limit=limit: limit)
         KernelMachineRegressor(**GIVEN).fit(X, X[:, 0])
         assert used == ([] if limit == 300 else [300])
 
