@@ -192,7 +192,7 @@ def test_learning_curve_of_grids(machine, ax):
 def test_learning_curve_of_a_search_and_grids(machine):
     curve = np.array([[400.0, 0.03], [800.0, 0.02], [1600.0, 0.01]])
     display = LearningCurveDisplay.from_estimator(
-        grown(machine, width_errors_=SEARCHED, learning_curve_=curve, n_grids_=1600)
+        grown(machine, length_scale_errors_=SEARCHED, learning_curve_=curve, n_grids_=1600)
     )
     np.testing.assert_array_equal(display.steps_.get_xydata(), np.column_stack([np.arange(1, 61), SEARCHED]))
     np.testing.assert_array_equal(display.line_.get_ydata(), curve[:, 1])
@@ -205,7 +205,7 @@ def test_learning_curve_of_a_search_and_grids(machine):
 @pytest.mark.parametrize("features", ["exact", "fourier"])
 def test_learning_curve_of_a_machine_without_grids_is_its_search_and_its_error(machine, features):
     attributes = {"learning_curve_": np.array([[0.0, 0.01]]), "n_grids_": 0, "features_": features}
-    display = LearningCurveDisplay.from_estimator(grown(machine, width_errors_=SEARCHED, **attributes))
+    display = LearningCurveDisplay.from_estimator(grown(machine, length_scale_errors_=SEARCHED, **attributes))
     assert len(display.steps_.get_xdata()) == 60
     assert x_ticks(display)[-1] == features
     np.testing.assert_array_equal(display.line_.get_ydata(), [0.01])
@@ -214,7 +214,7 @@ def test_learning_curve_of_a_machine_without_grids_is_its_search_and_its_error(m
 
 def test_learning_curve_of_errors_of_two_kinds_is_drawn_of_one(machine):
     for curve in ([[400.0, -0.9]], [[400.0, -0.9], [800.0, -0.95]]):
-        attributes = {"learning_curve_": np.array(curve), "width_errors_": SEARCHED, "scoring": "r2"}
+        attributes = {"learning_curve_": np.array(curve), "length_scale_errors_": SEARCHED, "scoring": "r2"}
         display = LearningCurveDisplay.from_estimator(grown(machine, **attributes))
         assert (display.steps_ is None) == (len(curve) == 2)
         assert len(display.line_.get_xdata()) == (2 if len(curve) == 2 else 0)

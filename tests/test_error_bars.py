@@ -60,7 +60,7 @@ def test_standard_deviations_are_those_of_a_gaussian_process(rng):
     machine = KernelMachineRegressor(**GIVEN, gamma=[0.5]).fit(X, y)
     rows = np.linspace(-6, 6, 30)[:, None]
     predicted, std = machine.predict(rows, return_std=True)
-    noise = machine._predictor_of_fit().posterior(None).errors.noise[0]
+    noise = machine._fitted.posterior(None).errors.noise[0]
     kernel = ConstantKernel(noise / 0.3) * (Matern(2.0, nu=0.5) + ConstantKernel(1.0))
     peer = GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, (y - y.mean()) / y.std())
     mean, deviations = peer.predict(rows, return_std=True)
@@ -235,8 +235,8 @@ def test_fourier_features_have_exact_standard_deviations(table, few_grids):
         "target_transform": None,
     }
     machine = KernelMachineRegressor(**options, cv=HALVES, refit=False).fit(X, y)
-    predictor = machine._predictor_of_fit()
-    Z, Z_new = (predictor.fourier.features(predictor.rows(machine, each)) for each in (X[:250], X[:40] + 0.1))
+    fitted = machine._fitted
+    Z, Z_new = (fitted.function.fourier.features(fitted.rows(machine, each)) for each in (X[:250], X[:40] + 0.1))
     _, variances = naive.ridge_posterior(Z, z[:250], Z_new, machine.alpha_)
     std = y.std() * np.sqrt(machine._held_out["noise"] * variances)
     np.testing.assert_allclose(machine.predict(X[:40] + 0.1, return_std=True)[1], std, rtol=1e-3)

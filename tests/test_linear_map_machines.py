@@ -28,7 +28,7 @@ def test_predictions_are_a_kernel_expansion(fitted):
     """Of the public attributes: gammas, linear map and penalty."""
     machine, X, y = fitted
     kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
-    mapped = (X * machine.gamma_) @ machine.rotation_
+    mapped = (X * machine.gamma_) @ machine.linear_map_
     train, mean, std = mapped[:400], y[:400].mean(), y[:400].std()
     coef = naive.kernel_ridge(kernel(train, gamma=1.0), (y[:400] - mean) / std, machine.alpha_)
     expected = mean + std * ((kernel(mapped, train, gamma=1.0) + 1.0) @ coef)
@@ -38,9 +38,9 @@ def test_predictions_are_a_kernel_expansion(fitted):
 
 def test_public_attributes(fitted):
     machine, _, _ = fitted
-    assert machine.rotation_.shape == (3, 3)
-    np.testing.assert_allclose(np.linalg.norm(machine.rotation_, axis=1), 1.0)
-    assert abs(machine.rotation_[0] @ machine.rotation_[1]) > 0.9  # both move along one direction
+    assert machine.linear_map_.shape == (3, 3)
+    np.testing.assert_allclose(np.linalg.norm(machine.linear_map_, axis=1), 1.0)
+    assert abs(machine.linear_map_[0] @ machine.linear_map_[1]) > 0.9  # both move along one direction
     np.testing.assert_array_less(machine.feature_relevances_[2], 0.1)
     np.testing.assert_allclose(machine.feature_relevances_[:2], 0.5, atol=0.1)
     assert "rotation" in machine.decisions_["what"]
@@ -61,7 +61,7 @@ def test_round_trips_and_files_of_older_versions(fitted):
     older = KernelMachineRegressor()
     older.__setstate__(state)
     np.testing.assert_array_equal(older.predict(X), plain.predict(X))
-    assert older.set_params(warm_start=True).fit(X[:60], X[:60, 0]).rotation_ is None
+    assert older.set_params(warm_start=True).fit(X[:60], X[:60, 0]).linear_map_ is None
 
 
 def test_error_bars(fitted):
@@ -76,10 +76,10 @@ def test_error_bars(fitted):
 def test_a_warm_start_keeps_the_linear_map(features):
     X, y = diagonal(np.random.default_rng(2), 900)
     machine = KernelMachineRegressor(**EXACT | {"features": features}, warm_start=True).fit(X[:400], y[:400])
-    before = machine.rotation_
+    before = machine.linear_map_
     assert before is not None
     machine.fit(X[:700], y[:700])
-    np.testing.assert_array_equal(machine.rotation_, before)
+    np.testing.assert_array_equal(machine.linear_map_, before)
     assert machine.score(X[700:], y[700:]) > 0.97
 
 
@@ -87,11 +87,11 @@ def test_fourier_features_have_the_mapped_kernel():
     X, y = diagonal(np.random.default_rng(2), 400)
     machine = KernelMachineRegressor(**EXACT | {"features": "fourier"}).fit(X, y)
     kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
-    Z = machine._predictor_of_fit().fourier.features(X[:60])
-    mapped = (X[:60] * machine.gamma_) @ machine.rotation_
+    Z = machine._fitted.function.fourier.features(X[:60])
+    mapped = (X[:60] * machine.gamma_) @ machine.linear_map_
     n_frequencies, apart = Z.shape[1] / 2, Z @ Z.T - kernel(mapped, gamma=1.0)
     assert np.sqrt((apart**2).mean()) < 1 / np.sqrt(n_frequencies)
-    own = {"kernel": kernel, "gamma": machine.gamma_**2, "rotation": machine.rotation_, "n_components": Z.shape[1]}
+    own = {"kernel": kernel, "gamma": machine.gamma_**2, "rotation": machine.linear_map_, "n_components": Z.shape[1]}
     own_Z = RandomFourier(**own, random_state=0).fit_transform(X[:60])
     np.testing.assert_allclose(own_Z @ own_Z.T, Z @ Z.T, atol=6 / np.sqrt(n_frequencies))
 
@@ -101,7 +101,7 @@ def test_the_same_for_any_number_of_threads(fitted, threads, n_jobs):
     machine, X, y = fitted
     threads(n_jobs)
     other = KernelMachineRegressor(**EXACT, n_jobs=n_jobs).fit(X[:400], y[:400])
-    np.testing.assert_array_equal(other.rotation_, machine.rotation_)
+    np.testing.assert_array_equal(other.linear_map_, machine.linear_map_)
     np.testing.assert_array_equal(other.predict(X), machine.predict(X))
 
 
@@ -112,14 +112,14 @@ def test_classes_categories_and_several_targets(rng):
     machine = KernelMachineClassifier(features="exact", categorical_features=[2], random_state=0)
     machine.fit(X[:400], labels[:400])
     assert machine.score(X[400:], labels[400:]) > 0.85
-    np.testing.assert_array_equal(machine.rotation_[2], [0, 0, 1])
+    np.testing.assert_array_equal(machine.linear_map_[2], [0, 0, 1])
     Y = np.column_stack([y, X[:, 0] + X[:, 1]])
     both = KernelMachineRegressor(**EXACT).fit(X[:400], Y[:400])
     assert both.score(X[400:], Y[400:]) > 0.9
-    assert both.rotation_ is not None
+    assert both.linear_map_ is not None
 
 
 def test_given_length_scales_get_no_linear_map(fitted):
     _, X, y = fitted
-    assert KernelMachineRegressor(**EXACT, gamma=[1.0, 1.0, 0.0]).fit(X, y).rotation_ is None
-    assert KernelMachineRegressor(features="binning", n_grids=50, random_state=0).fit(X, y).rotation_ is None
+    assert KernelMachineRegressor(**EXACT, gamma=[1.0, 1.0, 0.0]).fit(X, y).linear_map_ is None
+    assert KernelMachineRegressor(features="binning", n_grids=50, random_state=0).fit(X, y).linear_map_ is None

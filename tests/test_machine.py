@@ -143,8 +143,8 @@ def test_inputs_that_do_not_matter_get_small_gammas(rng):
     assert set(np.argsort(shares)[-2:]) == {1, 4}
     assert np.delete(shares, [1, 4]).max() < 0.15 * shares[[1, 4]].min()
     assert machine.gamma_[6] < 1e-3 * machine.gamma_[4]
-    assert len(machine.width_gammas_) == len(machine.width_errors_)
-    assert machine.width_errors_.min() < machine.width_errors_[0] / 2
+    assert len(machine.length_scale_gammas_) == len(machine.length_scale_errors_)
+    assert machine.length_scale_errors_.min() < machine.length_scale_errors_[0] / 2
 
 
 @pytest.mark.parametrize("features", ["auto", "exact", "binning", "fourier", "hybrid"])

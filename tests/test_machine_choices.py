@@ -197,7 +197,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits)
     for seconds in (6, 30, 1000):
         clock_of_fits(Clock(1.0))
         machine = KernelMachineRegressor(**BINS, max_seconds=seconds, scaling="standard").fit(X, y)
-        looks[seconds] = len(machine.width_errors_) / search_plan.CHUNK - 1
+        looks[seconds] = len(machine.length_scale_errors_) / search_plan.CHUNK - 1
     assert looks[6] <= 2
     assert looks[30] <= 10
     assert looks[6] < looks[30] < looks[1000]
@@ -221,9 +221,9 @@ def test_a_search_ends_where_nothing_is_left_to_gain(rng, features):
     n_steps = current_limits().n_steps
 
     machine = KernelMachineClassifier(**options).fit(X[:450], clear[:450])
-    assert len(machine.width_errors_) < n_steps
+    assert len(machine.length_scale_errors_) < n_steps
     assert machine.score(X[450:], clear[450:]) == 1.0
     machine = KernelMachineClassifier(**options).fit(X[:450], noisy[:450])
-    assert len(machine.width_errors_) == n_steps
+    assert len(machine.length_scale_errors_) == n_steps
     machine = KernelMachineClassifier(**options, scoring="neg_log_loss").fit(X[:450], clear[:450])
-    assert len(machine.width_errors_) == n_steps  # what that score still gains is not known
+    assert len(machine.length_scale_errors_) == n_steps  # what that score still gains is not known

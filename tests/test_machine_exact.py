@@ -204,16 +204,16 @@ def test_decisions_and_status(table):
     choices = dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True))
     assert (choices["features"], choices["kernel"]) == ("exact", machine.kernel_)
     assert choices["penalty"] == f"{machine.alpha_:.3g}"
-    n_steps = len(machine.width_errors_)
+    n_steps = len(machine.length_scale_errors_)
     assert n_steps == current_limits().n_steps
-    assert machine.width_gammas_.shape == (n_steps, 4)
-    assert machine.width_errors_[-5:].mean() < machine.width_errors_[0] / 2
+    assert machine.length_scale_gammas_.shape == (n_steps, 4)
+    assert machine.length_scale_errors_[-5:].mean() < machine.length_scale_errors_[0] / 2
     np.testing.assert_allclose(machine.feature_relevances_.sum(), 1.0)
     assert set(np.argsort(machine.feature_relevances_)[-2:]) == {0, 1}
     assert "exact" in machine.summary()
     given = KernelMachineRegressor(**GIVEN).fit(X, y)
     assert given.decisions_["what"].tolist() == ["features", "kernel", "penalty"]
-    assert (given.width_errors_.shape, given.width_gammas_.shape) == ((0,), (0, 4))
+    assert (given.length_scale_errors_.shape, given.length_scale_gammas_.shape) == ((0,), (0, 4))
 
 
 def test_a_given_penalty_is_kept(table, short):
@@ -429,7 +429,7 @@ def test_a_third_of_the_seconds_goes_to_the_search(table):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
     assert machine.status_ == "budget"
-    assert len(machine.width_errors_) < current_limits().n_steps
+    assert len(machine.length_scale_errors_) < current_limits().n_steps
     assert machine.score(X, y) > 0.5
 
 

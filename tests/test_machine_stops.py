@@ -85,7 +85,7 @@ def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, feat
     machine = KernelMachineRegressor(features=features, random_state=0, n_jobs=1)
     interrupt_a_fit(machine, table, SEARCH_STEP, call)
     assert (machine.status_, machine.features_) == ("interrupted", features)
-    assert len(machine.width_errors_) == len(machine.width_gammas_) < 60
+    assert len(machine.length_scale_errors_) == len(machine.length_scale_gammas_) < 60
     assert machine.score(*table[:2]) > 0.5
     assert "length scales" in machine.decisions_["what"]
 

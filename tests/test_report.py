@@ -104,8 +104,7 @@ def test_several_targets(tmp_path, table):
 
 
 def judged(machine, X, y):
-    predictor = machine._predictor()
-    return predictor, errors.Judged.of(machine, predictor, X, y)
+    return errors.Judged.of(machine, X, y)
 
 
 def test_errors_are_those_of_scikit_learn(table, three):
@@ -129,10 +128,10 @@ def test_a_transformed_target_is_reported_in_its_own_units(table):
     X, y, _ = table
     y = np.exp(2 * y)
     machine = KernelMachineRegressor(**FIXED, target_transform=FunctionTransformer(np.log, np.exp)).fit(X, y)
-    predictor, own = judged(machine, X, y)
+    own = judged(machine, X, y)
     np.testing.assert_allclose(own.predicted[:, 0], machine.predict(X))
     assert own.measures[0].value == pytest.approx(1 - machine.score(X, y))
-    assert effects.effects_of(machine, predictor, own.table, list("abcd"))[0].means.min() > 0
+    assert effects.effects_of(machine, own.table, list("abcd"))[0].means.min() > 0
 
 
 def test_standard_errors_are_the_spread_over_other_rows():
@@ -155,8 +154,8 @@ def test_effects_are_partial_dependence(table):
     X, y, labels = table
     for machine, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
         fitted = machine(**FIXED).fit(X, targets)
-        predictor, own = judged(fitted, X[:80], targets[:80])
-        for effect in effects.effects_of(fitted, predictor, own.table, list("abcd")):
+        own = judged(fitted, X[:80], targets[:80])
+        for effect in effects.effects_of(fitted, own.table, list("abcd")):
             j = "abcd".index(effect.name)
             options = {"method": "brute", "custom_values": {j: effect.values}, "response_method": "auto"}
             if machine is KernelMachineClassifier:
@@ -168,8 +167,8 @@ def test_effects_are_partial_dependence(table):
 def test_effects_of_categories_dates_and_gaps():
     X, y = frame_of(200)
     machine = KernelMachineRegressor(**{**FIXED, "gamma": "scale"}).fit(X, y)
-    predictor, own = judged(machine, X, y)
-    found = {effect.name: effect for effect in effects.effects_of(machine, predictor, own.table, list(X))}
+    own = judged(machine, X, y)
+    found = {effect.name: effect for effect in effects.effects_of(machine, own.table, list(X))}
     assert found[EVIL].levels == ["$c$", "a & <b>", "d"]
     assert found["when"].kind == "dates"
     assert {"when, day of week", "when, hour"} < found.keys()
@@ -179,8 +178,8 @@ def test_effects_of_categories_dates_and_gaps():
 
 
 def limits(machine, X, y):
-    predictor, own = judged(machine, X, y)
-    return {limit.what: limit for limit in bottlenecks.limits_of(machine, predictor, own)}
+    own = judged(machine, X, y)
+    return {limit.what: limit for limit in bottlenecks.limits_of(machine, own)}
 
 
 def test_what_limits_the_error():
@@ -208,7 +207,7 @@ def test_grids_are_extrapolated_by_their_inverse():
     X = np.linspace(0, 1, 60)[:, np.newaxis]
     machine = KernelMachineRegressor(**FIXED).fit(X, X[:, 0])
     machine.learning_curve_ = np.array([[40, 1.2], [80, 1.1]])
-    limits = bottlenecks.limits_of(machine, machine._predictor(), None)
+    limits = bottlenecks.limits_of(machine, None)
     (limit,) = (limit for limit in limits if limit.what == "Random features")
     assert "about 9.1%" in limit.says
     assert limit.counts

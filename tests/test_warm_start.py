@@ -32,7 +32,7 @@ def test_more_rows(few_steps, table, features):
         vars(before).update(vars(warm))
         warm.fit(X[:300], own[:300])
         np.testing.assert_allclose(warm.gamma_, before.gamma_, rtol=1e-12)
-        np.testing.assert_array_equal(warm.width_gammas_, before.width_gammas_)
+        np.testing.assert_array_equal(warm.length_scale_gammas_, before.length_scale_gammas_)
         for name in ("kernel_", "scaling_", "features_"):
             assert getattr(warm, name) == getattr(before, name)
         assert warm.n_grids_ >= before.n_grids_

@@ -11,7 +11,6 @@ from binfeat._command import models, tables
 from binfeat._command.messages import say
 from binfeat._command.output import require_writable
 from binfeat._common.whole_files import written
-from binfeat._machine.table.encoder import TableEncoder
 
 _SHOWN = 3  # unknown categories that a warning names
 _PARQUET = ".parquet", ".pq"
@@ -24,7 +23,7 @@ def predict(model, paths, out):
     table = tables.open_table(paths)
     machine = models.load(model)
     table = tables.for_machine(table, machine)
-    encoder, unseen = TableEncoder.from_arrays(machine._columns), defaultdict(set)
+    encoder, unseen = machine._fitted.encoder, defaultdict(set)
     with nullcontext(sys.stdout.buffer) if out is None else written(out) as target, closing(_Writer(target)) as writer:
         for X in tables.read_in_blocks(table):
             writer.write(_predictions(machine, X))

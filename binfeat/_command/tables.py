@@ -89,8 +89,8 @@ def for_machine(table, machine, target=None):
     wanted = [*machine.feature_names_in_, *([] if target is None else [target])]
     _require(table, wanted)
     types = dict(zip(table.schema.names, table.schema.types))
-    columns = machine._columns
-    for name, categorical, times in zip(machine.feature_names_in_, columns["categorical"], columns["times"]):
+    encoder = machine._fitted.encoder
+    for name, categorical, times in zip(machine.feature_names_in_, encoder.categorical, encoder.times):
         if categorical and not pa.types.is_dictionary(types[name]):
             types[name] = pa.string()
         elif pa.types.is_null(types[name]):

@@ -8,7 +8,7 @@ _STYLE = {"marker": "o", "markersize": 6, "markeredgecolor": "white", "linewidth
 
 def curve_of(machine):
     """What a `LearningCurveDisplay` of a kernel machine is made of."""
-    steps, curve = machine.width_errors_, machine.learning_curve_
+    steps, curve = machine.length_scale_errors_, machine.learning_curve_
     if len(steps) < 2 and len(curve) < 2:
         decisions = machine.decisions_
         names = {"x_labels": decisions["what"], "x_name": "Decision", "error_name": "Error after it"}

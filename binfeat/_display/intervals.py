@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._common.subsets import evenly_spaced
 from binfeat._common.validation import check_integer, check_numbers, check_share
 from binfeat._display.canvas import OptionalAxes, canvas
-from binfeat._machine.fitted.error_bars import ErrorBars
+from binfeat._machine.number_estimator import NumbersMachineBase
 from binfeat.machine import KernelMachineRegressor
 
 _INSIDE, _OUTSIDE, _BARS = "#1f5fa8", "#c8452d", "0.78"
@@ -100,7 +100,7 @@ class IntervalDisplay:
         ValueError
             If `machine` has several targets.
         """
-        if not isinstance(machine, ErrorBars):
+        if not isinstance(machine, NumbersMachineBase):
             raise TypeError(f"machine must be a KernelMachineRegressor, got {type(machine).__name__}.")
         check_is_fitted(machine, "feature_coef_")
         intervals = machine.predict_interval(X, coverage)

@@ -93,14 +93,14 @@ class LinearMapDisplay:
             If `machine` has no linear map.
         """
         require_machine(machine, "feature_relevances_")
-        linear_map = _learned_map(machine)
+        linear_map = machine.linear_map_
         if linear_map is None:
             raise ValueError(
                 "machine must have a linear map, and its linear_map_ is None: none was learned, or none had less "
                 "error. RelevanceDisplay draws the relevances of its inputs."
             )
         names = names_of(given_or_seen(feature_names, machine), machine.feature_relevances_, "input")
-        numbers = np.flatnonzero(~machine._columns["categorical"][: machine.n_features_in_])
+        numbers = np.flatnonzero(~machine._fitted.encoder.categorical[: machine.n_features_in_])
         power = 2 if machine.features_ == "exact" else 1  # of distances, of which relevances are shares
         spread = machine.feature_relevances_[numbers, np.newaxis] ** (1 / power)
         display = cls(spread * linear_map[numbers], [names[j] for j in numbers])
@@ -151,10 +151,6 @@ class LinearMapDisplay:
         self.ax_.set_xlabel("Share of the direction")
         self.figure_.colorbar(self.image_, ax=self.ax_, label="Weight in the direction")
         return self
-
-
-def _learned_map(machine):
-    return machine.rotation_
 
 
 def _directions(linear_map):

@@ -23,10 +23,10 @@ class Limit:
     counts: bool
 
 
-def limits_of(machine, predictor, judged):
+def limits_of(machine, judged):
     """The limits that are known: two for any machine, and two more with test rows."""
     limits = [_time(machine), _grids(machine)]
-    return limits if judged is None else limits + _rows_and_noise(machine, predictor, judged)
+    return limits if judged is None else limits + _rows_and_noise(machine, judged)
 
 
 def _time(machine):
@@ -50,7 +50,7 @@ def _grids(machine):
     return Limit("Random features", says, share > 0.03)
 
 
-def _rows_and_noise(machine, predictor, judged):
+def _rows_and_noise(machine, judged):
     """How well test rows predict the residuals of other test rows, and how much residuals of neighbours differ.
 
     If test rows predict the residuals of other test rows, the machine would be better with more rows. Half the mean
@@ -62,7 +62,7 @@ def _rows_and_noise(machine, predictor, judged):
     squares = (R**2).mean(axis=1, dtype=np.float64)
     if not squares.any():
         return [Limit("Rows", "There is no error left on the test rows.", False)]
-    table, categorical = predictor.scaled(judged.table[chosen]), predictor.encoder.categorical
+    table, categorical = machine._fitted.scaled(judged.table[chosen]), machine._fitted.encoder.categorical
     frame, matrix = Frame.of(table, categorical), kernel_matrix(Laplacian(), categorical, machine.n_jobs)
     columns, gamma = frame.columns(table), frame.gamma(Laplacian(), machine.gamma_)
     gains = squares - _squared_errors(matrix, columns, gamma, R)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import is_classifier
 
-from binfeat._common.held_out import probabilities
 from binfeat._common.subsets import evenly_spaced
-from binfeat._machine.target.targets import Targets, as_columns
+from binfeat._machine.target.targets import as_columns
 
 _INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
 
@@ -26,22 +25,22 @@ class Effect:
     rows: np.ndarray  # values of the input in all rows
 
 
-def effects_of(machine, predictor, table, names):
+def effects_of(machine, table, names):
     """Effects of the most relevant inputs on predictions, or on the probabilities of some classes."""
     relevances = machine.feature_relevances_
     chosen = [j for j in np.argsort(-relevances, kind="stable")[:_INPUTS] if relevances[j] > 0]
-    places = [both for j in chosen for both in [(j, names[j]), *_parts(predictor.encoder, j, names[j])]]
-    return [_effect(machine, predictor, table, place, name) for place, name in places]
+    places = [both for j in chosen for both in [(j, names[j]), *_parts(machine._fitted.encoder, j, names[j])]]
+    return [_effect(machine, table, place, name) for place, name in places]
 
 
 def _parts(encoder, j, name):
     return [(place, f"{name}, {part}") for place, part in encoder.parts_of(j)]
 
 
-def _effect(machine, predictor, table, j, name):
+def _effect(machine, table, j, name):
     """The effect of a column inside the machine: a date may change while its hour does not."""
-    encoder = predictor.encoder
-    column = table[:, j]
+    fitted, column = machine._fitted, table[:, j]
+    encoder = fitted.encoder
     levels: list = []
     if encoder.categorical[j]:
         codes, counts = np.unique(column, return_counts=True)
@@ -52,18 +51,19 @@ def _effect(machine, predictor, table, j, name):
         kind = "dates" if j < encoder.times.size and encoder.times[j].startswith("dates") else "numbers"
     background = table[evenly_spaced(len(table), _ROWS)]
     outputs, what, words = _outputs(machine)
-    means = [outputs(predictor.of_table(encoder.with_value(background, j, v), machine.n_jobs)) for v in values]
+    tables = (fitted.scaled(encoder.with_value(background, j, value)) for value in values)
+    means = [outputs(fitted.scores(rows, machine.n_jobs)) for rows in tables]
     return Effect(name, kind, values, levels, np.array([mean.mean(axis=0) for mean in means]), what, words, column)
 
 
 def _outputs(machine):
     """A function from scores to outputs (n_rows, n_outputs), the name of the outputs, and names of the columns."""
     if not is_classifier(machine):
-        targets = Targets.of_machine(machine)
+        targets = machine._fitted.targets
         words = [f"target {k}" for k in range(targets.mean.size)]
         return (lambda scores: as_columns(targets.decode(scores))), "prediction", words
     classes = machine.classes_
     chosen = [1] if classes.size == 2 else list(range(min(classes.size, _CLASSES)))
     words = [str(classes[k]) for k in chosen]
     what = f"probability of {words[0]}" if len(words) == 1 else "probability"
-    return (lambda scores: probabilities(scores, machine.sharpness_)[:, chosen]), what, words
+    return (lambda scores: machine._fitted.targets.probabilities(scores)[:, chosen]), what, words

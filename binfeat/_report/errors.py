@@ -7,10 +7,9 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
-from binfeat._common.held_out import probabilities
 from binfeat._common.labels import labels_of, one_against_rest
 from binfeat._common.validation import checked_array
-from binfeat._machine.target.targets import Targets, as_columns
+from binfeat._machine.target.targets import as_columns
 
 _FEWEST = 10  # rows for measuring errors
 
@@ -50,11 +49,11 @@ class Judged:
     measures: list
 
     @staticmethod
-    def of(machine, predictor, X, y):
+    def of(machine, X, y):
         """Rows X with the predictions of a machine; ValueError if y does not fit."""
-        start = perf_counter()
-        table = predictor.encoder.transform(machine, X)
-        scores = predictor.of_table(table, machine.n_jobs)
+        start, fitted = perf_counter(), machine._fitted
+        table = fitted.encoder.transform(machine, X)
+        scores = fitted.scores(fitted.scaled(table), machine.n_jobs)
         seconds = perf_counter() - start
         if len(table) < _FEWEST:
             raise ValueError(f"A report needs at least {_FEWEST} rows, got {len(table)}.")
@@ -75,9 +74,9 @@ class JudgedNumbers(Judged):
         Y = as_columns(y)
         if Y.shape != scores.shape:
             raise ValueError(f"y must have a value for each of {scores.shape} rows and targets, got shape {y.shape}.")
-        targets = Targets.of_machine(machine)
+        targets = machine._fitted.targets
         predicted = as_columns(targets.decode(scores))
-        std = machine._target_std if targets.is_plain else np.maximum(Y.std(axis=0), np.finfo(float).tiny)
+        std = targets.std if targets.is_plain else np.maximum(Y.std(axis=0), np.finfo(float).tiny)
         return cls(table, (Y - predicted) / std, seconds, cls._measures(Y, predicted), Y, predicted)
 
     @staticmethod
@@ -114,7 +113,7 @@ class JudgedClasses(Judged):
         labels = _numbers_of(column_or_1d(y), machine.classes_)
         if len(labels) != len(scores):
             raise ValueError(f"y must have a label for each of {len(scores)} rows, got {len(labels)}.")
-        p = probabilities(scores, machine.sharpness_)
+        p = machine._fitted.targets.probabilities(scores)
         guesses = labels_of(np.arange(p.shape[1]), scores)
         residuals = one_against_rest(labels, p.shape[1]) - scores
         return cls(table, residuals, seconds, cls._measures(labels, guesses, p), labels, guesses, p)

@@ -34,20 +34,19 @@ def write_page(machine, path, X, y):
     """Write the page of a fitted machine; see `Reporting.report`."""
     if (X is None) != (y is None):
         raise ValueError(f"X and y must both be given, or both be None; got {'y' if X is None else 'X'} alone.")
-    predictor = machine._derived.get(machine.feature_coef_, machine._predictor)
-    judged = None if X is None else Judged.of(machine, predictor, X, y)
-    text = _page(machine, predictor, judged)
+    judged = None if X is None else Judged.of(machine, X, y)
+    text = _page(machine, judged)
     with written(Path(path)) as part:
         part.write_text(text, encoding="utf-8")
 
 
-def _page(machine, predictor, judged):
+def _page(machine, judged):
     names = list(getattr(machine, "feature_names_in_", [f"x{j}" for j in range(machine.n_features_in_)]))
     sections = [
         _errors(machine, judged),
-        _limits(limits_of(machine, predictor, judged)),
+        _limits(limits_of(machine, judged)),
         _decisions(machine),
-        _inputs(machine, predictor, judged, names),
+        _inputs(machine, judged, names),
         _curves(machine),
         _on_test_rows(machine, judged),
         _costs(machine, judged),
@@ -132,12 +131,12 @@ def _decisions(machine):
     return _section("What was decided", *parts)
 
 
-def _inputs(machine, predictor, judged, names):
+def _inputs(machine, judged, names):
     shares = _figure("Relevance of the inputs", pictures.relevances, machine.feature_relevances_, names)
     note = "The relevance of an input is its share in the kernel's mean exponent: how much it sets rows apart."
     if judged is None:
         return _section("Inputs", _paragraph(note), _grid([shares]))
-    effects = effects_of(machine, predictor, judged.table, names)
+    effects = effects_of(machine, judged.table, names)
     ends = [end for found in effects for end in (found.means.min(), found.means.max())]
     span = min(ends, default=0.0), max(ends, default=1.0)
     figures = [_figure(f"Effect of {found.name}", pictures.effect, found, *span) for found in effects]
@@ -150,8 +149,8 @@ def _inputs(machine, predictor, judged, names):
 
 def _curves(machine):
     figures = []
-    if len(machine.width_errors_) > 1:
-        figures.append(_figure("Search for length scales", pictures.search, machine.width_errors_))
+    if len(machine.length_scale_errors_) > 1:
+        figures.append(_figure("Search for length scales", pictures.search, machine.length_scale_errors_))
     if len(machine.learning_curve_) > 1:
         figures.append(_figure("Growth of the grids", pictures.growth, machine.learning_curve_))
     return _section("How it learned", _grid(figures)) if figures else ""

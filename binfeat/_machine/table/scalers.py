@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.robust_scale import robust_scale
@@ -130,8 +129,3 @@ class Warped(Quantiles):
 
 
 SCALERS: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Warped}
-
-
-def scaler_of(machine: BaseEstimator) -> InputScaler | None:
-    """The scaler of the inputs of a fitted machine, or None."""
-    return SCALERS[machine.scaling_].from_arrays(machine._scaler) if machine._scaler else None
