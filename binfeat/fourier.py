@@ -63,9 +63,9 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         length; 0 ignores an input. "scale" is ``1 / (n_inputs * std)``, with the standard deviation of all values of
         X, and for `RBF` and `Matern` ``1 / (n_inputs * std^2)``.
     rotation : array-like of shape (n_inputs, rank), default=None
-        Any linear map of the scaled inputs, such as `linear_map_` of a kernel machine: the kernel is that of ``(s * x) @
-        rotation`` with gamma 1, where s is `gamma` and for `RBF` and `Matern` its square root. None is the identity.
-        Not with fastfood.
+        Any linear map of the scaled inputs, such as `linear_map_` of a kernel machine: the kernel is that of
+        ``(s * x) @ rotation`` with gamma 1, where s is `gamma`, and its square root for `RBF` and `Matern`. None is
+        the identity. Not with fastfood.
     n_components : int, default=512
         Number of features; even for ``phase="pair"``.
     sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}, default="auto"

@@ -4,7 +4,6 @@ import numpy as np
 
 from binfeat._common.labels import Labels
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.uncertainty import HeldOutErrors
 from binfeat._machine.machines.candidate import Solution
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
@@ -37,7 +36,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         decisions=run.decisions.table(),
         status=status if run.interrupt is None else "interrupted",
         samples=solution.samples,
-        errors=_errors(problem, solution),
+        errors=solution.errors,
     )
 
 
@@ -64,13 +63,3 @@ def _error(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run
     losses = problem.losses(rows)(predictions)
     spread = losses.std(ddof=1) / np.sqrt(losses.size) if losses.size > 1 else np.nan
     return np.array([losses.mean(), spread])
-
-
-def _errors(problem: Problem, solution: Solution) -> HeldOutErrors | None:
-    """How far predictions of numbers were off; exact machines tell that themselves."""
-    if isinstance(problem.targets, Labels) or solution.features == "exact":
-        return None
-    rows, weights = solution.rows, problem.weights_of(solution.rows)
-    count = slice(None) if weights is None else weights[:, 0] > 0
-    residuals = problem.Y[rows] - solution.predictions
-    return HeldOutErrors.of(residuals[count], np.broadcast_to(solution.variances, len(rows))[count])

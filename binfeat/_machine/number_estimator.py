@@ -7,6 +7,7 @@ import numpy as np
 from binfeat._common.validation import check_integer, check_share, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, NoiseOnly
 from binfeat._machine.target.targets import Targets
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import is_source
@@ -44,11 +45,10 @@ class NumbersMachineBase(KernelMachineBase):
         n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
         if is_source(X):
             raise ValueError("X must be rows in memory, whose samples belong together; got a source of blocks.")
-        scores = self._scores(X)
-        self._require_deviations()
-        fitted, n_targets = self._fitted, scores.shape[1]
+        scores, fitted = self._scores(X), self._fitted
+        n_targets = scores.shape[1]
         with blas_threads(self.n_jobs):
-            posterior = fitted.posterior(self.n_jobs)
+            posterior = self._posterior_of_function()
             deviations = posterior.deviations(fitted.rows(self, X), n_targets * n_samples, rng)
         noise = np.sqrt(posterior.errors.noise)
         apart = deviations.reshape(len(scores), n_targets, n_samples) * noise[:, np.newaxis]
@@ -93,19 +93,21 @@ class NumbersMachineBase(KernelMachineBase):
     def _own_targets(self) -> Targets:
         return cast(Targets, self._fitted.targets)
 
-    def _require_deviations(self) -> None:
-        """Refuse what only an exact machine knows, or one that has samples."""
-        if not self._fitted.has_deviations:
+    def _posterior_of_function(self) -> ExactPosterior | FeaturePosterior:
+        """What an exact machine knows, or a machine that has samples; ValueError for others."""
+        posterior = self._fitted.posterior(self.n_jobs)
+        if isinstance(posterior, NoiseOnly):
             raise ValueError(
                 f"Standard deviations and samples of a machine of features='{self._fitted.features}' need samples that "
                 "`fit` draws: set n_posterior_samples, 32 say, and fit again."
             )
+        return posterior
 
     def _with_std(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of y, and their standard deviations."""
+        with blas_threads(self.n_jobs):
+            noise = self._posterior_of_function().errors.noise
         scores, variances = self._scores_and_variances(X)
-        self._require_deviations()
-        noise = self._fitted.posterior(self.n_jobs).errors.noise
         return self._own_targets.decode(scores), self._own_targets.spreads(scores, np.sqrt(noise * variances))
 
     def _scores_and_variances(self, X: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -6,10 +6,8 @@ from dataclasses import replace
 from binfeat._machine.conclusion import concluded
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.machines.all_rows import AllRows, MemoryRows
-from binfeat._machine.machines.bins import tries_factors
 from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.machines.choice import is_exact, judged, kernel_kinds
-from binfeat._machine.machines.exact import ExactMachine
+from binfeat._machine.machines.choice import MachineChoice
 from binfeat._machine.preparation import prepared
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
@@ -28,56 +26,39 @@ def fit(
     Ctrl-C leaves the best machine so far, and `run.interrupt`; it is raised again if there is none.
     """
     problem = prepared(problem, run, has_targets=previous is not None)
-    rows = all_rows(problem, run)
-    takes_exact = is_exact(problem, rows, run)
-    if previous is not None and not suits(previous, takes_exact, rows, len(problem.table), run):
+    choice = MachineChoice.of(problem, all_rows(problem, run), run)
+    if previous is not None and not suits(previous, choice):
         previous = None
     search: KernelSearch | KnownKernels
     if previous is None:
-        search = KernelSearch(problem, run, *kernel_kinds(problem, run, takes_exact))
+        search = KernelSearch(problem, run, *choice.kernel_kinds)
     else:
         search = KnownKernels(previous, problem, run)
-    run.begin(search.n_stages + _n_stages(problem, run, takes_exact, previous))
+    run.begin(search.n_stages + choice.n_stages(run.settings.learns_gamma and previous is None))
     machine = None
     try:
         kernels = search.run()
-        machine = _machine(problem, kernels, rows, run, takes_exact, previous)
-        solution = machine.solve(rows, run)
+        machine = _machine(choice, kernels, previous)
+        solution = machine.solve(choice.rows, run)
     except KeyboardInterrupt as interrupt:
-        kernels, so_far = search.settled(), None if machine is None else machine.so_far()
-        if kernels is None:
+        settled, so_far = search.settled(), None if machine is None else machine.so_far()
+        if settled is None:
             raise
-        run.interrupt = interrupt
-        solution = so_far or _in_a_second(problem, kernels, run.hurried(), takes_exact, previous)
+        kernels, run.interrupt = settled, interrupt
+        solution = so_far or _solved_in_a_second(choice, kernels, previous)
     return concluded(problem, kernels, solution, run)
 
 
-def _machine(
-    problem: Problem, kernels: ScaledKernels, rows: AllRows, run: Run, takes_exact: bool, previous: Fitted | None
-) -> Candidate:
-    """The kind of machine to take."""
+def _machine(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Candidate:
+    """The kind of machine to take: that of an earlier fit, or the best."""
     if previous is not None:
-        return known_machine(previous, problem, kernels, run)
-    if takes_exact:
-        return ExactMachine(problem, run, kernels)
-    with run.stage("features"):
-        return judged(problem, kernels, rows, run)
+        return known_machine(previous, choice.problem, kernels, choice.run)
+    return choice.machine(kernels)
 
 
-def _in_a_second(
-    problem: Problem, kernels: ScaledKernels, run: Run, takes_exact: bool, previous: Fitted | None
-) -> Solution:
-    """The machine of fewer rows that can be solved for in about a second."""
-    train, held_out = problem.train[:_HURRIED_ROWS], problem.held_out[:_HURRIED_OUT]
-    some = replace(problem, train=train, held_out=held_out)
+def _solved_in_a_second(choice: MachineChoice, kernels: ScaledKernels, previous: Fitted | None) -> Solution:
+    """The machine of so few rows that it takes about a second."""
+    problem, run = choice.problem, choice.run.hurried()
+    some = replace(problem, train=problem.train[:_HURRIED_ROWS], held_out=problem.held_out[:_HURRIED_OUT])
     rows = MemoryRows(some, run)
-    return _machine(some, kernels, rows, run, takes_exact, previous).solve(rows, run)
-
-
-def _n_stages(problem: Problem, run: Run, takes_exact: bool, previous: Fitted | None) -> int:
-    """Stages that follow the search, at most."""
-    settings = run.settings
-    if takes_exact:
-        return 2
-    factors = tries_factors(problem, run, settings.learns_gamma and previous is None)
-    return 2 + factors + settings.refits + (settings.n_posterior_samples is not None)
+    return _machine(replace(choice, problem=some, rows=rows, run=run), kernels, previous).solve(rows, run)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from binfeat._common.labels import Labels
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.machines.exact import ExactMachine
@@ -26,12 +27,12 @@ _ROBUST_STEPS = 30  # of its search for length scales
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
     """The problem with the targets, unless it has them, and the weights that the machine learns from."""
     if run.settings.chooses_transform and not has_targets:
-        known = _weighed(problem, _about_medians(problem)) if run.settings.is_robust else problem
+        known = _about_medians(problem) if run.settings.is_robust else problem
         problem = replace(problem, targets=_choose_targets(known, run))
     return _robust(problem, run) if run.settings.is_robust else problem
 
 
-def _choose_targets(problem: Problem, run: Run) -> Targets:
+def _choose_targets(problem: Problem, run: Run) -> Targets | Labels:
     """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
     kinds = transforms_to_try(as_columns(problem.y))
     if not kinds:
@@ -40,8 +41,7 @@ def _choose_targets(problem: Problem, run: Run) -> Targets:
 
     def attempt(kind: type[TargetTransform]) -> None:
         if kind is kinds[0] or run.may_continue(Phase.TARGETS):
-            targets = Targets.of(kind.fit(as_columns(problem.y)), problem.y)
-            found[kind] = _transform_trials(problem, run, targets)
+            found[kind] = _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
 
     with one_blas_thread():
         side_by_side(attempt, kinds, run.settings.n_jobs)
@@ -53,9 +53,9 @@ def _choose_targets(problem: Problem, run: Run) -> Targets:
     return best.targets
 
 
-def _transform_trials(problem: Problem, run: Run, targets: Targets) -> list[TransformTrial]:
-    """The trial of these targets, or none where the kernel is singular."""
-    some = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS]
+def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
+    """The trial of targets with a transform, or none where the kernel is singular."""
+    some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y)
     weights, Y = problem.relative_weights(some), targets.encode(problem.y[some])
     settings = run.settings
     search = LengthScaleSearch(
@@ -71,8 +71,8 @@ def _transform_trials(problem: Problem, run: Run, targets: Targets) -> list[Tran
         return problem.losses_of_y(targets, rows, predictions)
 
     losses, _ = targets.better(problem.y[rows], predictions, losses_of, settings.is_robust)
-    own_weights = None if weights is None else weights[places]
-    return [TransformTrial(targets, losses, likelihood(targets, as_columns(problem.y[rows]), residuals, own_weights))]
+    own, own_weights = as_columns(problem.y[rows]), None if weights is None else weights[places]
+    return [TransformTrial(targets, losses, likelihood(transform, targets.std, own, residuals, own_weights))]
 
 
 def _robust(problem: Problem, run: Run) -> Problem:
@@ -81,25 +81,26 @@ def _robust(problem: Problem, run: Run) -> Problem:
     Residuals are those of an exact machine on some rows, which is fitted with the weights of the round before:
     leave-one-out residuals of these rows, and those of all other rows.
     """
-    found = _weighed(problem, _about_medians(problem))
+    found = _about_medians(problem)
     for _ in range(_ROUNDS):
         residuals, error = _residuals(found, run.quiet(_ROBUST_STEPS))
-        found = _weighed(problem, residuals)
-    lighter = np.mean(found.weights < (1.0 if problem.weights is None else problem.weights))
+        weights = _weights(problem, residuals)
+        found = replace(problem, weights=weights)
+    lighter = np.mean(weights < (1.0 if problem.weights is None else problem.weights))
     run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
     return found
 
 
-def _about_medians(problem: Problem) -> np.ndarray:
-    return problem.Y - np.median(problem.Y, axis=0)
+def _about_medians(problem: Problem) -> Problem:
+    """The problem with Huber's weights of the targets' distances from their medians."""
+    return replace(problem, weights=_weights(problem, problem.Y - np.median(problem.Y, axis=0)))
 
 
-def _weighed(problem: Problem, residuals: np.ndarray) -> Problem:
-    """The problem with its weights times Huber's for these residuals."""
+def _weights(problem: Problem, residuals: np.ndarray) -> np.ndarray:
+    """Weights of the rows times Huber's for these residuals, (n_rows, 1)."""
     if problem.weights is None:
-        return replace(problem, weights=huber_weights(residuals))
-    known = problem.weights[:, 0] > 0
-    return replace(problem, weights=problem.weights * huber_weights(residuals, known))
+        return huber_weights(residuals)
+    return problem.weights * huber_weights(residuals, problem.weights[:, 0] > 0)
 
 
 def _residuals(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
@@ -107,7 +108,8 @@ def _residuals(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
     kinds = {"binning", "radial"} if run.settings.kernel is None else {"radial"}
     kernels = KernelSearch(problem, run, kinds, set()).run()
     some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
-    found = ExactMachine(some, run, kernels).tuned().solution()
-    predictions = found.function(kernels.X, run.settings.n_jobs) + found.intercept
+    machine = ExactMachine(some, run, kernels)
+    found = machine.solution(machine.tuned())
+    predictions = found.scores(kernels.X, run.settings.n_jobs)
     predictions[found.rows] = found.predictions
     return problem.Y - predictions, found.error

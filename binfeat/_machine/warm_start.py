@@ -1,7 +1,7 @@
 """Fits that go on from an earlier one: scaling, length scales and kernel are kept, and are not searched again."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,9 +13,9 @@ from binfeat._machine.fitted.attributes import fitted_of
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.functions import ExactFunction, Part
 from binfeat._machine.kernel_algebra.matrices import is_radial
-from binfeat._machine.machines.all_rows import AllRows
 from binfeat._machine.machines.bins import KERNELS, BinsMachine, BinsPlan
 from binfeat._machine.machines.candidate import Candidate
+from binfeat._machine.machines.choice import MachineChoice
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.fourier import FourierMachine, FourierPlan
 from binfeat._machine.machines.hybrid import HybridMachine
@@ -62,26 +62,27 @@ def known_targets(previous: Fitted, fresh: Targets | Labels) -> Targets | Labels
     """The targets of the earlier fit, for those that a new one would have; ValueError if y is of another kind."""
     known = previous.targets
     if isinstance(known, Labels):
+        fresh = cast(Labels, fresh)
         if type(known) is not type(fresh) or not np.array_equal(known.classes, fresh.classes):
             raise ValueError(_others("classes", known.classes.tolist(), fresh.classes.tolist()))
         return replace(known, sharpness=1.0)
+    fresh = cast(Targets, fresh)
     if (known.flat, known.mean.shape) != (fresh.flat, fresh.mean.shape):
         raise ValueError(_others("number of targets", known.mean.size, fresh.mean.size))
     return replace(known, shifts=np.zeros_like(fresh.shifts))
 
 
-def suits(previous: Fitted, takes_exact: bool, rows: AllRows, n_rows: int, run: Run) -> bool:
+def suits(previous: Fitted, choice: MachineChoice) -> bool:
     """Whether the features of the earlier fit suit these rows; if not, that is noted."""
-    reason, function = None, previous.function
-    was_exact = isinstance(function, ExactFunction)
-    n_fourier = 0 if was_exact or function.fourier is None else function.fourier.features.n_components
-    if was_exact and not takes_exact:
+    reason, was_exact = None, isinstance(previous.function, ExactFunction)
+    rows, run, n_rows = choice.rows, choice.run, len(choice.problem.table)
+    if was_exact and not choice.takes_exact:
         reason = "rows are too many for an exact machine"
-    elif takes_exact and not was_exact:
+    elif choice.takes_exact and not was_exact:
         reason = "rows are so few that the machine is exact"
     elif previous.features == "hybrid" and not rows.in_memory:
         reason = "rows are beyond memory"
-    elif rows.in_memory and 8 * n_fourier * n_rows > run.limits.fourier_bytes:
+    elif rows.in_memory and 8 * previous.function.n_fourier * n_rows > run.limits.fourier_bytes:
         reason = "rows are too many for Fourier features"
     if reason is not None:
         run.note("warm start", f"none: {reason}", np.nan)
@@ -117,7 +118,7 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
         return ExactMachine(problem, run, kernels, (parts, kernels.found[0].alpha))
     (scales,) = kernels.found
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
-    plan = BinsPlan(scales.kernel, scales.gamma, alpha, previous.n_grids)
+    plan = BinsPlan(scales.kernel, scales.gamma, alpha, previous.function.n_grids)
     if function.fourier is None:
         return BinsMachine(problem, kernels, plan)
     fourier = FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)

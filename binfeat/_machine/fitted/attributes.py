@@ -39,7 +39,7 @@ def attributes_of(fitted: Fitted) -> dict[str, Any]:
         "kernel_": fitted.kernel,
         "scaling_": fitted.scaling,
         "alpha_": fitted.alpha,
-        "n_grids_": fitted.n_grids,
+        "n_grids_": fitted.function.n_grids,
         "learning_curve_": fitted.learning_curve,
         "decisions_": fitted.decisions,
         "status_": fitted.status,
@@ -75,11 +75,12 @@ def _of_targets(fitted: Fitted) -> dict[str, Any]:
             "multilabel_": targets.is_multilabel,
             "sharpness_": targets.sharpness,
         }
-    own = isinstance(targets.transform, CallersTransform)
+    transform = targets.transform
+    own = {"target_transformer_": transform.transformer} if isinstance(transform, CallersTransform) else {}
     return {
-        **({"target_transformer_": targets.transform.transformer} if own else {}),
-        "target_transform_": targets.transform.name,
-        "_target_transform": targets.transform.arrays(),
+        **own,
+        "target_transform_": transform.name,
+        "_target_transform": transform.arrays(),
         "_target_mean": targets.mean,
         "_target_std": targets.std,
         "_target_shifts": targets.shifts,

@@ -9,11 +9,13 @@ from sklearn.base import BaseEstimator
 from binfeat._common.labels import Labels
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
-from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, HeldOutErrors, Posterior
+from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, HeldOutErrors, NoiseOnly
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import InputScaler
 from binfeat._machine.target.targets import Targets
+
+Posterior = ExactPosterior | FeaturePosterior | NoiseOnly
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +44,6 @@ class Fitted:
     _posterior: list[Posterior] = field(default_factory=list, repr=False)  # none, or that which was made
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    @property
-    def n_grids(self) -> int:
-        return 0 if isinstance(self.function, ExactFunction) else self.function.n_grids
-
-    @property
-    def has_deviations(self) -> bool:
-        """Whether it is known how far predictions may be off, beside the noise."""
-        return isinstance(self.function, ExactFunction) or self.samples is not None
-
     def rows(self, estimator: BaseEstimator, X: object) -> np.ndarray:
         """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
         return self.scaled(self.encoder.transform(estimator, X))
@@ -61,21 +54,11 @@ class Fitted:
 
     def scores(self, rows: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
-        scores = np.tile(self.intercept, (len(rows), 1))
-        for term in self.function.terms(rows, n_jobs):
-            scores += term
-        return scores
+        return self.function.scores(rows, self.intercept, n_jobs)
 
     def posterior(self, n_jobs: int | None) -> Posterior:
         """How far predictions may be off; that of an exact machine takes a factor of its kernel matrix, made once."""
         with self._lock:
             if not self._posterior:
-                self._posterior.append(self._new_posterior(n_jobs))
+                self._posterior.append(self.function.posterior(self.samples, self.errors, n_jobs))
         return self._posterior[0]
-
-    def _new_posterior(self, n_jobs: int | None) -> Posterior:
-        if isinstance(self.function, ExactFunction):
-            return ExactPosterior(self.function, n_jobs)
-        if self.errors is None:
-            raise RuntimeError("a machine for classes has no error bars")
-        return FeaturePosterior(self.function, self.samples, self.errors, n_jobs)

@@ -1,8 +1,10 @@
 """The functions of rows that fitted machines are: of bins, of Fourier features, of kernel values."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from typing import cast
 
 import numpy as np
 
@@ -11,8 +13,11 @@ from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, find_codes
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.evaluate import evaluate
+from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._kernels.base import Kernel
+from binfeat._linear.posterior import RidgePosterior
+from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, HeldOutErrors, NoiseOnly
 from binfeat._machine.kernel_algebra.matrices import Frame, Linear, kernel_matrix, linear_squares
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.search.length_scales import LengthScales
@@ -60,7 +65,7 @@ class BinFunction:
 class FourierFunction:
     """A linear function, of coefficients (2 * n_frequencies, n_targets), of Fourier features of known frequencies."""
 
-    def __init__(self, frequencies: np.ndarray, coef: np.ndarray) -> None:
+    def __init__(self, frequencies: np.ndarray | Fastfood, coef: np.ndarray) -> None:
         self.features, self.coef = FourierMap(frequencies), np.ascontiguousarray(coef)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -69,8 +74,38 @@ class FourierFunction:
         return np.concatenate([self.features(X[i : i + step]) @ self.coef for i in range(0, len(X), step)])
 
 
+class ScoreFunction(ABC):
+    """What scores of rows are made of beside an intercept."""
+
+    @property
+    def n_grids(self) -> int:
+        return 0
+
+    @property
+    def n_fourier(self) -> int:
+        """Fourier features."""
+        return 0
+
+    @abstractmethod
+    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
+        """Summands of the values, (n_rows, n_targets) each."""
+
+    def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
+        scores = np.tile(intercept, (len(X), 1))
+        for term in self._terms(X, n_jobs):
+            scores += term
+        return scores
+
+    @abstractmethod
+    def posterior(
+        self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
+    ) -> ExactPosterior | FeaturePosterior | NoiseOnly:
+        """How far predictions may be off, by samples of the coefficients and errors of held-out rows, if needed."""
+
+
 @dataclass(frozen=True, eq=False)
-class FeatureFunction:
+class FeatureFunction(ScoreFunction):
     """A linear function of random features: of bins, of Fourier features, or of both."""
 
     bins: BinFunction  # of no grids, where there are none
@@ -80,8 +115,17 @@ class FeatureFunction:
     def n_grids(self) -> int:
         return len(self.bins.grids)
 
-    def terms(self, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
-        """What adds up to the values, (n_rows, n_targets) each, for X of shape (n_rows, n_inputs), float64."""
+    @property
+    def n_fourier(self) -> int:
+        return 0 if self.fourier is None else self.fourier.features.n_components
+
+    def posterior(
+        self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
+    ) -> FeaturePosterior | NoiseOnly:
+        errors = cast(HeldOutErrors, errors)  # which machines for numbers have
+        return NoiseOnly(errors) if samples is None else FeaturePosterior(self, samples, errors, n_jobs)
+
+    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
         if self.n_grids:
             yield self.bins(X, n_jobs)
         if self.fourier is not None:
@@ -106,7 +150,7 @@ _NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
 
 
 @dataclass(frozen=True, eq=False)
-class ExactFunction(ArrayRecord):
+class ExactFunction(ArrayRecord, ScoreFunction):
     """A linear function of a kernel's values with the rows of `fit`, of one kernel or a sum."""
 
     nus: np.ndarray  # (n_kernels,): of Matern, or what stands for another kernel
@@ -160,7 +204,7 @@ class ExactFunction(ArrayRecord):
 
     @property
     def n_rows(self) -> int:
-        """Of `fit`, that it is made of."""
+        """Rows of `fit` that it is made of."""
         return self.support.shape[1]
 
     def __call__(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -170,8 +214,12 @@ class ExactFunction(ArrayRecord):
             np.matmul(self.kernel(rows, self.support, n_jobs).astype(np.float64), self.coef.T, out=out[place])
         return out
 
-    def terms(self, X: np.ndarray, n_jobs: int | None = None) -> Iterator[np.ndarray]:
-        """The values."""
+    def posterior(
+        self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
+    ) -> ExactPosterior:
+        return ExactPosterior(self, n_jobs)
+
+    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
         yield self(X, n_jobs)
 
     def blocks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:

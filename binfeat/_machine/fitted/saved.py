@@ -47,7 +47,7 @@ def migrate(state: dict[str, Any], file_format: int) -> None:
         state.setdefault("_rotation", np.empty((0, 0)))
 
 
-def check_machine(state):
+def check_machine(state: dict[str, Any]) -> None:
     """Refuse a kernel machine whose arrays do not fit together."""
     if "_exact" not in state:
         return
@@ -60,12 +60,12 @@ def check_machine(state):
         raise ValueError("source should name columns, all of them.")
     if state["_exact"]:
         check_arrays(state["_exact"], _EXACT, sizes)
-        _check_rotation(state["_exact"].get("rotation"), sizes)
+        _check_linear_map(state["_exact"].get("rotation"), sizes)
         sizes["features"] = sizes["support"]
     else:
         sizes["features"] = _check_features(state, sizes)
     check_arrays(state, {"feature_coef_": (np.float64, "targets", "features")}, sizes)
-    _check_rotation(state.get("_rotation"), sizes)
+    _check_linear_map(state.get("_rotation"), sizes)
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         if state.get(name):
             check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone
@@ -82,13 +82,13 @@ def check_machine(state):
             raise ValueError("the scaler should have two knots for each of some inputs.")
 
 
-def _check_rotation(rotation, sizes):
-    """Refuse a rotation that does not suit the inputs; older files have none."""
-    if rotation is not None and rotation.size:
-        check_arrays({"rotation": rotation}, {"rotation": (np.float64, "inputs", "rank")}, dict(sizes))
+def _check_linear_map(linear_map: np.ndarray | None, sizes: dict[str, int]) -> None:
+    """Refuse a linear map that does not suit the inputs; older files have none."""
+    if linear_map is not None and linear_map.size:
+        check_arrays({"rotation": linear_map}, {"rotation": (np.float64, "inputs", "rank")}, dict(sizes))
 
 
-def _check_features(state, sizes):
+def _check_features(state: dict[str, Any], sizes: dict[str, int]) -> int:
     """The number of bins and Fourier features of a machine, whose arrays fit together."""
     check_arrays(state, {**GRIDS, "_bin_keys": (np.uint64, "bins")}, sizes)
     check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])

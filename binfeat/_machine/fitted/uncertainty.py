@@ -7,7 +7,7 @@ of rows that a machine had not seen tell: ``E[r^2] = s2 (u + 1)``, with u the va
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +18,11 @@ from binfeat._common.memory import require_memory
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
 from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
 from binfeat._rows.stacked import StackedFeatures
+
+if TYPE_CHECKING:
+    from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
 
 _BLOCK_BYTES = 2**26  # of codes or features at a time
 
@@ -51,18 +53,6 @@ class HeldOutErrors(ArrayRecord):
         return self.scores[place - 1]
 
 
-class Posterior(Protocol):
-    """How far predictions may be off."""
-
-    errors: HeldOutErrors
-
-    def variances(self, X: np.ndarray) -> np.ndarray:
-        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
-
-    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples)."""
-
-
 class ExactPosterior:
     """Of an exact machine, in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
 
@@ -77,7 +67,7 @@ class ExactPosterior:
         Of leave-one-out predictions for all rows of the machine.
     """
 
-    def __init__(self, function: ExactFunction, n_jobs: int | None) -> None:
+    def __init__(self, function: "ExactFunction", n_jobs: int | None) -> None:
         self._function, self._n_jobs = function, n_jobs
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact machine", "Use predict alone.")
@@ -112,27 +102,29 @@ class ExactPosterior:
         return self._root.T @ (self._function.kernel(self._function.support, rows, self._n_jobs) + np.float32(1.0))
 
 
-class FeaturePosterior:
-    """Of a machine of random features, by samples of its coefficients; without them only the noise is known.
+class NoiseOnly:
+    """Of a machine of random features without samples: only the noise is known."""
 
-    Parameters
-    ----------
-    function : FeatureFunction
-    samples : RidgePosterior or None
-    errors : HeldOutErrors
-    n_jobs : int or None
-    """
-
-    def __init__(
-        self, function: FeatureFunction, samples: RidgePosterior | None, errors: HeldOutErrors, n_jobs: int | None
-    ) -> None:
-        self._bins, self._fourier = (function.bins if function.n_grids else None), function.fourier
-        self._samples, self.errors, self._n_jobs = samples, errors, n_jobs
+    def __init__(self, errors: HeldOutErrors) -> None:
+        self.errors = errors
 
     def variances(self, X: np.ndarray) -> np.ndarray:
-        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise; 0 where that is all we know."""
+        """Of the predictions, as far as they are known: 0."""
+        return np.zeros(len(X))
+
+
+class FeaturePosterior:
+    """Of a machine of random features, by samples of its coefficients."""
+
+    def __init__(
+        self, function: "FeatureFunction", samples: RidgePosterior, errors: HeldOutErrors, n_jobs: int | None
+    ) -> None:
+        self._function, self._samples, self.errors, self._n_jobs = function, samples, errors, n_jobs
+
+    def variances(self, X: np.ndarray) -> np.ndarray:
+        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
         out = np.zeros(len(X))
-        for place in self._blocks(X) if self._samples is not None else ():
+        for place in self._blocks(X):
             out[place] = self._samples.variances(self._features(X[place]))
         return out
 
@@ -145,28 +137,26 @@ class FeaturePosterior:
         for place in self._blocks(X):
             for some, part in self._samples.parts(self._features(X[place])):
                 out[place] += part @ shares[some]
-        return out if self._bins is None else out + self._in_unseen_bins(X, n_samples, rng)
+        return out + self._in_unseen_bins(X, n_samples, rng) if self._function.n_grids else out
 
     def _blocks(self, X: np.ndarray) -> Iterator[slice]:
-        n_grids = 0 if self._bins is None else len(self._bins.grids)
-        n_waves = 0 if self._fourier is None else self._fourier.features.n_components
-        step = max(1, _BLOCK_BYTES // (8 * (n_grids + n_waves)))
+        step = max(1, _BLOCK_BYTES // (8 * (self._function.n_grids + self._function.n_fourier)))
         for start in range(0, len(X), step):
             yield slice(start, min(start + step, len(X)))
 
     def _features(self, X: np.ndarray) -> BinMatrix | np.ndarray | StackedFeatures:
-        parts: list[BinMatrix | np.ndarray] = []
-        if self._bins is not None:
-            parts.append(self._bins.features(X, np.float32, self._n_jobs))
-        if self._fourier is not None:
-            parts.append(self._fourier.features(X))
-        return parts[0] if len(parts) == 1 else StackedFeatures(parts, [1.0, 1.0])
+        bins, fourier = self._function.bins, self._function.fourier
+        if fourier is None:
+            return bins.features(X, np.float32, self._n_jobs)
+        if not self._function.n_grids:
+            return fourier.features(X)
+        return StackedFeatures([bins.features(X, np.float32, self._n_jobs), fourier.features(X)], [1.0, 1.0])
 
     def _in_unseen_bins(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """What bins add that no row of the machine fell in: they have weights of the prior, the same for all rows."""
-        grids, store = self._bins.grids, CodeStore(len(X), len(self._bins.grids))
-        bins = count_bins(grids, [X], len(X), codes=store, n_jobs=self._n_jobs)
-        codes, known = store.array, self._bins.features(X, np.float64, self._n_jobs).codes
+        function, store = self._function.bins, CodeStore(len(X), self._function.n_grids)
+        bins = count_bins(function.grids, [X], len(X), codes=store, n_jobs=self._n_jobs)
+        codes, known = store.array, function.features(X, np.float64, self._n_jobs).codes
         codes[known != no_bin(known.dtype)] = no_bin(codes.dtype)
         weights = rng.standard_normal((bins.keys.size, n_samples)) / np.sqrt(self._samples.alpha)
         return BinMatrix._trusted(codes, bins.starts, np.dtype(np.float64), self._n_jobs) @ weights

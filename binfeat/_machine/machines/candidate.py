@@ -8,6 +8,7 @@ import numpy as np
 
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
+from binfeat._machine.fitted.uncertainty import HeldOutErrors
 from binfeat._machine.machines.all_rows import AllRows
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
@@ -29,12 +30,16 @@ class Solution:
     predictions: np.ndarray  # (len(rows), n_targets), of a machine that had not seen them
     curve: list[tuple[int, float]]  # number of grids and error each time that grids were added
     status: str
-    variances: np.ndarray | float = 0.0  # of the predictions, as multiples of the noise
+    errors: HeldOutErrors | None = None  # None where the function itself tells
     samples: RidgePosterior | None = None
 
     @property
     def error(self) -> float:
         return self.curve[-1][1]
+
+    def scores(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
+        return self.function.scores(X, self.intercept, n_jobs)
 
 
 class Candidate(ABC):

@@ -39,34 +39,33 @@ class ExactMachine(Candidate):
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         self._tuning = ExactTuning(problem, run, kernels)
-        self._best: Tuned | None = None
-        self._is_judged = False
+        self._judged: Tuned | None = None
         self._solution: Solution | None = None
 
     def judge(self, run: Run) -> np.ndarray:
         problem, limits = self._problem, run.limits
-        found = self.tuned().solution(min(limits.exact_trial_rows, len(problem.train)))
-        self._is_judged = True
+        self._judged = self.tuned()
+        trial = self.solution(self._judged, min(limits.exact_trial_rows, len(problem.train)))
         out = problem.held_out[: limits.sample_out]
-        predictions = found.function(self._kernels.X[out], run.settings.n_jobs) + found.intercept
-        return problem.losses(out)(predictions)
+        return problem.losses(out)(trial.scores(self._kernels.X[out], run.settings.n_jobs))
 
-    def tuned(self) -> "ExactMachine":
-        """Choose kernels and penalty."""
-        self._best = self._tuning.best() if self._known is None else self._tuning.of(*self._known)
-        return self
+    def tuned(self) -> Tuned:
+        """Kernels and penalty."""
+        return self._tuning.best() if self._known is None else self._tuning.of(*self._known)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
-        if not self._is_judged:
+        n_rows, best = len(self._problem.table), self._judged
+        if best is None:
             with run.stage("kernel and penalty"):
-                self.tuned()
+                best = self.tuned()
         with run.stage("solution"):
-            found = self.solution(most_exact_rows(self._problem, run) if self._is_judged else len(self._problem.table))
+            most = n_rows if self._judged is None else most_exact_rows(self._problem, run)
+            found = self.solution(best, most)
             found = replace(found, status="converged" if run.step() else "stopped")
-        if self._is_judged:
-            run.note("rows", f"{found.function.n_rows} of {len(self._problem.table)}", found.error)
-        else:
+        if self._judged is None:
             run.note("features", "exact", found.error)
+        else:
+            run.note("rows", f"{min(most, len(self._tuning.all_rows))} of {n_rows}", found.error)
         run.note("kernel", found.kernel, found.error)
         run.note("penalty", f"{found.alpha:.3g}", found.error)
         self._solution = found
@@ -75,10 +74,10 @@ class ExactMachine(Candidate):
     def so_far(self) -> Solution | None:
         return self._solution
 
-    def solution(self, most: int | None = None) -> Solution:
+    def solution(self, best: Tuned, most: int | None = None) -> Solution:
         """Solve for all rows, or so many at most, with more or less of what fewer of them were best with."""
         problem, settings, tuning = self._problem, self._run.settings, self._tuning
-        rows, best = tuning.all_rows[:most], self._best
+        rows = tuning.all_rows[:most]
         parts, alpha = self._continued(best, len(rows))
         X, Y, weights = tuning.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
         with threads_to_factorise(len(rows)):

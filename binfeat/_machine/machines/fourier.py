@@ -69,23 +69,24 @@ class FourierMachine(GrownMachine):
 
     def _grow(self, rows: AllRows, run: Run) -> Sizing:
         with run.stage("Fourier features"):
-            sizing = self._doubled(rows, run)
-        run.note("Fourier features", self._fourier.n_components, sizing.error)
+            fourier, sizing = self._doubled(rows, run)
+        run.note("Fourier features", fourier.n_components, sizing.error)
         return sizing
 
-    def _doubled(self, rows: AllRows, run: Run) -> Sizing:
+    def _doubled(self, rows: AllRows, run: Run) -> tuple[FourierMap, Sizing]:
         """Twice as many features as long as that pays."""
         plan, settings, limits, n_rows = self._plan, run.settings, run.limits, len(self._problem.table)
-        self._fourier, self._sizing = plan.fourier, self._sized(plan.fourier, plan.alpha, rows, run)
+        fourier, sizing = plan.fourier, self._sized(plan.fourier, plan.alpha, rows, run)
+        self._fourier, self._sizing = fourier, sizing
         most = min(n_rows, limits.fourier_bytes / (8 * n_rows), np.sqrt(limits.fourier_products / n_rows))
-        while 2 * self._fourier.n_components <= most and run.step():
-            fourier = fourier_map(plan.scales, 2 * self._fourier.n_components, settings.seed, settings.n_jobs)
-            more, before = self._sized(fourier, self._sizing.alpha, rows, run), self._sizing.error
+        while 2 * fourier.n_components <= most and run.step():
+            twice = fourier_map(plan.scales, 2 * fourier.n_components, settings.seed, settings.n_jobs)
+            more, before = self._sized(twice, sizing.alpha, rows, run), sizing.error
             if more.error < before:
-                self._fourier, self._sizing = fourier, more
+                fourier, sizing = self._fourier, self._sizing = twice, more
             if more.error > _ENOUGH * before:
                 break
-        return self._sizing
+        return fourier, sizing
 
     def _sized(self, fourier: FourierMap, alpha: float, rows: AllRows, run: Run) -> Sizing:
         law = partial(no_grids, self._kernels.X.shape[1])

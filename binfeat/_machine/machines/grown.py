@@ -7,6 +7,7 @@ import numpy as np
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs
 from binfeat._machine.fitted.functions import FeatureFunction, FourierFunction
+from binfeat._machine.fitted.uncertainty import HeldOutErrors
 from binfeat._machine.machines.all_rows import AllRows
 from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.sizing import Sizing
@@ -73,9 +74,16 @@ class GrownMachine(Candidate):
             predictions=predictions,
             curve=sizing.curve,
             status=sizing.status,
-            variances=growth.variances_out,
+            errors=self._errors(predictions, growth.variances_out),
             samples=growth.posterior,
         )
+
+    def _errors(self, predictions: np.ndarray, variances: np.ndarray | float) -> HeldOutErrors:
+        """How far predictions were off, whose variances are multiples of the noise."""
+        problem, rows = self._problem, self._problem.held_out
+        weights, residuals = problem.weights_of(rows), problem.Y[rows] - predictions
+        count = slice(None) if weights is None else weights[:, 0] > 0
+        return HeldOutErrors.of(residuals[count], np.broadcast_to(variances, len(rows))[count])
 
 
 def fourier_map(scales: LengthScales, n_components: int, seed: int, n_jobs: int | None) -> FourierMap:

@@ -1,7 +1,7 @@
 """A ridge machine on binning features whose grids grow in number."""
 
 from collections.abc import Callable, Iterable
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from binfeat._rows.rows import LocalRows, Rows
 from binfeat._rows.stacked import StackedFeatures
 from binfeat._rows.streamed import StreamedFeatures
 
+Dense = np.ndarray | StreamedFeatures
+
 _FEATURES_AS_A_GRID = 3  # in a product: of 8 bytes each, read once
 
 
@@ -39,7 +41,7 @@ class GrowthRows(Protocol):
     def count(self, grids: Grids, first_grid: int) -> Bins:
         """Keep the codes of the rows in more grids, and give the bins of these."""
 
-    def for_solver(self, offsets: np.ndarray, dense: object, dtype: np.dtype, targets: slice) -> Rows:
+    def for_solver(self, offsets: np.ndarray, dense: Any, dtype: np.dtype, targets: slice) -> Rows:
         """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
 
     def weigh_held_out(self) -> bool:
@@ -106,7 +108,7 @@ class TrainingRows:
         weights[held_out] = 0.0
         return cls(blocks, Y, weights, n_jobs, max_bytes, all_weights)
 
-    def features(self, fourier: FourierMap) -> np.ndarray | StreamedFeatures:
+    def features(self, fourier: FourierMap) -> Dense:
         """Fourier features of the rows: an array, or what reads the source for them."""
         if self._later is None:
             (X,) = self.blocks
@@ -120,9 +122,7 @@ class TrainingRows:
             grids, self.blocks, len(self.Y), codes=self._store, n_jobs=self._n_jobs, first_grid=first_grid
         )
 
-    def for_solver(
-        self, offsets: np.ndarray, dense: np.ndarray | StreamedFeatures | None, dtype: np.dtype, targets: slice
-    ) -> Rows:
+    def for_solver(self, offsets: np.ndarray, dense: Dense | None, dtype: np.dtype, targets: slice) -> Rows:
         """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
         Z = BinMatrix._of_store(self._store, offsets, dtype, self._n_jobs)
         return LocalRows(_side_by_side(Z, dense), self.Y[:, targets], self.weights)
@@ -137,7 +137,7 @@ class TrainingRows:
     def append(self, Y: np.ndarray, weights: np.ndarray | None, codes: np.ndarray) -> None:
         """More rows, with their codes in all grids."""
         n_rows, n_grids = len(self.Y), len(codes)
-        self.blocks, self.Y = None, np.concatenate([self.Y, Y])
+        self.blocks, self.Y = [], np.concatenate([self.Y, Y])
         if weights is not None:
             self.weights = np.concatenate([self.weights, weights])
         wide = n_grids and (self._store.array.dtype == np.uint32 or codes.max() >= np.iinfo(np.uint16).max)
@@ -246,7 +246,7 @@ class Growth:
         if self._dense is not None:
             self._dense = np.concatenate([self._dense, self._dense_out])
         cast(TrainingRows, self._rows).append(Y, weights, codes)  # held-out rows do not stand among the others
-        self._X_out = self._dense_out = None
+        self._X_out, self._dense_out = self._X_out[:0], None
         self._codes_out = np.empty((0, 0), np.uint16)
 
     def _add_bins_of_held_out_rows(self) -> np.ndarray:
@@ -320,7 +320,7 @@ class Growth:
         return self._features_out @ self._coef + self._intercept
 
     @property
-    def _features_out(self) -> BinMatrix | np.ndarray | StackedFeatures:
+    def _features_out(self) -> BinMatrix | Dense | StackedFeatures:
         Z = BinMatrix._trusted(self._codes_out, self._bins.starts, self._dtype, self._n_jobs)
         return _side_by_side(Z, self._dense_out)
 
@@ -334,10 +334,8 @@ class Growth:
         return self._coef[: self._bins.keys.size], self._coef[self._bins.keys.size :]
 
 
-def _side_by_side(
-    Z: BinMatrix, dense: np.ndarray | StreamedFeatures | None
-) -> BinMatrix | np.ndarray | StackedFeatures:
+def _side_by_side(Z: BinMatrix, dense: Dense | None) -> BinMatrix | Dense | StackedFeatures:
     """Features of grids, if any, and dense ones, if any."""
-    if not len(Z.codes):
-        return dense
-    return Z if dense is None else StackedFeatures([Z, dense], [1.0, 1.0])
+    if dense is None:
+        return Z
+    return StackedFeatures([Z, dense], [1.0, 1.0]) if len(Z.codes) else dense

@@ -44,7 +44,7 @@ class Sizing:
         self.growth, self.alpha, self._run = growth, alpha, run
         self._losses, self._negligible = problem.losses(problem.held_out), problem.negligible
         self._tunes_alpha, self._refits = run.settings.tunes_alpha, run.settings.refits
-        self._work_left = run.limits.work_of_a_row + run.limits.work // growth.n_rows
+        self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.n_rows
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
         self._tol, self.status, self.curve = _TOL, "converged", list[tuple[int, float]]()
         self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid

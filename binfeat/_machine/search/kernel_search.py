@@ -80,12 +80,12 @@ class KernelSearch:
             self._learn(names)
             warp, linear_map = self._warp(), self._linear_map()
             paying = self._paying(warp, linear_map)
-        if warp in paying and self._race.may_step():
+        if warp is not None and warp in paying and self._race.may_step():
             with run.stage("warped inputs", self._plan.n_looks(0, bool(self._needed))):
                 if self._search_warped(warp):
                     linear_map = self._linear_map()
                     paying = self._paying(linear_map)
-        if linear_map in paying:
+        if linear_map is not None and linear_map in paying:
             run.note("rotation", "of all inputs", linear_map.error)
             self._found = [linear_map.scales if kind_of(scales) == "radial" else scales for scales in self._found]
 

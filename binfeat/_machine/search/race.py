@@ -20,7 +20,7 @@ _BETTER = 0.97  # times the error of the kernel of the grids, which a radial one
 _COMMON_ROWS = 1000  # on which kernels are compared
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 
-_Scales = TypeVar("_Scales", LengthScales, LengthScaleSearch)
+_Scales = TypeVar("_Scales", bound=LengthScales | LengthScaleSearch)
 
 
 def kind_of(scales: LengthScales | LengthScaleSearch) -> str:
@@ -28,11 +28,12 @@ def kind_of(scales: LengthScales | LengthScaleSearch) -> str:
     return "radial" if is_radial(scales.kernel) else "binning"
 
 
-def with_one_radial(found: Iterable[_Scales]) -> list[_Scales]:
-    """Searches, or what they found, with the better one of radial kernels only."""
-    found = list(found)
-    radial = sorted((scales for scales in found if kind_of(scales) == "radial"), key=lambda scales: scales.error)
-    return [*(scales for scales in found if kind_of(scales) == "binning"), *radial[:1]]
+def with_one_radial(candidates: Iterable[_Scales]) -> list[_Scales]:
+    """Searches, or their length scales, with the better one of radial kernels only."""
+    binning, radial = list[_Scales](), list[_Scales]()
+    for scales in candidates:
+        (radial if kind_of(scales) == "radial" else binning).append(scales)
+    return [*binning, *sorted(radial, key=lambda scales: scales.error)[:1]]
 
 
 class Race:

@@ -31,8 +31,13 @@ class ScaledKernels:
         return self.found[0]
 
     @property
-    def radial(self) -> LengthScales | None:
-        return next((scales for scales in self.found if is_radial(scales.kernel)), None)
+    def has_radial(self) -> bool:
+        return any(is_radial(scales.kernel) for scales in self.found)
+
+    @property
+    def radial(self) -> LengthScales:
+        """The radial kernel."""
+        return next(scales for scales in self.found if is_radial(scales.kernel))
 
     @property
     def error(self) -> float:

@@ -52,9 +52,11 @@ def best_trial(plain: TransformTrial, others: list[TransformTrial]) -> Transform
     return next((trial for trial in likeliest if trial.beats(plain)), plain)
 
 
-def likelihood(targets: Targets, Y: np.ndarray, residuals: np.ndarray, weights: np.ndarray | None) -> float:
-    """Mean logarithm of the density of targets Y, whose transformed values have Gaussian errors of this size."""
-    slopes = targets.transform.log_slopes(Y)
+def likelihood(
+    transform: TargetTransform, std: np.ndarray, Y: np.ndarray, residuals: np.ndarray, weights: np.ndarray | None
+) -> float:
+    """Mean logarithm of the density of targets Y; residuals are of transformed targets, as multiples of std."""
+    slopes = transform.log_slopes(Y)
     squares = np.average(residuals**2, axis=0, weights=weights)
-    densities = slopes.mean(axis=0) - np.log(targets.std) - 0.5 * np.log(np.maximum(squares, _TINY))
+    densities = slopes.mean(axis=0) - np.log(std) - 0.5 * np.log(np.maximum(squares, _TINY))
     return float(densities.mean())
