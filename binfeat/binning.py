@@ -1,6 +1,10 @@
 """Random binning features: `RandomBinning`."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,6 +35,7 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._engine.policy import thread_count
+from binfeat._kernels.base import Kernel
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
@@ -134,16 +139,16 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     def __init__(
         self,
         *,
-        kernel="laplacian",
-        gamma="scale",
-        n_grids=64,
-        n_features=None,
-        min_count=1,
-        categorical_features=None,
-        output="csr",
-        max_bytes=None,
-        n_jobs=None,
-        random_state=None,
+        kernel: str | Kernel = "laplacian",
+        gamma: str | float | ArrayLike = "scale",
+        n_grids: int = 64,
+        n_features: int | None = None,
+        min_count: int = 1,
+        categorical_features: ArrayLike | None = None,
+        output: str = "csr",
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -158,7 +163,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the grids and find the occupied bins.
 
         Parameters
@@ -176,7 +181,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
     @with_callbacks
     @all_or_nothing
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Any, y: Any = None) -> sparse.csr_matrix | Any:
         """Fit and transform the same rows, which are hashed once.
 
         Parameters
@@ -210,7 +215,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
     @unavailable_if(_lacks_gamma)
     @all_or_nothing
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add the bins of more rows after those of earlier calls, which keep their codes.
 
         The new bins of a grid are in descending order of their count. Columns of later grids move to make room; set
@@ -239,7 +244,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
             self._learn(table, **known)
         return self
 
-    def encode(self, X):
+    def encode(self, X: Any) -> BinMatrix:
         """The features of X in compact form.
 
         Parameters
@@ -259,7 +264,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         tables = self._derived.get(self._bin_keys, lambda: BinTables(self._bin_keys, self.bin_offsets_, self.n_jobs))
         return self._matrix(find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype), X)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> sparse.csr_matrix | Any:
         """Map rows to their features.
 
         Parameters
@@ -282,7 +287,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
             return self._streamed(Survey(X, lambda rows, _: self._check(rows)))
         return self._as_output(self.encode(X))
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns: "randombinning_{grid}_{code}".
 
         $names

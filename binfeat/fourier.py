@@ -1,6 +1,9 @@
 """Random Fourier features: `RandomFourier`."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,6 +29,7 @@ from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
 from binfeat._fourier.saved import check_fourier
+from binfeat._kernels.base import Kernel
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sources import Survey, is_source
@@ -144,14 +148,14 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     def __init__(
         self,
         *,
-        kernel="rbf",
-        gamma="scale",
-        rotation=None,
-        n_components=512,
-        sampler="auto",
-        phase="pair",
-        n_jobs=None,
-        random_state=None,
+        kernel: str | Kernel = "rbf",
+        gamma: str | float | ArrayLike = "scale",
+        rotation: ArrayLike | None = None,
+        n_components: int = 512,
+        sampler: str = "auto",
+        phase: str = "pair",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -163,7 +167,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies.
 
         Parameters
@@ -215,7 +219,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             self.gamma_ = check_gamma(self.gamma, n_inputs, words=("scale",))
         self._draw_frequencies(kernel, sampler, n_frequencies, rotation, dtype)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray | Any:
         """Map rows to their features.
 
         Parameters
@@ -245,7 +249,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     def _check(self, X, reset=False):
         return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
 
-    def encode(self, X):
+    def encode(self, X: Any) -> LazyFeatures:
         """The features of X as an operator that computes them again for each product, a block of rows at a time.
 
         Train a ridge machine on it where the features do not fit in memory.

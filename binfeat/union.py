@@ -1,6 +1,10 @@
 """Hybrid maps: the features of several maps side by side, for sums of kernels."""
 
+from collections.abc import Sequence
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn import config_context
@@ -59,12 +63,18 @@ class RandomFeatureUnion(FeatureMap):
     True
     """
 
-    def __init__(self, transformers, *, weights=None, sparse_output=True):
+    def __init__(
+        self,
+        transformers: Sequence[tuple[str, Any]],
+        *,
+        weights: Sequence[float] | np.ndarray | None = None,
+        sparse_output: bool = True,
+    ):
         self.transformers = transformers
         self.weights = weights
         self.sparse_output = sparse_output
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the union and, if `deep`, of its maps as ``name__parameter``.
 
         Parameters
@@ -81,7 +91,7 @@ class RandomFeatureUnion(FeatureMap):
             params |= {f"{name}__{key}": value for key, value in _params_of(part).items()}
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the union, of its maps (``name__parameter``), or a map itself (``name``).
 
         The list of maps is set first, then maps, then the other parameters.
@@ -106,7 +116,7 @@ class RandomFeatureUnion(FeatureMap):
         return list(pairs) if well_formed else []
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit each map.
 
         Parameters
@@ -129,7 +139,7 @@ class RandomFeatureUnion(FeatureMap):
 
     @config_context(transform_output="default")  # of the maps inside
     @all_or_nothing
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Any, y: Any = None) -> sparse.csr_matrix | Any:
         """Fit each map and transform the same rows.
 
         Parameters
@@ -148,7 +158,7 @@ class RandomFeatureUnion(FeatureMap):
         return self._side_by_side(blocks)
 
     @config_context(transform_output="default")  # of the maps inside
-    def transform(self, X):
+    def transform(self, X: Any) -> sparse.csr_matrix | Any:
         """Map rows to their features.
 
         Parameters
@@ -165,7 +175,7 @@ class RandomFeatureUnion(FeatureMap):
         return self._side_by_side([part.transform(X) for _, part in self.transformers_])
 
     @config_context(transform_output="default")  # of the maps inside
-    def encode(self, X):
+    def encode(self, X: Any) -> StackedFeatures:
         """The features of X as blocks: binning features as codes, Fourier features computed for each product.
 
         Parameters
@@ -182,7 +192,7 @@ class RandomFeatureUnion(FeatureMap):
         parts = [part.encode(X) if hasattr(part, "encode") else part.transform(X) for _, part in self.transformers_]
         return StackedFeatures(parts, self._scales)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns: the name of the map, two underscores, and the column's name in that map.
 
         $names

@@ -1,6 +1,10 @@
 """The compact form of a random binning matrix, and its CSR form."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 from sklearn import get_config
 
@@ -68,7 +72,9 @@ class BinMatrix(FeatureOperator):
 
     _instead = "output='csr', or its tocsr()"
 
-    def __init__(self, codes, offsets, *, dtype=np.float64, n_jobs=None):
+    def __init__(
+        self, codes: np.ndarray, offsets: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ):
         codes = np.ascontiguousarray(codes)
         offsets = np.asarray(offsets)
         if codes.ndim != 2 or codes.dtype not in (np.uint16, np.uint32) or codes.shape[0] == 0:
@@ -112,18 +118,18 @@ class BinMatrix(FeatureOperator):
         return matrix
 
     @property
-    def computed(self):
+    def computed(self) -> bool:
         """Whether codes are in a file, so that rows are best visited a block at a time."""
         return self._store is not None and self._store.in_file
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[slice, Any]]:
         """Pairs of rows, as a slice, and what a solver asks of their matrix; nothing is copied."""
         for start in range(0, self.shape[0], _BLOCK_ROWS):
             rows = slice(start, min(start + _BLOCK_ROWS, self.shape[0]))
             yield rows, _RowRange(self, rows)
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         return self.codes.nbytes + self.offsets.nbytes
 
     @property
@@ -134,10 +140,10 @@ class BinMatrix(FeatureOperator):
     def _value(self):
         return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows):
+    def __getitem__(self, rows: Any) -> "BinMatrix":
         """Rows by slice, integers or mask, as a BinMatrix; ``Z[rows, :]`` and ``Z[rows, ...]`` do the same."""
         if isinstance(rows, tuple):
             if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
@@ -145,7 +151,7 @@ class BinMatrix(FeatureOperator):
             rows = rows[0]
         return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
 
-    def take(self, rows):
+    def take(self, rows: ArrayLike) -> "BinMatrix":
         """Rows by number.
 
         Parameters
@@ -169,7 +175,7 @@ class BinMatrix(FeatureOperator):
             taken[:] = codes.take(rows)
         return self._of_store(store, self.offsets, self.dtype, self.n_jobs)
 
-    def tocsr(self):
+    def tocsr(self) -> sparse.csr_matrix | sparse.csr_array:
         """The same matrix in CSR.
 
         Returns
@@ -199,7 +205,7 @@ class BinMatrix(FeatureOperator):
         Z.has_canonical_format = True
         return Z
 
-    def gram_diagonal(self, sample_weight=None):
+    def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z``: the rows in each bin over the number of grids.
 
         Parameters

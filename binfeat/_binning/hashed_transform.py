@@ -1,5 +1,10 @@
 """Random binning features in one call, without fit: `transform`."""
 
+from typing import Any
+
+from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
+
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
@@ -12,10 +17,20 @@ from binfeat._common.validation import (
     checked_array,
     float_dtype,
 )
+from binfeat._kernels.base import Kernel
 from binfeat.kernels import binning_kernel
 
 
-def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20, random_state=0, dtype=None):
+def transform(
+    X: Any,
+    *,
+    kernel: str | Kernel = "laplacian",
+    gamma: float | ArrayLike = 1.0,
+    n_grids: int = 64,
+    n_features: int = 2**20,
+    random_state: int = 0,
+    dtype: DTypeLike | None = None,
+) -> sparse.csr_matrix | sparse.csr_array:
     """Random binning features with hashed columns, in one call and without fit.
 
     The same arguments give the same columns for the same row in every call, process and machine. Inner
@@ -75,9 +90,9 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be a number or one number per input, since nothing is fitted; got {gamma!r}.")
     X = canonical(checked_array(X, input_name="X", **ARRAY_CHECKS))
-    dtype = check_float_type(float_dtype(X.dtype) if dtype is None else dtype)
+    value_dtype = check_float_type(float_dtype(X.dtype) if dtype is None else dtype)
     gamma = check_gamma(gamma, X.shape[1])
-    require_binning_memory(X.shape, n_grids, dtype.itemsize + 4)
+    require_binning_memory(X.shape, n_grids, value_dtype.itemsize + 4)
     offsets = hashed_offsets(n_features, n_grids)
     store = fold_codes(Grids.draw(law, gamma, n_grids, seed), [X], X.shape[0], offsets)
-    return BinMatrix._trusted(store.array, offsets, dtype, None).tocsr()
+    return BinMatrix._trusted(store.array, offsets, value_dtype, None).tocsr()

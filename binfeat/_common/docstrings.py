@@ -2,10 +2,13 @@
 
 import inspect
 import re
+from collections.abc import Callable
 from textwrap import indent
+from typing import TypeVar
 
 from binfeat._common.availability import unavailable_if
 
+_Class = TypeVar("_Class", bound=type)
 _PLACEHOLDER = re.compile(r"^([ \t]*)\$(\w+)$\n?", re.MULTILINE)
 _unfilled: dict[object, str | None] = {}  # docstrings of methods as they are written
 
@@ -79,7 +82,7 @@ names : ndarray of shape (n_columns,), object""",
 }
 
 
-def filled(texts=None, like=None):
+def filled(texts: dict[str, str] | None = None, like: type | None = None) -> Callable[[_Class], _Class]:
     """Decorate a class whose docstring, or a method's, has placeholders: lines such as ``$alpha``.
 
     `texts` has a text for each placeholder, in addition to `TEXTS`; it is indented as the placeholder is, and an empty
