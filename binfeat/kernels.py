@@ -7,7 +7,7 @@ the input.
 
 Random binning needs the *pitch law* of a product's profile: the law of the cell widths, with distribution function
 ``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once so that no second derivative
-is needed). Random Fourier features need the *spectral law*: that of frequencies w with
+is needed). Random Fourier features need the *spectral law*: the law of frequencies w with
 ``E[cos(w @ (x - y))] = k(x, y)``. The maps and samplers that each kernel works with:
 
 ============  ==========================================  =======  ==============================
@@ -21,7 +21,7 @@ kernel        value                                       binning  Fourier
 `Cauchy`      ``prod_j 1 / (1 + (gamma_j D_j)^2)``        no       iid, qmc
 `RBF`         ``exp(-s)``                                 no       iid, orthogonal, qmc, fastfood
 `Matern`      from ``exp(-sqrt(2 s))`` to the RBF         no       iid, orthogonal, qmc, fastfood
-`Spectral`    that of the caller's frequencies            no       iid
+`Spectral`    the kernel of the caller's frequencies      no       iid
 ============  ==========================================  =======  ==============================
 """
 

@@ -1,4 +1,4 @@
-"""Hybrid maps: the features of several maps side by side, for sums of kernels."""
+"""The features of several maps side by side, for sums of kernels: `RandomFeatureUnion`."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -112,7 +112,7 @@ class RandomFeatureUnion(FeatureMap):
     def _named(self):
         """Names and maps; none where `transformers` is not a list of such pairs, which `fit` refuses."""
         pairs = self.transformers if isinstance(self.transformers, list | tuple) else [None]
-        well_formed = all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in pairs)
+        well_formed = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs)
         return list(pairs) if well_formed else []
 
     @all_or_nothing
@@ -130,8 +130,8 @@ class RandomFeatureUnion(FeatureMap):
         Raises
         ------
         ValueError
-            If `transformers` is not a list of pairs of a unique name and a map, or `weights` does not have one number
-            for each.
+            If `transformers` is not a list of pairs of a unique name and a map, or `weights` does not have a
+            number for each map.
         """
         self._begin(X)
         self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
@@ -239,9 +239,7 @@ class RandomFeatureUnion(FeatureMap):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for _, part in self.transformers)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -582,7 +582,7 @@ def test_memory_is_estimated_first(monkeypatch):
         transform(X, n_grids=10**12, n_features=10**13)
     binning = RandomBinning(n_grids=10, gamma=1.0).fit(X)
     monkeypatch.setattr(memory, "memory_limit", lambda: 2000)
-    with pytest.raises(MemoryError, match="this machine has 2,000"):
+    with pytest.raises(MemoryError, match="this computer has 2,000"):
         binning.transform(X)
     monkeypatch.setattr(memory, "memory_limit", lambda: None)
     binning.transform(X)

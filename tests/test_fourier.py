@@ -489,6 +489,6 @@ def test_memory_is_estimated_first(monkeypatch):
     fourier = RandomFourier(n_components=100).fit(X)
     monkeypatch.setattr(memory, "memory_limit", lambda: 2000)
     with pytest.raises(
-        MemoryError, match=r"making 100 features of 6 rows needs about .* this machine has 2,000\. Use fewer"
+        MemoryError, match=r"making 100 features of 6 rows needs about .* this computer has 2,000\. Use fewer"
     ):
         fourier.transform(X)

@@ -33,8 +33,8 @@ def transform(
 ) -> sparse.csr_matrix | sparse.csr_array:
     """Random binning features with hashed columns, in one call and without fit.
 
-    The same arguments give the same columns for the same row in every call, process and machine. Inner
-    products of rows approximate the kernel as those of `RandomBinning` do, up to the share of bins that
+    The same arguments give the same columns for the same row in every call, process and computer. Inner
+    products of rows approximate the kernel as the features of `RandomBinning` do, up to the share of bins that
     meet in one of the ``n_features // n_grids`` columns of a grid.
 
     Parameters
@@ -45,28 +45,27 @@ def transform(
         A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
         `GammaPitch`, `Product`, `Skip`.
     gamma : float or array-like of shape (n_inputs,), default=1.0
-        In units of one over the input's; 0 ignores an input.
+        Inverse length scale of each input; 0 ignores an input.
     n_grids : int, default=64
-        Non-zeros in each row.
+        Number of grids, which is the number of non-zeros in each row.
     n_features : int, default=2**20
-        Columns, at least ``2 * n_grids``.
+        Number of columns, at least ``2 * n_grids``.
     random_state : int, default=0
-        Seed of the grids. The default is public: who knows it can make rows that collide.
+        Seed of the grids. Anyone who knows the seed can make rows that collide, and the default is public.
     dtype : {numpy.float32, numpy.float64}, default=None
         Type of the values; None gives float32 for float32 `X`, else float64.
 
     Returns
     -------
     Z : scipy.sparse.csr_matrix or csr_array of shape (n_rows, n_features)
-        ``1 / sqrt(n_grids)`` in one column of each grid. Which of the two types follows scikit-learn's
-        `sparse_interface` setting.
+        ``1 / sqrt(n_grids)`` in one column of each grid. The type follows scikit-learn's `sparse_interface` setting.
 
     Raises
     ------
     TypeError, ValueError
         If a parameter is out of range or `X` is not a finite (or NaN) numeric table.
     MemoryError
-        If the result would need more memory than the machine has.
+        If the result would need more memory than the computer has.
 
     References
     ----------

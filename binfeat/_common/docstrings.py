@@ -54,7 +54,7 @@ $X
 Returns
 -------
 y : ndarray of shape (n_rows,) or (n_rows, n_labels)
-    Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
+    An indicator matrix of 0 and 1, of two dimensions, if `fit` was given such a matrix.
     $on_dask""",
     "decision_function": """\
 Predictions of the targets, 1 for a class and -1 for the others.
@@ -66,8 +66,8 @@ $X
 Returns
 -------
 scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-    With two classes one score, above 0 for ``classes_[1]``. Of an indicator matrix a score for each label, above 0 if
-    the row has it.
+    With two classes one score, above 0 for ``classes_[1]``. For an indicator matrix a score for each label, above 0 if
+    the row has the label.
     $on_dask""",
     "names": """\
 Parameters

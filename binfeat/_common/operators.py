@@ -46,6 +46,12 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         """
         return self.fit(X, y).transform(X)
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
     def __init_subclass__(cls, **kwargs):
         own = {name: vars(cls)[name] for name in ("transform", "fit_transform") if name in vars(cls)}
         super().__init_subclass__(**kwargs)

@@ -29,14 +29,14 @@ def _scaled(gamma, distance):
 class Kernel:
     """Base of all kernels, and the interface of their laws.
 
-    A kernel that random binning can approximate has `pitch_quantile`. One that random Fourier features can approximate
-    has `samplers`; for samplers that draw by quantiles it has `frequencies`, and if it is `isotropic` also `radius`.
-    Frequencies are for a frequency scale of 1.
+    A kernel that random binning can approximate has `pitch_quantile`. A kernel that random Fourier features can
+    approximate has `samplers`; for samplers that draw by quantiles it has `frequencies`, and if it is `isotropic` also
+    `radius`. Frequencies are for a frequency scale of 1.
     """
 
     power: ClassVar[int]  # gamma multiplies this power of the distance: 1 or 2
     isotropic: ClassVar[bool] = False  # whether the spectral law depends only on the norm of a frequency
-    samplers: ClassVar[tuple[str, ...]] = ()  # those that can draw from the spectral law
+    samplers: ClassVar[tuple[str, ...]] = ()  # samplers that can draw from the spectral law
 
     def n_uniforms(self, n_inputs: int) -> int:
         """Number of uniform numbers that one frequency needs."""

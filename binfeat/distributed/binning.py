@@ -48,9 +48,9 @@ class BinBlocks:
     Parameters
     ----------
     blocks : list of Delayed
-        Each computes to a BinMatrix with the same columns.
+        Every block computes to a BinMatrix with the same columns.
     lengths : tuple of int, or None
-        Number of rows of each, where known.
+        Number of rows of every block, where known.
     n_columns : int
     dtype : numpy.dtype
 
@@ -71,7 +71,7 @@ class BinBlocks:
         return list(self._blocks)
 
     def _as_chunks(self, name):
-        """The same in the form that the estimators use."""
+        """The blocks in the form that the estimators use."""
         return Chunks(self._blocks, self._lengths, self.shape[1], self.dtype, None, name)
 
     def persist(self) -> "BinBlocks":
