@@ -1,6 +1,10 @@
 """Random binning features: `RandomBinning`."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,7 +19,7 @@ from binfeat._binning.tables import BinTables, find_codes, learn_bins
 from binfeat._common.availability import unavailable_if
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import Moments, gamma_by_scale
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
@@ -23,7 +27,6 @@ from binfeat._common.validation import (
     canonical,
     check_categorical,
     check_choice,
-    check_gamma,
     check_input_names,
     check_integer,
     checked_rows,
@@ -31,6 +34,7 @@ from binfeat._common.validation import (
     seed_of,
 )
 from binfeat._engine.policy import thread_count
+from binfeat._kernels.base import Kernel
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.sources import Survey, is_source
 from binfeat._rows.streamed import StreamedFeatures
@@ -74,7 +78,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     output : {"csr", "codes"}, default="csr"
         What `transform` returns: CSR, or the compact `BinMatrix`.
     max_bytes : int, default=None
-        Memory limit for the codes of a source of blocks, see `binfeat.blocks`; None is half of the machine's memory.
+        Memory limit for the codes of a source of blocks, see `binfeat.blocks`; None is half of the computer's memory.
         Larger codes are kept in a scratch file without a name, in the folder `tempfile.gettempdir`. If the disk has
         no room either, hashed columns are computed again for every product.
     $n_jobs
@@ -134,16 +138,16 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     def __init__(
         self,
         *,
-        kernel="laplacian",
-        gamma="scale",
-        n_grids=64,
-        n_features=None,
-        min_count=1,
-        categorical_features=None,
-        output="csr",
-        max_bytes=None,
-        n_jobs=None,
-        random_state=None,
+        kernel: str | Kernel = "laplacian",
+        gamma: str | float | ArrayLike = "scale",
+        n_grids: int = 64,
+        n_features: int | None = None,
+        min_count: int = 1,
+        categorical_features: ArrayLike | None = None,
+        output: str = "csr",
+        max_bytes: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -158,7 +162,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the grids and find the occupied bins.
 
         Parameters
@@ -176,7 +180,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
     @with_callbacks
     @all_or_nothing
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Any, y: Any = None) -> sparse.csr_matrix | Any:
         """Fit and transform the same rows, which are hashed once.
 
         Parameters
@@ -210,8 +214,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
     @unavailable_if(_lacks_gamma)
     @all_or_nothing
-    def partial_fit(self, X, y=None):
-        """Add the bins of more rows after those of earlier calls, which keep their codes.
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add the bins of more rows after the bins of earlier calls, which keep their codes.
 
         The new bins of a grid are in descending order of their count. Columns of later grids move to make room; set
         `n_features` for columns that never move.
@@ -239,7 +243,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
             self._learn(table, **known)
         return self
 
-    def encode(self, X):
+    def encode(self, X: Any) -> BinMatrix:
         """The features of X in compact form.
 
         Parameters
@@ -259,7 +263,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         tables = self._derived.get(self._bin_keys, lambda: BinTables(self._bin_keys, self.bin_offsets_, self.n_jobs))
         return self._matrix(find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype), X)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> sparse.csr_matrix | Any:
         """Map rows to their features.
 
         Parameters
@@ -275,14 +279,14 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         Raises
         ------
         MemoryError
-            If the result would need more memory than the machine has.
+            If the result would need more memory than the computer has.
         """
         if is_source(X):
             check_is_fitted(self)
             return self._streamed(Survey(X, lambda rows, _: self._check(rows)))
         return self._as_output(self.encode(X))
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns: "randombinning_{grid}_{code}".
 
         $names
@@ -294,9 +298,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     def _begin(self, X, encodes=False):
@@ -317,7 +319,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         return isinstance(self.gamma, str) and self.gamma == "scale"
 
     def _moments(self, X):
-        """What ``gamma="scale"`` asks of checked rows."""
+        """The moments of checked rows, which ``gamma="scale"`` needs."""
         return Moments.of(X, self._categorical)
 
     def _check_parameters(self):
@@ -335,10 +337,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         """Draw the grids for rows of these `Moments`, or None where `gamma` needs none."""
         law, n_grids, categorical = binning_kernel(self.kernel), int(self.n_grids), self._categorical
         require_grids_memory(n_grids, categorical.size)
-        if self._scales:
-            self.gamma_ = gamma_by_scale(moments, categorical, power=1)
-        else:
-            self.gamma_ = check_gamma(self.gamma, categorical.size, words=("scale",))
+        self.gamma_ = gamma_of_inputs(self.gamma, moments, categorical, power=1)
         grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
         self._hashed, self._derived = self.n_features is not None, Derived()
@@ -366,18 +365,18 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         return code_dtype(np.diff(self.bin_offsets_).max())
 
     def _known_bins(self):
-        """Bins of earlier calls: in each grid first those with codes, then those still below `min_count`."""
+        """Bins of earlier calls: in each grid first the bins with codes, then the bins still below `min_count`."""
         coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
         return Bins.join_within_grids([coded, Bins(self._rare_keys, self._rare_counts, self._rare_starts)])
 
     def _learn(self, table, store=None, **options):
-        """Learn the bins of rows, and their codes where there is a store for them, which it gives back."""
+        """Learn the bins of rows, write the codes of the rows to the store if there is one, and return the store."""
         options |= {"min_count": self.min_count, "store": store, "n_jobs": self.n_jobs, "tell": table.tell}
         self._keep(learn_bins(self._grids, table.blocks, table.n_rows, **options), table.n_rows)
         return store
 
     def _keep(self, learned, n_rows):
-        """Set the attributes that tell of the bins of so many rows."""
+        """Set the attributes that describe the bins of `n_rows` rows."""
         coded, rare = learned.coded, learned.rare
         learned.warn_if_too_fine(n_rows)
         self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
@@ -390,7 +389,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         return fold_codes(self._grids, table.blocks, table.n_rows, self.bin_offsets_, table.max_bytes, **options)
 
     def _streamed(self, survey):
-        """The features of a source, made again whenever they are needed."""
+        """The features of a source, computed again whenever they are needed."""
         return StreamedFeatures.of(survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
 
     def _matrix(self, codes, X):

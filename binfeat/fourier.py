@@ -1,12 +1,15 @@
 """Random Fourier features: `RandomFourier`."""
 
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import Moments, gamma_by_scale
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
@@ -14,7 +17,6 @@ from binfeat._common.random_words import PHASES, stream, uniforms
 from binfeat._common.validation import (
     canonical,
     check_choice,
-    check_gamma,
     check_integer,
     check_numbers,
     checked_rows,
@@ -26,6 +28,7 @@ from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
 from binfeat._fourier.saved import check_fourier
+from binfeat._kernels.base import Kernel
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.sources import Survey, is_source
@@ -71,7 +74,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}, default="auto"
         How frequencies are drawn; see Notes.
     phase : {"pair", "offset"}, default="pair"
-        The form of the map, see above.
+        Whether a frequency makes a pair of cosine and sine, or a cosine with a random offset; see above.
     $n_jobs
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
@@ -144,14 +147,14 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     def __init__(
         self,
         *,
-        kernel="rbf",
-        gamma="scale",
-        rotation=None,
-        n_components=512,
-        sampler="auto",
-        phase="pair",
-        n_jobs=None,
-        random_state=None,
+        kernel: str | Kernel = "rbf",
+        gamma: str | float | ArrayLike = "scale",
+        rotation: ArrayLike | None = None,
+        n_components: int = 512,
+        sampler: str = "auto",
+        phase: str = "pair",
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -163,7 +166,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the frequencies.
 
         Parameters
@@ -180,7 +183,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             If a parameter is out of range, the kernel has no spectral law, the sampler cannot draw from it,
             `rotation` is not finite or does not have a row for each input, or `X` is not a table of finite numbers.
         MemoryError
-            If the frequencies would need more memory than the machine has.
+            If the frequencies would need more memory than the computer has.
         """
         self._check_parameters()
         look = _moments if self._scales else None
@@ -209,13 +212,10 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
                 "rotation=None and rows that are rotated already."
             )
         _require_frequencies_memory(sampler, n_frequencies, max(n_inputs, rank))
-        if self._scales:
-            self.gamma_ = gamma_by_scale(moments, np.zeros(n_inputs, dtype=bool), power=kernel.power)
-        else:
-            self.gamma_ = check_gamma(self.gamma, n_inputs, words=("scale",))
+        self.gamma_ = gamma_of_inputs(self.gamma, moments, np.zeros(n_inputs, dtype=bool), power=kernel.power)
         self._draw_frequencies(kernel, sampler, n_frequencies, rotation, dtype)
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray | Any:
         """Map rows to their features.
 
         Parameters
@@ -234,7 +234,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         ValueError
             If `X` is not a table of finite numbers, or its values are so large that products overflow.
         MemoryError
-            If the result would need more memory than the machine has.
+            If the result would need more memory than the computer has.
         """
         check_is_fitted(self)
         if is_source(X):
@@ -245,7 +245,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     def _check(self, X, reset=False):
         return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
 
-    def encode(self, X):
+    def encode(self, X: Any) -> LazyFeatures:
         """The features of X as an operator that computes them again for each product, a block of rows at a time.
 
         Train a ridge machine on it where the features do not fit in memory.
@@ -271,12 +271,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         else:
             frequencies = self.random_weights_
         return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
     def _check_parameters(self):
         fourier_kernel(self.kernel)

@@ -7,7 +7,7 @@ the input.
 
 Random binning needs the *pitch law* of a product's profile: the law of the cell widths, with distribution function
 ``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once so that no second derivative
-is needed). Random Fourier features need the *spectral law*: that of frequencies w with
+is needed). Random Fourier features need the *spectral law*: the law of frequencies w with
 ``E[cos(w @ (x - y))] = k(x, y)``. The maps and samplers that each kernel works with:
 
 ============  ==========================================  =======  ==============================
@@ -21,7 +21,7 @@ kernel        value                                       binning  Fourier
 `Cauchy`      ``prod_j 1 / (1 + (gamma_j D_j)^2)``        no       iid, qmc
 `RBF`         ``exp(-s)``                                 no       iid, orthogonal, qmc, fastfood
 `Matern`      from ``exp(-sqrt(2 s))`` to the RBF         no       iid, orthogonal, qmc, fastfood
-`Spectral`    that of the caller's frequencies            no       iid
+`Spectral`    the kernel of the caller's frequencies      no       iid
 ============  ==========================================  =======  ==============================
 """
 
@@ -60,13 +60,13 @@ class Laplacian(ProductKernel):
 
     samplers = ("iid", "qmc")
 
-    def profile(self, t):
+    def profile(self, t: np.ndarray) -> np.ndarray:
         return np.exp(-t)
 
-    def pitch_quantile(self, u):
+    def pitch_quantile(self, u: np.ndarray) -> np.ndarray:
         return gamma2_quantile(u)
 
-    def frequencies(self, u):
+    def frequencies(self, u: np.ndarray) -> np.ndarray:
         return cauchy_quantile(u)
 
 
@@ -80,13 +80,13 @@ class Hat(ProductKernel):
 
     samplers = ("iid", "qmc")
 
-    def profile(self, t):
+    def profile(self, t: np.ndarray) -> np.ndarray:
         return np.maximum(0.0, 1.0 - t)
 
-    def pitch_quantile(self, u):
+    def pitch_quantile(self, u: np.ndarray) -> np.ndarray:
         return np.ones_like(u)
 
-    def frequencies(self, u):
+    def frequencies(self, u: np.ndarray) -> np.ndarray:
         return sinc_quantile(u)
 
 
@@ -118,14 +118,14 @@ class GammaPitch(ProductKernel):
         if not self.shape > 1:
             raise ValueError(f"shape must be a number above 1 (2 is the Laplacian), got {self.shape!r}.")
 
-    def profile(self, t):
+    def profile(self, t: np.ndarray) -> np.ndarray:
         if np.isinf(self.shape):
             return np.maximum(0.0, 1.0 - np.asarray(t) / 2)
         t = np.asarray(t) * self.shape / 2
         rest = special.gammaincc(self.shape - 1, t)
         return special.gammaincc(self.shape, t) - t / (self.shape - 1) * rest
 
-    def pitch_quantile(self, u):
+    def pitch_quantile(self, u: np.ndarray) -> np.ndarray:
         if np.isinf(self.shape):
             return np.full_like(u, 2.0)
         return special.gammaincinv(self.shape, u) * (2 / self.shape)
@@ -179,7 +179,7 @@ class Product(ProductKernel):
                 f"t = {np.exp(log_t[0]):.3g} and {F[-1]:.3g} at t = {np.exp(log_t[-1]):.3g}."
             )
 
-    def pitch_quantile(self, u):
+    def pitch_quantile(self, u: np.ndarray) -> np.ndarray:
         return profile_quantile(self.profile, u)
 
 
@@ -213,10 +213,10 @@ class Skip(ProductKernel):
                 f"Skip takes a kernel object and a share from 0 to below 1, got {self.kernel!r} and {self.share!r}."
             )
 
-    def profile(self, t):
+    def profile(self, t: np.ndarray) -> np.ndarray:
         return self.share + (1.0 - self.share) * self.kernel.profile(t)
 
-    def pitch_quantile(self, u):
+    def pitch_quantile(self, u: np.ndarray) -> np.ndarray:
         below = np.asarray(u) / (1.0 - self.share)
         taken = below < 1.0
         return np.where(taken, self.kernel.pitch_quantile(np.where(taken, below, 0.5)), np.inf)
@@ -228,10 +228,10 @@ class Cauchy(ProductKernel):
 
     samplers = ("iid", "qmc")
 
-    def profile(self, t):
+    def profile(self, t: np.ndarray) -> np.ndarray:
         return 1.0 / (1.0 + np.square(t))
 
-    def frequencies(self, u):
+    def frequencies(self, u: np.ndarray) -> np.ndarray:
         return laplace_quantile(u)
 
 
@@ -239,13 +239,13 @@ class Cauchy(ProductKernel):
 class RBF(RadialKernel):
     """``exp(-sum_j gamma_j (x_j - y_j)^2)``; its spectral law is independent normals of variance ``2 gamma``."""
 
-    def profile(self, s):
+    def profile(self, s: np.ndarray) -> np.ndarray:
         return np.exp(-s)
 
-    def frequencies(self, u):
+    def frequencies(self, u: np.ndarray) -> np.ndarray:
         return special.ndtri(u)
 
-    def radius(self, u, n_inputs):
+    def radius(self, u: np.ndarray, n_inputs: int) -> np.ndarray:
         return chi_quantile(u, n_inputs)
 
 
@@ -288,19 +288,19 @@ class Matern(RadialKernel):
     def _is_rbf(self):
         return self.nu > 1e12  # the two then differ by less than 1e-12
 
-    def profile(self, s):
+    def profile(self, s: np.ndarray) -> np.ndarray:
         return np.exp(-s) if self._is_rbf else matern_profile(s, self.nu)
 
-    def n_uniforms(self, n_inputs):
+    def n_uniforms(self, n_inputs: int) -> int:
         return n_inputs if self._is_rbf else n_inputs + 1
 
-    def frequencies(self, u):
+    def frequencies(self, u: np.ndarray) -> np.ndarray:
         if self._is_rbf:
             return special.ndtri(u)
         # The scale matters most, so it takes the first uniform, where Sobol points are most even.
         return special.ndtri(u[:, 1:]) * student_scale(u[:, :1], self.nu)
 
-    def radius(self, u, n_inputs):
+    def radius(self, u: np.ndarray, n_inputs: int) -> np.ndarray:
         return chi_quantile(u, n_inputs) if self._is_rbf else student_radius(u, n_inputs, self.nu)
 
 
@@ -328,7 +328,7 @@ class Spectral(Kernel):
     >>> kernel = Spectral(lambda n_frequencies, n_inputs, rng: rng.uniform(-1, 1, (n_frequencies, n_inputs)))
     """
 
-    sampler: Callable
+    sampler: Callable[[int, int, np.random.Generator], np.ndarray]
     power = 1
     samplers = ("iid",)
 
@@ -336,7 +336,7 @@ class Spectral(Kernel):
         if not callable(self.sampler):
             raise TypeError(f"sampler must be a callable of n_frequencies, n_inputs and rng, got {self.sampler!r}.")
 
-    def draw(self, n_frequencies, n_inputs, rng):
+    def draw(self, n_frequencies: int, n_inputs: int, rng: np.random.Generator) -> np.ndarray:
         """Frequencies from the caller's sampler; ValueError if they are not finite numbers of the right shape."""
         drawn, shape = np.asarray(self.sampler(n_frequencies, n_inputs, rng)), (n_frequencies, n_inputs)
         wanted = f"sampler must return finite real numbers of shape (n_frequencies, n_inputs) = {shape}"
@@ -346,7 +346,7 @@ class Spectral(Kernel):
             raise ValueError(f"{wanted}; got values that are not finite.")
         return drawn.astype(np.float64)
 
-    def _exact(self, X, Y, gamma):
+    def _exact(self, X: np.ndarray, Y: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         raise TypeError(
             "kernels.Spectral has no exact value: only the sampler of its frequencies is known. Estimate it with "
             "Z = RandomFourier(kernel=..., n_components=many).fit_transform(X) as Z @ Z.T, or use another kernel."
@@ -364,11 +364,11 @@ _NO_PITCH_LAW: dict[type, str] = {
 }
 
 
-def _resolve(kernel):
+def _resolve(kernel: object) -> object:
     return _BY_NAME[kernel]() if isinstance(kernel, str) and kernel in _BY_NAME else kernel
 
 
-def binning_kernel(kernel, instead="RandomFourier for this kernel"):
+def binning_kernel(kernel: object, instead: str = "RandomFourier for this kernel") -> ProductKernel:
     """The kernel object for a name or an object; ValueError if the name is unknown or it has no pitch law."""
     found = _resolve(kernel)
     if type(found) in _NO_PITCH_LAW:
@@ -384,7 +384,7 @@ def binning_kernel(kernel, instead="RandomFourier for this kernel"):
     return found
 
 
-def fourier_kernel(kernel):
+def fourier_kernel(kernel: object) -> Kernel:
     """The kernel object for a name or an object; ValueError if the name is unknown or it has no spectral law."""
     found = _resolve(kernel)
     if not isinstance(found, Kernel):

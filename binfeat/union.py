@@ -1,6 +1,10 @@
-"""Hybrid maps: the features of several maps side by side, for sums of kernels."""
+"""The features of several maps side by side, for sums of kernels: `RandomFeatureUnion`."""
+
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn import config_context
@@ -59,12 +63,18 @@ class RandomFeatureUnion(FeatureMap):
     True
     """
 
-    def __init__(self, transformers, *, weights=None, sparse_output=True):
+    def __init__(
+        self,
+        transformers: Sequence[tuple[str, Any]],
+        *,
+        weights: Sequence[float] | np.ndarray | None = None,
+        sparse_output: bool = True,
+    ):
         self.transformers = transformers
         self.weights = weights
         self.sparse_output = sparse_output
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the union and, if `deep`, of its maps as ``name__parameter``.
 
         Parameters
@@ -81,7 +91,7 @@ class RandomFeatureUnion(FeatureMap):
             params |= {f"{name}__{key}": value for key, value in _params_of(part).items()}
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the union, of its maps (``name__parameter``), or a map itself (``name``).
 
         The list of maps is set first, then maps, then the other parameters.
@@ -102,11 +112,11 @@ class RandomFeatureUnion(FeatureMap):
     def _named(self):
         """Names and maps; none where `transformers` is not a list of such pairs, which `fit` refuses."""
         pairs = self.transformers if isinstance(self.transformers, list | tuple) else [None]
-        well_formed = all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], str) for each in pairs)
+        well_formed = all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs)
         return list(pairs) if well_formed else []
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Fit each map.
 
         Parameters
@@ -120,8 +130,8 @@ class RandomFeatureUnion(FeatureMap):
         Raises
         ------
         ValueError
-            If `transformers` is not a list of pairs of a unique name and a map, or `weights` does not have one number
-            for each.
+            If `transformers` is not a list of pairs of a unique name and a map, or `weights` does not have a
+            number for each map.
         """
         self._begin(X)
         self.transformers_ = [(name, clone(part).fit(X, y)) for name, part in self.transformers]
@@ -129,7 +139,7 @@ class RandomFeatureUnion(FeatureMap):
 
     @config_context(transform_output="default")  # of the maps inside
     @all_or_nothing
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Any, y: Any = None) -> sparse.csr_matrix | Any:
         """Fit each map and transform the same rows.
 
         Parameters
@@ -148,7 +158,7 @@ class RandomFeatureUnion(FeatureMap):
         return self._side_by_side(blocks)
 
     @config_context(transform_output="default")  # of the maps inside
-    def transform(self, X):
+    def transform(self, X: Any) -> sparse.csr_matrix | Any:
         """Map rows to their features.
 
         Parameters
@@ -165,7 +175,7 @@ class RandomFeatureUnion(FeatureMap):
         return self._side_by_side([part.transform(X) for _, part in self.transformers_])
 
     @config_context(transform_output="default")  # of the maps inside
-    def encode(self, X):
+    def encode(self, X: Any) -> StackedFeatures:
         """The features of X as blocks: binning features as codes, Fourier features computed for each product.
 
         Parameters
@@ -182,7 +192,7 @@ class RandomFeatureUnion(FeatureMap):
         parts = [part.encode(X) if hasattr(part, "encode") else part.transform(X) for _, part in self.transformers_]
         return StackedFeatures(parts, self._scales)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns: the name of the map, two underscores, and the column's name in that map.
 
         $names
@@ -229,9 +239,7 @@ class RandomFeatureUnion(FeatureMap):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for _, part in self.transformers)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

@@ -580,7 +580,7 @@ def test_memory_is_estimated_first(memory_of):
         transform(X, n_grids=10**12, n_features=10**13)
     binning = RandomBinning(n_grids=10, gamma=1.0).fit(X)
     memory_of(2000)
-    with pytest.raises(MemoryError, match="this machine has 2,000"):
+    with pytest.raises(MemoryError, match="this computer has 2,000"):
         binning.transform(X)
     memory_of(None)
     binning.transform(X)

@@ -488,6 +488,6 @@ def test_memory_is_estimated_first(memory_of):
     fourier = RandomFourier(n_components=100).fit(X)
     memory_of(2000)
     with pytest.raises(
-        MemoryError, match=r"making 100 features of 6 rows needs about .* this machine has 2,000\. Use fewer"
+        MemoryError, match=r"making 100 features of 6 rows needs about .* this computer has 2,000\. Use fewer"
     ):
         fourier.transform(X)

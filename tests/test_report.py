@@ -113,13 +113,13 @@ def test_errors_are_those_of_scikit_learn(table, three):
     X, y, _ = table
     machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
     predicted = machine.predict(X[300:])
-    found = [measure.value for measure in judged(machine, X[300:], y[300:])[1].measures]
+    found = [measure.value for measure in judged(machine, X[300:], y[300:]).measures]
     both = y[300:], predicted
     expected = 1 - r2_score(*both), root_mean_squared_error(*both), mean_absolute_error(*both)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     X, y = three
     machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
-    wrong, _, loss = (measure.value for measure in judged(machine, X[600:], y[600:])[1].measures)
+    wrong, _, loss = (measure.value for measure in judged(machine, X[600:], y[600:]).measures)
     assert wrong == pytest.approx(1 - accuracy_score(y[600:], machine.predict(X[600:])))
     assert loss == pytest.approx(log_loss(y[600:], machine.predict_proba(X[600:])))
 
@@ -138,7 +138,7 @@ def test_standard_errors_are_the_spread_over_other_rows():
     """Of 200 tables of 100 rows; a standard deviation of 200 numbers is known within 5 %, here within four of these."""
     X, y = frame_of(20_300)
     machine = KernelMachineRegressor(**FIXED).fit(X[:300], y[:300])
-    _, whole = judged(machine, X[300:], y[300:])
+    whole = judged(machine, X[300:], y[300:])
     found = [
         whole._measures(whole.y[start : start + 100], whole.predicted[start : start + 100])
         for start in range(0, 20_000, 100)

@@ -148,7 +148,7 @@ def test_nothing_is_allocated_before_a_refusal(monkeypatch, memory_of):
         lambda: binfeat.RandomBinning(gamma=1.0, n_grids=10**5).fit(X),
         lambda: binfeat.RandomFourier(n_components=10**6, gamma=1.0).fit(X),
     ):
-        with pytest.raises(MemoryError, match=r"needs about [\d,]+ bytes and this machine has 1,000,000"):
+        with pytest.raises(MemoryError, match=r"needs about [\d,]+ bytes and this computer has 1,000,000"):
             call()
 
 

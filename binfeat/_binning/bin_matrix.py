@@ -1,6 +1,10 @@
 """The compact form of a random binning matrix, and its CSR form."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 from scipy import sparse
 from sklearn import get_config
 
@@ -28,7 +32,7 @@ def code_dtype(largest_grid):
 
 
 def in_type(codes, dtype):
-    """Codes in a type that is at least as wide, whose "no bin" they have."""
+    """Codes in a type that is at least as wide, with the "no bin" of that type."""
     return codes if codes.dtype == dtype else np.where(codes == no_bin(codes.dtype), no_bin(dtype), codes)
 
 
@@ -58,7 +62,7 @@ class BinMatrix(FeatureOperator):
     nbytes : int
         Bytes held by the codes and the offsets.
     y, sample_weight : ndarray or None
-        Targets and weights of the rows, where these came from a source of blocks.
+        Targets and weights of the rows, if the rows came from a source of blocks.
 
     Raises
     ------
@@ -68,7 +72,9 @@ class BinMatrix(FeatureOperator):
 
     _instead = "output='csr', or its tocsr()"
 
-    def __init__(self, codes, offsets, *, dtype=np.float64, n_jobs=None):
+    def __init__(
+        self, codes: np.ndarray, offsets: ArrayLike, *, dtype: DTypeLike = np.float64, n_jobs: int | None = None
+    ):
         codes = np.ascontiguousarray(codes)
         offsets = np.asarray(offsets)
         if codes.ndim != 2 or codes.dtype not in (np.uint16, np.uint32) or codes.shape[0] == 0:
@@ -84,8 +90,8 @@ class BinMatrix(FeatureOperator):
         dtype, offsets = check_float_type(dtype), offsets.astype(np.int64)
         thread_count(n_jobs)
         none = no_bin(codes.dtype)
-        for p, (of_grid, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
-            wrong = of_grid[(of_grid != none) & (of_grid >= size)]
+        for p, (grid_codes, size) in enumerate(zip(codes, np.diff(offsets), strict=True)):
+            wrong = grid_codes[(grid_codes != none) & (grid_codes >= size)]
             if wrong.size:
                 raise ValueError(f"codes of grid {p} must be below {size}, or {none} for no bin; got {wrong[0]}.")
         self._set(codes, offsets, dtype, n_jobs)
@@ -99,31 +105,31 @@ class BinMatrix(FeatureOperator):
 
     @classmethod
     def _trusted(cls, codes, offsets, dtype, n_jobs):
-        """Make one of codes that are known to be in range."""
+        """Make a matrix of codes that are known to be in range."""
         matrix = cls.__new__(cls)
         matrix._set(codes, offsets, dtype, n_jobs)
         return matrix
 
     @classmethod
     def _of_store(cls, store, offsets, dtype, n_jobs, y=None, sample_weight=None):
-        """Make one of the codes in a CodeStore, and of what came with their rows."""
+        """Make a matrix of the codes in a CodeStore, with the targets and weights of its rows."""
         matrix = cls._trusted(store.array, offsets, dtype, n_jobs)
         matrix._store, matrix.y, matrix.sample_weight = store, y, sample_weight
         return matrix
 
     @property
-    def computed(self):
+    def computed(self) -> bool:
         """Whether codes are in a file, so that rows are best visited a block at a time."""
         return self._store is not None and self._store.in_file
 
-    def row_blocks(self):
-        """Pairs of rows, as a slice, and what a solver asks of their matrix; nothing is copied."""
+    def row_blocks(self) -> Iterator[tuple[slice, Any]]:
+        """Pairs of a slice of the rows and their part of the matrix, for solvers; nothing is copied."""
         for start in range(0, self.shape[0], _BLOCK_ROWS):
             rows = slice(start, min(start + _BLOCK_ROWS, self.shape[0]))
             yield rows, _RowRange(self, rows)
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         return self.codes.nbytes + self.offsets.nbytes
 
     @property
@@ -134,10 +140,10 @@ class BinMatrix(FeatureOperator):
     def _value(self):
         return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows):
+    def __getitem__(self, rows: Any) -> "BinMatrix":
         """Rows by slice, integers or mask, as a BinMatrix; ``Z[rows, :]`` and ``Z[rows, ...]`` do the same."""
         if isinstance(rows, tuple):
             if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
@@ -145,7 +151,7 @@ class BinMatrix(FeatureOperator):
             rows = rows[0]
         return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
 
-    def take(self, rows):
+    def take(self, rows: ArrayLike) -> "BinMatrix":
         """Rows by number.
 
         Parameters
@@ -169,18 +175,18 @@ class BinMatrix(FeatureOperator):
             taken[:] = codes.take(rows)
         return self._of_store(store, self.offsets, self.dtype, self.n_jobs)
 
-    def tocsr(self):
+    def tocsr(self) -> sparse.csr_matrix | sparse.csr_array:
         """The same matrix in CSR.
 
         Returns
         -------
         Z : scipy.sparse.csr_matrix or csr_array of shape (n_rows, n_columns)
-            Which of them follows scikit-learn's `sparse_interface` setting. Indices are int32 while they fit.
+            Its type follows scikit-learn's `sparse_interface` setting. Indices are int32 where that is enough.
 
         Raises
         ------
         MemoryError
-            If it would need more memory than the machine has.
+            If the CSR matrix would need more memory than the computer has.
         """
         n_rows, n_columns = self.shape
         row_starts = np.zeros(n_rows + 1, np.int64)
@@ -199,7 +205,7 @@ class BinMatrix(FeatureOperator):
         Z.has_canonical_format = True
         return Z
 
-    def gram_diagonal(self, sample_weight=None):
+    def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z``: the rows in each bin over the number of grids.
 
         Parameters
@@ -213,8 +219,12 @@ class BinMatrix(FeatureOperator):
         """
         if sample_weight is None:
             return self._bin_sizes() / self.codes.shape[0]
+        return self._weighted_diagonal(sample_weight)
+
+    def _weighted_diagonal(self, sample_weight, first_row=0):
+        """Diagonal of ``Z.T @ diag(sample_weight) @ Z`` for as many rows as there are weights."""
         weights, sums = np.asarray(sample_weight, dtype=np.float64).reshape(1, -1), np.empty((1, self.shape[1]))
-        self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums)
+        self._multiply_transposed(np.ascontiguousarray(weights), 1 / self.codes.shape[0], sums, first_row)
         return sums[0]
 
     def _bin_sizes(self):
@@ -224,7 +234,7 @@ class BinMatrix(FeatureOperator):
         return sizes
 
     def _unseen_shares(self):
-        """Of each row the share of the grids in which it has no bin."""
+        """For each row, the share of the grids in which it has no bin."""
         return np.mean(self.codes == no_bin(self.codes.dtype), axis=0)
 
     def _multiply(self, weights, value, out, first_row=0):
@@ -256,28 +266,24 @@ class BinMatrix(FeatureOperator):
         self._multiply(W.T, self._value, out.T)
 
     def _rmatmat_into(self, V, out):
-        """Write ``Z.T @ V``, likewise."""
+        """Write ``Z.T @ V``; both are in Fortran order and of one type."""
         self._multiply_transposed(V.T, self._value, out.T)
 
-    def _parts_of(self, operand):
-        """Operand in a type that products run in, split where it is complex."""
+    def _product(self, write, operand, n_rows):
+        """The product that `write` computes, with an operand of any type; real and imaginary parts by themselves."""
         operand = np.asarray(operand)
         operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
-        return (operand.real, operand.imag) if operand.dtype.kind == "c" else (operand,)
+        if operand.dtype.kind == "c":
+            return self._product(write, operand.real, n_rows) + 1j * self._product(write, operand.imag, n_rows)
+        out = np.empty((n_rows, operand.shape[1]), operand.dtype, order="F")
+        write(np.asfortranarray(operand), out)
+        return out
 
     def _matmat(self, W):
-        parts = []
-        for part in self._parts_of(W):
-            parts.append(np.empty((self.shape[0], part.shape[1]), part.dtype, order="F"))
-            self._matmat_into(np.asfortranarray(part), parts[-1])
-        return parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+        return self._product(self._matmat_into, W, self.shape[0])
 
     def _rmatmat(self, V):
-        parts = []
-        for part in self._parts_of(V):
-            parts.append(np.empty((self.shape[1], part.shape[1]), part.dtype, order="F"))
-            self._rmatmat_into(np.asfortranarray(part), parts[-1])
-        return parts[0] if len(parts) == 1 else parts[0] + 1j * parts[1]
+        return self._product(self._rmatmat_into, V, self.shape[1])
 
     def _matvec(self, w):
         return self._matmat(np.reshape(w, (-1, 1)))
@@ -287,7 +293,7 @@ class BinMatrix(FeatureOperator):
 
 
 class _RowRange:
-    """Some neighbouring rows of a BinMatrix, for products."""
+    """Neighbouring rows of a BinMatrix, for products."""
 
     def __init__(self, matrix, rows):
         self._matrix, self._rows = matrix, rows
@@ -300,10 +306,5 @@ class _RowRange:
         self._matrix._multiply_transposed(V.T, self._matrix._value, out.T, self._rows.start)
 
     def gram_diagonal(self, sample_weight=None):
-        matrix, n_rows = self._matrix, self.shape[0]
-        weights = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        sums = np.empty((1, self.shape[1]))
-        matrix._multiply_transposed(
-            np.ascontiguousarray(weights.reshape(1, -1)), 1 / len(matrix.codes), sums, self._rows.start
-        )
-        return sums[0]
+        weights = np.ones(self.shape[0]) if sample_weight is None else sample_weight
+        return self._matrix._weighted_diagonal(weights, self._rows.start)

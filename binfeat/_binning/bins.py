@@ -14,7 +14,7 @@ from binfeat._engine.bin_tables import rank
 class Bins:
     """Hashes and training counts of each grid's bins, in order of their codes.
 
-    Grid p has those from ``starts[p]`` to ``starts[p + 1]``.
+    Grid p has the bins from ``starts[p]`` to ``starts[p + 1]``.
     """
 
     keys: np.ndarray
@@ -33,9 +33,9 @@ class Bins:
 
     @classmethod
     def join_within_grids(cls, parts):
-        """One after another within each grid."""
+        """The bins of the parts one after another within each grid."""
         keys, counts = (
-            np.concatenate([getattr(part, name)[bins] for of_grid in _grid_slices(parts) for part, bins in of_grid])
+            np.concatenate([getattr(part, name)[bins] for pairs in _grid_slices(parts) for part, bins in pairs])
             for name in ("keys", "counts")
         )
         return cls(keys, counts, starts_of(sum(part.sizes for part in parts)))
@@ -51,7 +51,7 @@ class Bins:
         return Bins(self.keys[bins], self.counts[bins], starts - starts[0])
 
     def first(self, sizes):
-        """The first so many bins of each grid, and the others."""
+        """The first ``sizes[p]`` bins of each grid p, and the other bins."""
         if (sizes == self.sizes).all():
             return self, Bins.none(sizes.size)
         kept = np.arange(self.keys.size) - np.repeat(self.starts[:-1], self.sizes) < np.repeat(sizes, self.sizes)
@@ -62,7 +62,7 @@ class Bins:
 
 
 def _grid_slices(parts):
-    """For each grid, every part with the slice of its bins there."""
+    """For each grid, pairs of every part and the slice of its bins in the grid."""
     for p in range(parts[0].sizes.size):
         yield [(part, slice(part.starts[p], part.starts[p + 1])) for part in parts]
 
@@ -73,18 +73,18 @@ def starts_of(sizes):
 
 @dataclass(frozen=True)
 class LearnedBins:
-    """Bins in the order of their codes, and how those that were counted got them.
+    """Bins in the order of their codes, and the codes of all counted bins.
 
-    Number c in grid p while counting is code ``new_codes[starts[p] + c]``, or "no bin".
+    A bin that had the number c in grid p while counting has the code ``new_codes[starts[p] + c]``, or "no bin".
     """
 
     coded: Bins
-    rare: Bins  # those of too few rows
+    rare: Bins  # of too few rows
     new_codes: np.ndarray  # (n_counted,), uint32
     starts: np.ndarray  # (n_grids + 1,)
 
     def warn_if_too_fine(self, n_rows):
-        """Warn that most of so many rows are alone in their bins, if they are."""
+        """Warn if most of the rows are alone in their bins."""
         kappa = (self.coded.keys.size + self.rare.keys.size) / self.coded.sizes.size
         if n_rows > 100 and kappa > n_rows / 2:
             warnings.warn(
@@ -102,7 +102,7 @@ class LearnedBins:
 def rank_bins(bins, min_count=1, n_coded=0, n_jobs=None):
     """Give codes to counted bins of enough rows by falling count, ties by ascending hash; sorts them in place.
 
-    The first `n_coded` bins of each grid, one number or one for each, keep their codes.
+    The first `n_coded` bins of each grid keep their codes; it is a number or an array with a number per grid.
     """
     n_coded = np.array(np.broadcast_to(n_coded, bins.sizes.shape), dtype=np.int64)
     order, spare, new_codes = (np.empty(bins.keys.size, np.uint32) for _ in range(3))
@@ -119,17 +119,17 @@ def unite_bins(parts):
     """The bins of all rows from those of several parts of the rows, by ascending hash within each grid.
 
     The result is the same whatever the order and the grouping of the parts, and can be a part itself, so that unions
-    may be reduced in a tree. Bins of few rows can be told after the last union only.
+    may be reduced in a tree. Only after the last union is it known which bins have few rows.
     """
     keys, counts = zip(*map(_unite_grid, _grid_slices(parts)))
     return Bins(np.concatenate(keys), np.concatenate(counts), starts_of([part.size for part in keys]))
 
 
-def _unite_grid(of_grid):
+def _unite_grid(pairs):
     """Distinct keys in ascending order, and sums of their counts."""
-    keys = np.concatenate([part.keys[bins] for part, bins in of_grid])
+    keys = np.concatenate([part.keys[bins] for part, bins in pairs])
     order = np.argsort(keys)
     keys = keys[order]
     firsts = np.flatnonzero(np.diff(keys, prepend=~keys[:1]))
-    counts = np.concatenate([part.counts[bins] for part, bins in of_grid])[order]
+    counts = np.concatenate([part.counts[bins] for part, bins in pairs])[order]
     return keys[firsts], np.add.reduceat(counts, firsts) if firsts.size else counts

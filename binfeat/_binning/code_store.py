@@ -14,23 +14,23 @@ _ZEROS = 2**24  # bytes written at a time where a file cannot be given its space
 
 
 def code_budget(max_bytes):
-    """Bytes that codes may take in memory: `max_bytes`, or half of what the machine has."""
+    """Bytes that codes may take in memory: `max_bytes`, or half of the computer's memory."""
     return allowed_bytes(max_bytes, 2)
 
 
 class CodeStore:
     """Codes of rows in grids, of 2 bytes each until some grid has too many bins for that.
 
-    They are in memory while they take at most `max_bytes`, otherwise in a file in the folder that
-    `tempfile.gettempdir` names. The file has no name, or loses it with its last user, so that nothing is left of it
-    whatever happens; its space is taken before anything is written.
+    The codes are in memory while they take at most `max_bytes`, otherwise in a file in the folder that
+    `tempfile.gettempdir` names. The file has no name, or is removed with its last user, so that nothing is left of it
+    whatever happens. Its space on disk is taken before anything is written.
 
     Parameters
     ----------
     n_rows, n_grids : int
     max_bytes : int or inf, default=inf
     dtype : {numpy.uint16, numpy.uint32}, default=numpy.uint16
-        Type to begin with.
+        Type of the codes at first.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from binfeat._common.random_words import KEYS, PITCH, SHIFT, round_significant, 
 from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
 from binfeat._engine.policy import thread_count
 
-_SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit difference between machines is lost
+_SIGNIFICANT = 32  # bits of a scale that are kept, so that a last-digit difference between computers is lost
 _LARGEST = 2.0**1000  # scales stay finite, so that a value of 0 stays in cell 0
 
 _MOST_ROWS = 2**19  # rows hashed before their bins are looked up: as many as possible, for the tables' sake
@@ -84,8 +84,8 @@ class Grids:
             np.empty((tasks, n_inputs)),
             np.empty((tasks, n_inputs, FLAGS), np.uint32),
         )
-        as_it_is = X.dtype == np.float64 and X.flags.c_contiguous and X.dtype.isnative
-        step = n_rows if as_it_is else max(BLOCK * tasks, _LOAD_BYTES // (8 * n_inputs))
+        usable = X.dtype == np.float64 and X.flags.c_contiguous and X.dtype.isnative
+        step = n_rows if usable else max(BLOCK * tasks, _LOAD_BYTES // (8 * n_inputs))
         for start in range(0, n_rows, step):
             block = np.asarray(X[start : start + step], dtype=np.float64, order="C").view()
             block.flags.writeable = False  # read-only or not, one compiled signature serves
@@ -109,13 +109,13 @@ _STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each
 
 
 def n_hash_blocks(n_grids, n_rows):
-    """How many blocks `hash_blocks` makes of rows in one block."""
+    """The number of blocks that `hash_blocks` makes of a single block of rows."""
     step, width = _sizes(n_grids, n_rows)
     return -(-n_grids // width) * -(-n_rows // step)
 
 
 def _sizes(n_grids, n_rows):
-    """Rows and grids that are hashed at a time, where a block has so many rows."""
+    """How many rows, and how many grids, are hashed at a time for a block of `n_rows` rows."""
     step = -(-n_rows // -(-n_rows // _MOST_ROWS))
     width = min(n_grids, max(1, _HASH_BYTES // (8 * step)))
     return step, -(-n_grids // -(-n_grids // width))
@@ -130,7 +130,7 @@ def hash_blocks(grids, blocks, n_jobs=None):
     start : int
         Number of the first row.
     hashes : ndarray of shape (grids in part, n_rows), uint64
-        Overwritten by the next ones.
+        Overwritten by the next hashes.
     """
     memory, first_row, width = np.empty(0, np.uint64), 0, 0
     for X in blocks:

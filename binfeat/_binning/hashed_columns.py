@@ -1,4 +1,4 @@
-"""Hashed columns: a grid's bins share a number of columns that no row decides."""
+"""Hashed columns: the bins of a grid share a number of columns that does not depend on the rows."""
 
 import numpy as np
 
@@ -17,14 +17,14 @@ def check_hashed(n_features, n_grids):
 
 
 def hashed_offsets(n_features, n_grids):
-    """First column of each grid among `n_features` hashed ones."""
+    """First column of each grid among `n_features` hashed columns."""
     return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
 
 
 def fold_codes(grids, blocks, n_rows, offsets, max_bytes=np.inf, n_jobs=None, tell=None):
     """A CodeStore of the rows of some blocks in hashed columns, which begin at `offsets` in each grid.
 
-    `tell`, if any, is called behind each block of `hash_blocks`.
+    `tell`, if any, is called after every block of `hash_blocks`.
     """
     n_slots = int(offsets[1])
     store = CodeStore(n_rows, len(grids), max_bytes, code_dtype(n_slots))

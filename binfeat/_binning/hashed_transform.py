@@ -1,5 +1,10 @@
 """Random binning features in one call, without fit: `transform`."""
 
+from typing import Any
+
+from numpy.typing import ArrayLike, DTypeLike
+from scipy import sparse
+
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
@@ -12,14 +17,24 @@ from binfeat._common.validation import (
     checked_array,
     float_dtype,
 )
+from binfeat._kernels.base import Kernel
 from binfeat.kernels import binning_kernel
 
 
-def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20, random_state=0, dtype=None):
+def transform(
+    X: Any,
+    *,
+    kernel: str | Kernel = "laplacian",
+    gamma: float | ArrayLike = 1.0,
+    n_grids: int = 64,
+    n_features: int = 2**20,
+    random_state: int = 0,
+    dtype: DTypeLike | None = None,
+) -> sparse.csr_matrix | sparse.csr_array:
     """Random binning features with hashed columns, in one call and without fit.
 
-    The same arguments give the same columns for the same row in every call, process and machine. Inner
-    products of rows approximate the kernel as those of `RandomBinning` do, up to the share of bins that
+    The same arguments give the same columns for the same row in every call, process and computer. Inner
+    products of rows approximate the kernel as the features of `RandomBinning` do, up to the share of bins that
     meet in one of the ``n_features // n_grids`` columns of a grid.
 
     Parameters
@@ -30,28 +45,27 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
         A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
         `GammaPitch`, `Product`, `Skip`.
     gamma : float or array-like of shape (n_inputs,), default=1.0
-        In units of one over the input's; 0 ignores an input.
+        Inverse length scale of each input; 0 ignores an input.
     n_grids : int, default=64
-        Non-zeros in each row.
+        Number of grids, which is the number of non-zeros in each row.
     n_features : int, default=2**20
-        Columns, at least ``2 * n_grids``.
+        Number of columns, at least ``2 * n_grids``.
     random_state : int, default=0
-        Seed of the grids. The default is public: who knows it can make rows that collide.
+        Seed of the grids. Anyone who knows the seed can make rows that collide, and the default is public.
     dtype : {numpy.float32, numpy.float64}, default=None
         Type of the values; None gives float32 for float32 `X`, else float64.
 
     Returns
     -------
     Z : scipy.sparse.csr_matrix or csr_array of shape (n_rows, n_features)
-        ``1 / sqrt(n_grids)`` in one column of each grid. Which of the two types follows scikit-learn's
-        `sparse_interface` setting.
+        ``1 / sqrt(n_grids)`` in one column of each grid. The type follows scikit-learn's `sparse_interface` setting.
 
     Raises
     ------
     TypeError, ValueError
         If a parameter is out of range or `X` is not a finite (or NaN) numeric table.
     MemoryError
-        If the result would need more memory than the machine has.
+        If the result would need more memory than the computer has.
 
     References
     ----------
@@ -75,9 +89,9 @@ def transform(X, *, kernel="laplacian", gamma=1.0, n_grids=64, n_features=2**20,
     if isinstance(gamma, str):
         raise ValueError(f"gamma must be a number or one number per input, since nothing is fitted; got {gamma!r}.")
     X = canonical(checked_array(X, input_name="X", **ARRAY_CHECKS))
-    dtype = check_float_type(float_dtype(X.dtype) if dtype is None else dtype)
+    value_dtype = check_float_type(float_dtype(X.dtype) if dtype is None else dtype)
     gamma = check_gamma(gamma, X.shape[1])
-    require_binning_memory(X.shape, n_grids, dtype.itemsize + 4)
+    require_binning_memory(X.shape, n_grids, value_dtype.itemsize + 4)
     offsets = hashed_offsets(n_features, n_grids)
     store = fold_codes(Grids.draw(law, gamma, n_grids, seed), [X], X.shape[0], offsets)
-    return BinMatrix._trusted(store.array, offsets, dtype, None).tocsr()
+    return BinMatrix._trusted(store.array, offsets, value_dtype, None).tocsr()

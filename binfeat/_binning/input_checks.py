@@ -1,4 +1,4 @@
-"""The tables that binning takes, and what it asks of them."""
+"""Checks of the tables that binning takes."""
 
 import numpy as np
 from scipy import sparse
@@ -13,12 +13,12 @@ _FEWER = "Use fewer grids, fewer rows at a time, or output='codes'."
 
 
 def require_grids_memory(n_grids, n_inputs):
-    """Refuse grids that memory is too small for."""
+    """Refuse grids that do not fit in memory."""
     require_memory(64 * n_grids * n_inputs, f"drawing {n_grids} grids of {n_inputs} inputs", "Use fewer grids.")
 
 
 def require_binning_memory(shape, n_grids, entry_bytes):
-    """Refuse the codes of rows of this shape, and so many bytes beside each, where memory is too small for them."""
+    """Refuse rows of this shape whose codes, with `entry_bytes` more for every code, do not fit in memory."""
     n_rows, n_inputs = shape
     require_memory(
         n_rows * n_grids * (4 + entry_bytes) + 64 * n_grids * n_inputs,

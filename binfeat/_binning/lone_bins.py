@@ -1,4 +1,4 @@
-"""Bins that hold one row: all those of a row share one column, so that a solver's vectors are shorter."""
+"""Bins that hold one row: all such bins of a row share one column, so that a solver's vectors are shorter."""
 
 from itertools import pairwise
 
@@ -36,17 +36,17 @@ class MergedBins:
     def _matmat_into(self, W, out):
         self._kept._matmat_into(W, out)
         values = self._lengths * self._all._value
-        for of_target, lone in zip(out.T, W[self._kept.shape[1] :].T, strict=True):
-            of_target += values * lone
+        for column, lone in zip(out.T, W[self._kept.shape[1] :].T, strict=True):
+            column += values * lone
 
     def _rmatmat_into(self, V, out):
         self._kept._rmatmat_into(V, out)
         np.multiply((self._lengths * self._all._value)[:, np.newaxis], V, out=out[self._kept.shape[1] :])
 
     def gram_diagonal(self, sample_weight=None):
-        """Diagonal of ``Z.T @ Z`` as in `BinMatrix.gram_diagonal`, of merged bins that of each of them.
+        """Diagonal of ``Z.T @ Z`` as in `BinMatrix.gram_diagonal`; a merged column has the value of each of its bins.
 
-        With it as preconditioner the iterates of conjugate gradients are those of all columns, as on rows elsewhere.
+        With it as preconditioner, conjugate gradients have the same iterates as without merging.
         """
         weights = np.ones(self.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         lone = weights * (self._lengths > 0) / len(self._all.codes)
@@ -75,19 +75,19 @@ class MergedBins:
             W[bins] = 0
 
     def _sums_of_rows(self, W):
-        """For each row the sum over its bins."""
+        """For each row, the sum over its bins."""
         out = np.empty((self.shape[0], W.shape[1]), W.dtype, order="F")
         self._all._multiply(W.T, 1.0, out.T)
         return out
 
     def _places(self):
-        """Of each grid the columns that stay, here and in the binning matrix."""
+        """For each grid, the columns that stay, as slices of this matrix and of the binning matrix."""
         for size, here, there in zip(self._sizes, self._kept.offsets, self._all.offsets):  # offsets have an end more
             yield slice(here, here + size), slice(there, there + size)
 
 
 def merge_lone_bins(Z):
-    """`MergedBins` of a BinMatrix in memory, or None where they would have nearly as many columns, or these are few."""
+    """`MergedBins` of a BinMatrix in memory; None where it has few columns, or merging would remove few of them."""
     n_rows, n_columns = Z.shape
     if n_columns < _WORTH_COLUMNS:
         return None

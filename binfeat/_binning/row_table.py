@@ -39,11 +39,11 @@ class RowTable:
 
     @property
     def tell(self):
-        """Called behind each block that is hashed, or None."""
+        """A function to call after every hashed block, or None."""
         return None if self.progress is None else self.progress.step
 
     def watched(self, progress, n_grids):
-        """The same rows, of a fit that begins now."""
+        """The same rows with the `Progress` of a fit, which begins now."""
         progress.begin(n_hash_blocks(n_grids, self.n_rows) if self.survey is None else None)
         return replace(self, progress=progress)
 

@@ -33,7 +33,7 @@ class _GrowingTables:
         for p, size in enumerate(self.n_bins.astype(int)):
             old, new = slice(self._starts[p], self._starts[p] + size), slice(starts[p], starts[p] + size)
             keys[new], counts[new] = self._keys[old], self._counts[old]
-        self._slots = np.empty(0, np.uint32)  # the last one is freed before its successor is made
+        self._slots = np.empty(0, np.uint32)  # frees the old slots before the new slots are made
         self._slots, self._slot_starts = np.empty(slot_starts[-1], np.uint32), slot_starts
         self._keys, self._counts, self._starts = keys, counts, starts
         index(keys, starts, self.n_bins, slot_starts, self._slots, n_jobs=n_jobs)
@@ -77,9 +77,9 @@ def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, fi
     known : Bins, default=None
         Bins that have numbers already and keep them.
     codes : ndarray of shape (n_grids, n_rows), uint32, or CodeStore, default=None
-        Where the rows' numbers go, from `first_grid` on; None drops them.
+        Filled with the numbers of the rows' bins, from `first_grid` on; None drops them.
     tell : callable, default=None
-        Called behind each block of `hash_blocks`.
+        Called after every block of `hash_blocks`.
     """
     known = Bins.none(len(grids)) if known is None else known
     tables, counted = {}, {}
@@ -96,7 +96,7 @@ def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, fi
 
 
 def learn_bins(grids, blocks, n_rows, *, known=None, n_coded=0, min_count=1, store=None, n_jobs=None, tell=None):
-    """`count_bins`, then `rank_bins`; what the store, if any, has of the rows are codes in the end."""
+    """`count_bins`, then `rank_bins`; the store, if any, holds the codes of the rows in the end."""
     bins = count_bins(grids, blocks, n_rows, known, store, n_jobs, tell=tell)
     learned = rank_bins(bins, min_count, n_coded, n_jobs)
     if store is not None:
@@ -105,7 +105,7 @@ def learn_bins(grids, blocks, n_rows, *, known=None, n_coded=0, min_count=1, sto
 
 
 def find_codes(tables, grids, X, n_jobs, dtype):
-    """Codes of rows, in a type, in grids whose bins are known; a bin that is not says "no bin"."""
+    """Codes of type `dtype` of rows in grids whose bins are known; an unknown bin has the code "no bin"."""
     codes = np.empty((len(grids), X.shape[0]), dtype)
     for part, start, hashes in hash_blocks(grids, [X], n_jobs):
         tables.find(part, hashes, no_bin(codes.dtype), codes, start, n_jobs)
@@ -131,12 +131,12 @@ class BinTables:
 
     @property
     def arrays(self):
-        """Slots, where each grid's begin, keys, and where each grid's begin."""
+        """Slots, the first slot of each grid, keys, and the first key of each grid."""
         return self._slots, self._slot_starts, self.keys, self._starts
 
 
 def codes_among(bins, united, n_jobs=None):
-    """The code of each bin of a part, (n_bins,) uint32, among united ones of the same grids.
+    """The code of each bin of a part, (n_bins,) uint32, among the united bins of the same grids.
 
     Code c in grid p of the part becomes ``codes[bins.starts[p] + c]``, which is what `recode` takes; a bin that the
     union does not have becomes 2^32 - 1. As many grids have look-up tables at a time as there are threads.

@@ -1,4 +1,4 @@
-"""Dates and durations of data frames as days, and the parts of dates that come back: seasons, weekdays, hours."""
+"""Dates and durations of data frames as days, and the parts of dates that recur: seasons, weekdays, hours."""
 
 import narwhals as nw
 import numpy as np
@@ -9,7 +9,7 @@ _DAY_MS = 24 * _HOUR_MS
 
 
 def times_of(dtype):
-    """What times a column of this type of narwhals holds: "durations", "dates", "dates in <zone>", or "" if none."""
+    """The kind of times in a column of this type of narwhals: "durations", "dates", "dates in <zone>", or ""."""
     if dtype == nw.Duration:
         return "durations"
     if dtype == nw.Date:
@@ -20,9 +20,10 @@ def times_of(dtype):
 
 
 def days_of(series, times):
-    """Days of a series, float64 with NaN where missing: how long, or since 1970 by the clocks of the zone in `times`.
+    """Days of a series, float64 with NaN where missing: durations, or days since 1970 by the clocks of a zone.
 
-    TypeError if the series holds other times; dates of one zone are converted to another's.
+    `times` is the kind of times, with the zone, as `times_of` returns it. Dates of another zone are converted;
+    TypeError if the series holds times of another kind.
     """
     own = times_of(series.dtype)
     if own != times and not (own.startswith(_IN_ZONE) and times.startswith(_IN_ZONE)):
@@ -37,7 +38,7 @@ def days_of(series, times):
 
 
 def _milliseconds(days):
-    """Of the day, rounded: the same time of two days is the same number."""
+    """Milliseconds of the day, rounded, so that the same time of two days is the same number."""
     return np.rint(days % 1 * _DAY_MS) % _DAY_MS
 
 
@@ -46,7 +47,7 @@ def _day_of_year(days):
     return (dates - dates.astype("M8[Y]")) / np.timedelta64(1, "D") + 1
 
 
-_PARTS = {  # after how many days each comes back, and how it follows from days without NaN
+_PARTS = {  # the days after which a part recurs, and the part as a function of days without NaN
     "day of year": (366, _day_of_year),
     "day of week": (7, lambda days: (np.floor(days) + 3) % 7),  # 1970 began on a Thursday; Monday is 0
     "hour": (1, lambda days: _milliseconds(days) / _HOUR_MS),
@@ -54,12 +55,12 @@ _PARTS = {  # after how many days each comes back, and how it follows from days 
 
 
 def part_of(days, name):
-    """A part of the calendar, of dates given as days without NaN: from 1, 0 (Monday) and 0 on."""
+    """A part of dates given as days without NaN; days of the year count from 1, days of the week from 0, a Monday."""
     return _PARTS[name][1](days)
 
 
 def parts_in(days):
-    """Names of the parts that come back within the dates, and are not the same for all of them."""
+    """Names of the parts that recur within the dates and are not the same for all dates."""
     days = days[~np.isnan(days)]
     span = np.ptp(days) if days.size else 0.0
     return [name for name, (period, part) in _PARTS.items() if span > period and np.ptp(part(days)) > 0]

@@ -2,10 +2,13 @@
 
 import inspect
 import re
+from collections.abc import Callable
 from textwrap import indent
+from typing import TypeVar
 
 from binfeat._common.availability import unavailable_if
 
+_Class = TypeVar("_Class", bound=type)
 _PLACEHOLDER = re.compile(r"^([ \t]*)\$(\w+)$\n?", re.MULTILINE)
 _unfilled: dict[object, str | None] = {}  # docstrings of methods as they are written
 
@@ -51,7 +54,7 @@ $X
 Returns
 -------
 y : ndarray of shape (n_rows,) or (n_rows, n_labels)
-    Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
+    An indicator matrix of 0 and 1, of two dimensions, if `fit` was given such a matrix.
     $on_dask""",
     "decision_function": """\
 Predictions of the targets, 1 for a class and -1 for the others.
@@ -63,8 +66,8 @@ $X
 Returns
 -------
 scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-    With two classes one score, above 0 for ``classes_[1]``. Of an indicator matrix a score for each label, above 0 if
-    the row has it.
+    With two classes one score, above 0 for ``classes_[1]``. For an indicator matrix a score for each label, above 0 if
+    the row has the label.
     $on_dask""",
     "names": """\
 Parameters
@@ -79,7 +82,7 @@ names : ndarray of shape (n_columns,), object""",
 }
 
 
-def filled(texts=None, like=None):
+def filled(texts: dict[str, str] | None = None, like: type | None = None) -> Callable[[_Class], _Class]:
     """Decorate a class whose docstring, or a method's, has placeholders: lines such as ``$alpha``.
 
     `texts` has a text for each placeholder, in addition to `TEXTS`; it is indented as the placeholder is, and an empty

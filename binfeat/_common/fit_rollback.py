@@ -1,9 +1,13 @@
 """Fits that leave a consistent estimator in every case."""
 
 import functools
+from collections.abc import Callable
+from typing import TypeVar
+
+_Method = TypeVar("_Method", bound=Callable)
 
 
-def all_or_nothing(fit):
+def all_or_nothing(fit: _Method) -> _Method:
     """Decorate a method that fits: if it fails or is interrupted, the estimator is as it was before.
 
     A fit that is interrupted by Ctrl-C may keep its result: as its last step it sets `status_` to "interrupted".
@@ -20,4 +24,4 @@ def all_or_nothing(fit):
                 self.__dict__ = before
             raise
 
-    return run
+    return run  # type: ignore[return-value]

@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.random_words import round_significant
+from binfeat._common.validation import check_gamma
 
 _CHUNK_BYTES = 2**22
 _NUMBERS = np.finfo(np.float64)
@@ -14,16 +15,16 @@ _SIGNIFICANT = 24  # bits kept, so that bins do not depend on the order of summa
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of the values of some rows, NaN left out and the zeros of CSR counted. They add up."""
+    """Moments of the values of some rows, without NaN and with the zeros of CSR; moments of parts add up."""
 
     n_values: int
-    unit: float  # the largest magnitude; the others are in this unit, so that nothing overflows
+    unit: float  # the largest magnitude, in which mean and squares are measured, so that nothing overflows
     mean: float
     squares: float  # sum of squared deviations from the mean
 
     @classmethod
     def of(cls, X, categorical):
-        """Moments of an ndarray or CSR (n_rows, n_inputs), but for the inputs that a mask calls categorical."""
+        """Moments of an ndarray or CSR (n_rows, n_inputs), without the inputs that the mask `categorical` marks."""
         X = X[:, ~categorical] if categorical.any() else X
         n_zeros = X.shape[0] * X.shape[1] - X.nnz if sparse.issparse(X) else 0
         unit = float(max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0))
@@ -38,7 +39,7 @@ class Moments:
         return cls(n_values, unit, mean, squares)
 
     def __add__(self, other):
-        """Those of both (Chan, Golub & LeVeque 1979)."""
+        """The moments of the rows of both (Chan, Golub & LeVeque 1979)."""
         unit, n_values = max(self.unit, other.unit), self.n_values + other.n_values
         if unit == 0.0:
             return Moments(n_values, 0.0, 0.0, 0.0)
@@ -68,16 +69,18 @@ def _chunks(X):
         yield values[~missing] if missing.any() else values
 
 
-def gamma_by_scale(moments, categorical, power):
-    """Gamma of each input for ``gamma="scale"``: one over inputs times the spread to a power.
+def gamma_of_inputs(gamma, moments, categorical, power):
+    """Gamma of each input: `gamma` if it is numbers, or ``1 / (n_inputs * std**power)`` from the moments of the rows.
 
-    The moments are of the inputs that are numbers; two different values of one that the mask `categorical` marks are
-    one standard deviation apart. The power is 1 for kernels of ``|x - y|``, 2 for those of its square.
+    The moments leave out the inputs that the mask `categorical` marks; two categories count as one standard deviation
+    apart. They are None where `gamma` is not "scale". The power is 1 for kernels of ``|x - y|``, 2 for its square.
     """
     n_inputs = categorical.size
-    gamma = np.ones(n_inputs)
+    if moments is None:
+        return check_gamma(gamma, n_inputs, words=("scale",))
+    scaled = np.ones(n_inputs)
     if moments.std > 0:
         with np.errstate(over="ignore", divide="ignore"):
-            gamma[:] = np.clip(1.0 / (n_inputs * np.float64(moments.std) ** power), _NUMBERS.tiny, _NUMBERS.max)
-    gamma[categorical] = 1.0 / n_inputs
-    return gamma
+            scaled[:] = np.clip(1.0 / (n_inputs * np.float64(moments.std) ** power), _NUMBERS.tiny, _NUMBERS.max)
+    scaled[categorical] = 1.0 / n_inputs
+    return scaled

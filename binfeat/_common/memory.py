@@ -1,4 +1,4 @@
-"""How much memory there is, and an error where more would be needed."""
+"""The computer's memory, and an error where more would be needed."""
 
 import math
 import os
@@ -9,7 +9,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 def memory_limit():
-    """Bytes that this process may use: the machine's memory, or the limit of its cgroup; None if unknown."""
+    """Bytes that this process may use: the computer's memory, or the limit of its cgroup; None if unknown."""
     limits = []
     with suppress(AttributeError, ValueError, OSError):
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -20,7 +20,7 @@ def memory_limit():
 
 
 def allowed_bytes(max_bytes, part):
-    """Bytes that something may take: `max_bytes`, or else this part of what the machine has, 2 for a half."""
+    """Bytes that something may take: `max_bytes`, or the computer's memory divided by `part`."""
     if max_bytes is not None:
         return max_bytes
     limit = memory_limit()
@@ -31,4 +31,4 @@ def require_memory(n_bytes, what, remedy):
     """Refuse work that does not fit in memory, before anything is allocated, with a MemoryError that has a remedy."""
     limit = memory_limit()
     if limit is not None and n_bytes > limit:
-        raise MemoryError(f"{what} needs about {n_bytes:,} bytes and this machine has {limit:,}. {remedy}")
+        raise MemoryError(f"{what} needs about {n_bytes:,} bytes and this computer has {limit:,}. {remedy}")

@@ -1,6 +1,7 @@
 """Features that are an operator and no array, and what NumPy and scikit-learn's `set_output` do with them."""
 
 import functools
+from typing import Any
 
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -28,7 +29,7 @@ class _Container(TransformerMixin):
 class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Base of transformers whose features pass through `set_output` unchanged where they are operators."""
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit and transform the same rows.
 
         Parameters
@@ -44,6 +45,12 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             The result of `transform`.
         """
         return self.fit(X, y).transform(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
     def __init_subclass__(cls, **kwargs):
         own = {name: vars(cls)[name] for name in ("transform", "fit_transform") if name in vars(cls)}

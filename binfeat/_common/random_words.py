@@ -1,4 +1,4 @@
-"""Numbers that are the same on every machine: random words by seed, index and purpose, and rounding."""
+"""Numbers that are the same on every computer: random words by seed, index and purpose, and rounding."""
 
 import numpy as np
 

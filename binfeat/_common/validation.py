@@ -31,7 +31,7 @@ def checked_array(X, **checks):
 
 
 def checked_rows(estimator, X, **checks):
-    """The same with `validate_data`, which remembers or checks the number and names of inputs."""
+    """What `validate_data` gives, without these warnings; it remembers or checks the number and names of inputs."""
     X = collected(X)
     try:
         with np.errstate(over="ignore", invalid="ignore"), naming_words(X, "X"):
@@ -41,7 +41,7 @@ def checked_rows(estimator, X, **checks):
 
 
 def canonical(X):
-    """CSR with sorted indices and no duplicates, the caller's left as it was."""
+    """CSR with sorted indices and without duplicates; the caller's matrix is left as it was."""
     if sparse.issparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
@@ -49,12 +49,12 @@ def canonical(X):
 
 
 def float_dtype(dtype):
-    """The type to compute in, and of features: float32 for float32, else float64."""
+    """The type of computations and features: float32 for float32, otherwise float64."""
     return np.dtype(np.float32 if dtype == np.float32 else np.float64)
 
 
 def check_moderate(values, name):
-    """Refuse numbers beyond 1e100 with a ValueError: squares, or their sums, might be infinite. NaN is ignored."""
+    """Refuse numbers beyond 1e100 with a ValueError: squares, or sums of squares, might be infinite. NaN is ignored."""
     largest = max(abs(float(end.reduce(values, axis=None, initial=0))) for end in (np.fmax, np.fmin))
     if largest > _MODERATE:
         raise ValueError(
@@ -160,7 +160,7 @@ def seed_of(random_state):
 def check_gamma(gamma, n_inputs, some=True, words=()):
     """One non-negative gamma per input, as an array; all may be zero only with ``some=False``.
 
-    TypeError, which tells of the `words` that the caller accepts too, if it is not a number or a sequence of numbers;
+    TypeError, which names the `words` that the caller also accepts, if it is not a number or a sequence of numbers;
     ValueError if it has the wrong length or a value out of range.
     """
     try:
@@ -206,7 +206,7 @@ def check_categorical(categorical_features, estimator):
 
 
 def check_input_names(estimator, input_features):
-    """Refuse names of inputs that differ from those seen in `fit`, or are not as many, with a ValueError."""
+    """Refuse names of inputs that differ from the names seen in `fit`, or in their number, with a ValueError."""
     if input_features is None:
         return
     if len(input_features) != estimator.n_features_in_:

@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import os
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def written(path):
-    """Context that gives a name beside `path`, which becomes `path` at the end, and is removed after an error."""
+    """Context with the name of a new file beside `path`, which replaces `path` at the end, or is removed on error."""
     part = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         yield part

@@ -1,4 +1,4 @@
-"""Words and dates where numbers are asked for: which column holds them, and what to do."""
+"""Errors for words and dates where numbers are needed: which column holds them, and what to do."""
 
 import datetime
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import numpy as np
 
 @contextmanager
 def naming_words(values, name):
-    """Context of checks of X or y, whose ValueError names a word that is no number, its column, and a remedy."""
+    """Context of checks of X or y, whose ValueError names a word that is not a number, its column, and a remedy."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -20,9 +20,9 @@ def naming_words(values, name):
 
 
 def _message(values, name):
-    """What to say of the first word, or None where there is none."""
-    for column, of_column in _columns(values):
-        for word in filter(_is_word, of_column):
+    """The message about the first word, or None if there are no words."""
+    for column, column_values in _columns(values):
+        for word in filter(_is_word, column_values):
             if name == "y":
                 return f"y must hold numbers, got {word!r}; for labels use a classifier, such as CGRidgeClassifier."
             return (

@@ -191,7 +191,7 @@ def _settle(keys, counts, order):
 
 @jit
 def _count_levels(largest):
-    """Number of digits of the sort key: two of the hash, and those of the largest count."""
+    """Number of digits of the sort key: two for the hash, and the digits of the largest count."""
     levels = 2
     while largest > 0:
         largest //= _RADIX

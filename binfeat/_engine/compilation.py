@@ -9,7 +9,7 @@ _log = logging.getLogger("binfeat")
 
 
 class _Compilations(event.Listener):
-    """Logs each kernel of binfeat that is compiled, and tells those who want to know."""
+    """Logs every compilation of a kernel of binfeat, and calls the listeners."""
 
     def __init__(self):
         self._listeners = []
@@ -27,7 +27,7 @@ class _Compilations(event.Listener):
 
     @contextmanager
     def told_to(self, *listeners):
-        """Context in which functions are called at each compilation, whichever thread it is in."""
+        """Context in which the listeners are called at every compilation, in whichever thread it is."""
         self._listeners += listeners
         try:
             yield

@@ -1,4 +1,4 @@
-"""Kernel matrices of few rows, and sums over all pairs of rows: what exact kernel machines are made of.
+"""Kernel matrices of few rows, and sums over all pairs of rows, for exact kernel machines.
 
 All arrays are float32. Rows are columns here, so that the loop over one side of the pairs is contiguous.
 """
@@ -23,7 +23,7 @@ def _add_differences(x, others, gamma, categorical, out):
 
 @jit
 def _add_differences_of_four(A, a, B, gamma, j, out):
-    """As one input after the other, but `out` is read and written once."""
+    """`_add_differences` for four inputs, with `out` read and written once."""
     first, second, third, fourth = B[j], B[j + 1], B[j + 2], B[j + 3]
     x, y, z, w = A[j, a], A[j + 1, a], A[j + 2, a], A[j + 3, a]
     for b in range(out.shape[0]):
@@ -75,7 +75,7 @@ def _add_weighted(x, others, weights, categorical, out):
 
 @jit
 def _add_weighted_of_four(X, a, j, weights, out):
-    """As one input after the other, but `weights` are read once."""
+    """The sums of four inputs, with `weights` read once."""
     x, y, z, w = X[j, a], X[j + 1, a], X[j + 2, a], X[j + 3, a]
     first, second, third, fourth = out[j], out[j + 1], out[j + 2], out[j + 3]
     for b in range(weights.shape[0]):

@@ -10,7 +10,7 @@ _ROWS_TOGETHER = 128  # whose codes are gathered at a time
 
 @driver(work="codes")
 def list_rows(codes, none, starts, order, places, begins, rows):
-    """List the rows of each bin by their places, the first ones in some order, as far as there is room.
+    """List the rows of each bin by their places: the first rows in `order` that the room of the bin holds.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def list_rows(codes, none, starts, order, places, begins, rows):
     starts : (n_grids + 1,) int64; first column of each grid
     order : (n_rows,) int64; all rows
     places : (n_rows,) int32; what to list a row as
-    begins : (n_columns + 1,) int64; where the room of each bin begins in `rows`, none for bins that are left out
+    begins : (n_columns + 1,) int64; where the room of each bin begins in `rows`; bins that are left out have no room
     rows : (n_listed,) int32, written
     """
     for p in prange(codes.shape[0]):
@@ -103,7 +103,7 @@ def nearest(codes, none, starts, weights, begins, rows, visited, sums, met, neig
     codes, none, starts, begins : as in `list_rows`
     weights : (n_columns,) float64; above 0 where rows of a bin are listed
     rows : (n_listed,) int32, as `list_rows` writes them
-    visited : (n_visited,) int64; those whose neighbours are wanted; the more alike they are, the faster
+    visited : (n_visited,) int64; rows whose neighbours are wanted; the more alike these rows are, the faster
     sums : (n_workers, n_rows) float64, scratch, 0 before and after
     met : (n_workers, n_rows + 1) int32, scratch
     neighbours : (n_visited, n_neighbours) int32, written in falling order of similarity

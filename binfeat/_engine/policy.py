@@ -38,7 +38,7 @@ _WORTH_THREADS = 2**17  # elements; fewer take a fraction of a millisecond, less
 
 @functools.cache
 def _digest_of_sources():
-    """Digest of all files of the engine: a kernel calls those of others, and Numba's cache checks only its file."""
+    """Digest of all files of the engine: kernels call kernels of other files, which Numba's cache does not check."""
     content = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
     return hashlib.blake2b(content, digest_size=4).hexdigest()
 
@@ -226,8 +226,8 @@ def threads_to_factorise(n):
 def blas_threads(n_jobs):
     """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to.
 
-    That setting is the whole process's, and callers side by side would restore each other's: only the main thread
-    changes it.
+    The setting is shared by the whole process, and threads would restore the settings of other threads: only the main
+    thread changes it.
     """
     threads = thread_count(n_jobs)
     has_more = any(blas.num_threads > threads for blas in _blas().lib_controllers)

@@ -1,9 +1,9 @@
 """Products with a binning matrix from its codes alone; every entry of the matrix has one value.
 
-Each target is a row in memory. Four targets are multiplied at a time, then two, then one; their numbers that are looked
-up at random are interleaved in scratch that stays in the cache. Behind the bins of a grid is one for "no bin", since
-branches for single codes would often be predicted wrongly. Each number of a result is a sum in a fixed order, that of
-grids or of rows, for any number of threads.
+Each target is a row in memory. Four targets are multiplied at a time, then two, then one. Numbers that are looked up at
+random are interleaved in scratch that stays in the cache. After the bins of a grid is a bin for "no bin", since
+branches for single codes would often be predicted wrongly. Each number of a result is a sum in a fixed order, the order
+of the grids or of the rows, for any number of threads.
 """
 
 import numpy as np
@@ -106,7 +106,7 @@ def _multiply_four(codes, starts, place, weights, fours, sums):
 
 @jit
 def _multiply_few(codes, starts, place, weights, value, pairs, rows, out):
-    """Up to three targets: two together, and one alone."""
+    """Multiply up to three targets: a pair, and a single target."""
     n_targets = out.shape[0]
     if n_targets > 1:
         _multiply_pair(codes, starts, weights[:2], place, pairs, out[0, rows], out[1, rows])
@@ -122,14 +122,14 @@ def multiply(codes, starts, first_row, weights, value, n_blocks, pairs, fours, s
 
     Parameters
     ----------
-    codes : (n_grids, n_all_rows) uint16 or uint32; those beyond a grid's columns are "no bin"
+    codes : (n_grids, n_all_rows) uint16 or uint32; codes beyond a grid's columns are "no bin"
     starts : (n_grids + 1,) int64; first column of each grid
-    first_row : int; of the rows of Z among those of `codes`
+    first_row : int; first row of Z among the rows of `codes`
     weights : (n_targets, at least n_columns) float32 or float64
     value : of the type of `weights`; value of every entry of Z
     n_blocks : int; number of blocks of rows, for each of which a grid's weights are read once
     pairs, fours : (n_workers, largest grid + 1, 2 and 4) of the type of `weights`, scratch
-    sums : (n_workers, largest block, 4), likewise
+    sums : (n_workers, largest block, 4) of the type of `weights`, scratch
     out : (n_targets, n_rows) of the type of `weights`, written
     """
     n_targets, n_rows = out.shape
@@ -223,7 +223,7 @@ def multiply_transposed(codes, starts, first_row, values, value, copies, pairs, 
     codes, starts, first_row, value, pairs, fours : as in `multiply`
     values : (n_targets, n_rows) float32 or float64
     copies : (n_workers, 4, 257) of the type of `values`, scratch
-    rows : (n_rows, 4), likewise; not used for less than four targets
+    rows : (n_rows, 4) of the type of `values`, scratch; not used for less than four targets
     out : (n_targets, at least n_columns) of the type of `values`, written up to there
     """
     n_workers, n_rows = pairs.shape[0], values.shape[1]

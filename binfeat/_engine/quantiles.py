@@ -45,7 +45,7 @@ def interpolate_columns(X, columns, starts, knots, values, column, places, out):
     ----------
     X : (n_rows, n_inputs) float64, no NaN
     columns : (n_mapped,) int64
-    starts : (n_mapped + 1,) int64; first knot of each of those columns, at least two for each
+    starts : (n_mapped + 1,) int64; first knot of each mapped column, at least two knots per column
     knots : (n_knots,) float64, strictly increasing within a column
     values : (n_knots,) float64; values at the knots, not decreasing within a column
     column : (n_tasks, ROWS) float64, scratch

@@ -109,11 +109,11 @@ def _pairs_writer(cos_sin, reach):
 
 
 def _shifted_writer(cos_sin, reach):
-    """Make `write_shifted` for one type, likewise."""
+    """Make `write_shifted` for one type, as `_pairs_writer` makes `write_pairs`."""
 
     @jit
     def write_shifted(projection, shift, scale, out):
-        """Cosines of each row after a shift, times `scale`; as exact as `write_pairs`, and returns what it does.
+        """Cosines of each row after a shift, times `scale`; as exact as `write_pairs`, with the same return value.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ def _shifted_writer(cos_sin, reach):
     return write_shifted
 
 
-# One of each for each type, for the caller to choose: what is compiled for one type compiles nothing of the other.
+# Both writers for every type, for the caller to choose: compiling for one type compiles nothing for the other type.
 WRITERS = {
     np.dtype(np.float32): (_pairs_writer(_cos_sin32, _REACH32), _shifted_writer(_cos_sin32, _REACH32)),
     np.dtype(np.float64): (_pairs_writer(_cos_sin64, _REACH64), _shifted_writer(_cos_sin64, _REACH64)),

@@ -14,7 +14,7 @@ class Fastfood:
 
     Given B and P, a row of ``H G P H B`` is a vector of independent normals: its direction is uniform on the sphere,
     and independent of its norm, which depends only on G. G is divided by that norm and S holds new norms, so every row
-    has exactly the spectral law. It is the law for `length` inputs, of which those that the table does not have are 0.
+    has exactly the spectral law. It is the law for `length` inputs; inputs that the table lacks are 0.
     Rows of one block share G and are dependent.
 
     Attributes

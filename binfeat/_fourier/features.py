@@ -11,7 +11,7 @@ from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.projection import by_fastfood, by_weights, read_only
 
 _SCRATCH_BYTES = 2**20  # the projection of a block of rows, to stay in the second-level cache
-_FEWEST_ROWS = 256  # of a block that is multiplied by a matrix, which passes through the cache once for each
+_FEWEST_ROWS = 256  # of a block that is multiplied by a matrix, which passes through the cache once per block
 _OVERFLOW = (
     "X holds values so large that their products with the frequencies overflow {}. Scale X or lower gamma; "
     "float64 holds more than float32."
@@ -52,7 +52,7 @@ class FourierMap:
         ValueError
             If projections overflow.
         MemoryError
-            If the features would need more memory than the machine has.
+            If the features would need more memory than the computer has.
         """
         fast = isinstance(self.frequencies, Fastfood)
         n_rows, itemsize = X.shape[0], X.dtype.itemsize
@@ -70,7 +70,7 @@ class FourierMap:
 
 
 def _writer(offset, n_components, dtype):
-    """A function of a projection and of where its features go; it returns how many arguments are not finite."""
+    """A function that writes the features of a projection, and returns how many arguments are not finite."""
     write_pairs, write_shifted = WRITERS[dtype]
     scale = dtype.type(np.sqrt(2.0 / n_components))  # for pairs too: two components a frequency
     if offset is None:
@@ -80,7 +80,7 @@ def _writer(offset, n_components, dtype):
 
 
 def _fill(Z, project, write, scratch, n_jobs):
-    """Make features block by block; `scratch` is the shape of the projection of one."""
+    """Make features block by block; `scratch` is the shape of the projection of a block."""
 
     def work(blocks):
         memory = np.empty(scratch, Z.dtype)

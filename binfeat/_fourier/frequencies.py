@@ -57,7 +57,7 @@ def resolve_sampler(sampler, kernel, n_inputs):
         raise ValueError(
             f"sampler={sampler!r} does not work with {kernel!r}: {_reason(sampler, kernel)}. This kernel works with "
             f"sampler='auto', {_listed(kernel.samplers)}; this sampler works with "
-            f"{', '.join('kernels.' + each.__name__ for each in _KERNELS if sampler in each.samplers)}."
+            f"{', '.join('kernels.' + law.__name__ for law in _KERNELS if sampler in law.samplers)}."
         )
     if sampler == "qmc":
         _check_sobol(kernel, n_inputs)
@@ -110,7 +110,7 @@ def draw_frequencies(kernel, sampler, n_frequencies, n_inputs, seed):
 
 
 def rank_of(rotation, n_inputs):
-    """The number of coordinates of rotated rows; without a rotation that of the inputs."""
+    """The number of coordinates of rotated rows; without a rotation, the number of inputs."""
     return n_inputs if rotation is None else rotation.shape[1]
 
 
@@ -153,10 +153,7 @@ def _qmc(kernel, n_frequencies, n_inputs, seed):
     sobol = Sobol(width, bits=_SOBOL_BITS, rng=np.random.Generator(stream(seed, 0, SOBOL)))
     frequencies = np.empty((n_frequencies, n_inputs))
     step = max(1, _CHUNK // width)
-    starts = [
-        0,
-        *range(1, n_frequencies, step),
-    ]  # one point first: SciPy warns if the first number of points is not a power of 2
+    starts = [0, *range(1, n_frequencies, step)]  # SciPy warns if the first number of points is not a power of 2
     for start, stop in zip(starts, [*starts[1:], n_frequencies], strict=True):
         u = sobol.random(stop - start) + 0.5 ** (_SOBOL_BITS + 1)  # the middle of its cell, inside (0, 1)
         frequencies[start:stop] = kernel.frequencies(u)
@@ -164,7 +161,7 @@ def _qmc(kernel, n_frequencies, n_inputs, seed):
 
 
 def _orthogonal(kernel, n_frequencies, n_inputs, seed):
-    """Blocks of n_inputs orthogonal directions, each with a new norm (Yu et al., NIPS 2016)."""
+    """Blocks of n_inputs orthogonal directions with independent norms (Yu et al., NIPS 2016)."""
     frequencies = _iid(RBF(), n_frequencies, n_inputs, seed)
     step = max(1, _CHUNK // n_inputs**2) * n_inputs
     for start in range(0, n_frequencies, step):

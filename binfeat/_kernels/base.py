@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from binfeat._common.validation import check_gamma, checked_array
 
@@ -28,33 +29,33 @@ def _scaled(gamma, distance):
 class Kernel:
     """Base of all kernels, and the interface of their laws.
 
-    A kernel that random binning can approximate has `pitch_quantile`. One that random Fourier features can approximate
-    has `samplers`; for samplers that draw by quantiles it has `frequencies`, and if it is `isotropic` also `radius`.
-    Frequencies are for a frequency scale of 1.
+    A kernel that random binning can approximate has `pitch_quantile`. A kernel that random Fourier features can
+    approximate has `samplers`; for samplers that draw by quantiles it has `frequencies`, and if it is `isotropic` also
+    `radius`. Frequencies are for a frequency scale of 1.
     """
 
     power: ClassVar[int]  # gamma multiplies this power of the distance: 1 or 2
     isotropic: ClassVar[bool] = False  # whether the spectral law depends only on the norm of a frequency
-    samplers: ClassVar[tuple[str, ...]] = ()  # those that can draw from the spectral law
+    samplers: ClassVar[tuple[str, ...]] = ()  # samplers that can draw from the spectral law
 
-    def n_uniforms(self, n_inputs):
+    def n_uniforms(self, n_inputs: int) -> int:
         """Number of uniform numbers that one frequency needs."""
         return n_inputs
 
-    def frequencies(self, u):
+    def frequencies(self, u: np.ndarray) -> np.ndarray:
         """Frequencies of shape (n, n_inputs) from uniforms in (0, 1) of shape (n, n_uniforms)."""
         raise NotImplementedError
 
-    def radius(self, u, n_inputs):
+    def radius(self, u: np.ndarray, n_inputs: int) -> np.ndarray:
         """Quantiles of the norm of a frequency at `u` in (0, 1), an array."""
         raise NotImplementedError
 
-    def frequency_scale(self, gamma):
+    def frequency_scale(self, gamma: np.ndarray) -> np.ndarray:
         """Factor of each input's frequencies."""
         with np.errstate(over="ignore"):
             return gamma if self.power == 1 else np.sqrt(2.0 * gamma)
 
-    def __call__(self, X, Y=None, *, gamma=1.0):
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None, *, gamma: float | ArrayLike = 1.0) -> np.ndarray:
         """Exact kernel matrix.
 
         Parameters
@@ -78,7 +79,7 @@ class Kernel:
         with np.errstate(over="ignore"):
             return self._exact(*checked)
 
-    def _exact(self, X, Y, gamma):
+    def _exact(self, X: np.ndarray, Y: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
 
@@ -88,11 +89,11 @@ class ProductKernel(Kernel):
 
     power = 1
 
-    def profile(self, t):
+    def profile(self, t: np.ndarray) -> np.ndarray:
         """Value at scaled distance `t = gamma |x - y|` along one input; an array of the shape of `t`."""
         raise NotImplementedError
 
-    def _exact(self, X, Y, gamma):
+    def _exact(self, X: np.ndarray, Y: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         K = np.ones((X.shape[0], Y.shape[0]))
         for j, gamma_j in enumerate(gamma):
             K *= self.profile(_scaled(gamma_j, np.abs(X[:, j, None] - Y[:, j])))
@@ -102,10 +103,10 @@ class ProductKernel(Kernel):
 class PitchKernel(Protocol):
     """A product kernel with a pitch law."""
 
-    def profile(self, t):
+    def profile(self, t: np.ndarray) -> np.ndarray:
         """As in `ProductKernel`."""
 
-    def pitch_quantile(self, u):
+    def pitch_quantile(self, u: np.ndarray) -> np.ndarray:
         """Quantiles of the pitch at `u` in (0, 1), for gamma = 1; an array of the shape of `u`."""
 
 
@@ -117,11 +118,11 @@ class RadialKernel(Kernel):
     isotropic = True
     samplers = ("iid", "orthogonal", "qmc", "fastfood")
 
-    def profile(self, s):
+    def profile(self, s: np.ndarray) -> np.ndarray:
         """Value at scaled squared distance `s`; an array of the shape of `s`."""
         raise NotImplementedError
 
-    def _exact(self, X, Y, gamma):
+    def _exact(self, X: np.ndarray, Y: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         s = np.zeros((X.shape[0], Y.shape[0]))
         for j, gamma_j in enumerate(gamma):
             s += _scaled(gamma_j, (X[:, j, None] - Y[:, j]) ** 2)

@@ -1,7 +1,7 @@
 """Parameters of kernel objects inside estimators: ``kernel__shape`` in searches and `set_params`."""
 
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
@@ -16,7 +16,7 @@ class WithKernel(BaseEstimator):
 
     kernel: object
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the estimator and, if `deep`, of a kernel object as ``kernel__name``.
 
         Parameters
@@ -29,7 +29,7 @@ class WithKernel(BaseEstimator):
         """
         return super().get_params(deep=deep) | (_nested(self.kernel, "kernel") if deep else {})
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator, then those of its kernel object, as ``kernel__name``.
 
         Parameters

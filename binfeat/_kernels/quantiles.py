@@ -15,7 +15,7 @@ _NOISE = 4e-15  # in pi times a probability, above the rounding error of Si
 
 
 def gamma2_quantile(u):
-    """Of the density ``t exp(-t)`` on t > 0: 12 times faster than ``scipy.special.gammaincinv(2, u)``."""
+    """Quantiles of the density ``t exp(-t)`` on t > 0: 12 times faster than ``scipy.special.gammaincinv(2, u)``."""
     # Newton on the convex t - log(1 + t) = -log(1 - u), from the upper bound y + sqrt(2 y) of its
     # root (Chatzigeorgiou 2013).
     y = -np.log1p(-np.asarray(u))
@@ -26,17 +26,17 @@ def gamma2_quantile(u):
 
 
 def cauchy_quantile(u):
-    """Of the density ``1 / (pi (1 + w^2))``, to full precision in both tails."""
+    """Quantiles of the density ``1 / (pi (1 + w^2))``, to full precision in both tails."""
     return np.sign(u - 0.5) / np.tan(np.pi * np.minimum(u, 1.0 - u))
 
 
 def laplace_quantile(u):
-    """Of the density ``exp(-|w|) / 2``."""
+    """Quantiles of the density ``exp(-|w|) / 2``."""
     return np.log(2.0 * np.minimum(u, 1.0 - u)) * np.sign(0.5 - u)
 
 
 def sinc_quantile(u):
-    """Of the density ``sinc(w / 2)^2 / (2 pi) = (1 - cos w) / (pi w^2)``, to 2e-15 in probability.
+    """Quantiles of the density ``sinc(w / 2)^2 / (2 pi) = (1 - cos w) / (pi w^2)``, to 2e-15 in probability.
 
     The upper tail is ``S(w) = 1/2 - (Si(w) - (1 - cos w) / w) / pi``. Its reciprocal is within 1.1 of
     ``pi w``, which brackets the root, and nearly ``pi (w - sin w)``. Newton's method is fast for it, except for u
@@ -73,7 +73,7 @@ def profile_distribution(profile, log_t):
 
 
 def profile_quantile(profile, u):
-    """Of the pitch law of a profile, by bisection."""
+    """Quantiles of the pitch law of a profile, by bisection."""
     u = np.asarray(u)
     low, high = np.full(u.shape, -LOG_RANGE), np.full(u.shape, LOG_RANGE)
     for _ in range(45):  # until the bracket is narrower than 2^-32 of the pitch
@@ -84,18 +84,18 @@ def profile_quantile(profile, u):
 
 
 def chi_quantile(u, degrees):
-    """Of the norm of a vector of `degrees` standard normals."""
+    """Quantiles of the norm of a vector of `degrees` standard normals."""
     return np.sqrt(2.0 * special.gammaincinv(degrees / 2, u))
 
 
 def student_scale(u, nu):
-    """Of ``sqrt(2 nu / c)`` with c chi-squared of ``2 nu`` degrees; times a normal vector it is Student's t."""
+    """Quantiles of ``sqrt(2 nu / c)`` with c chi-squared of ``2 nu`` degrees; times a normal vector, Student's t."""
     with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(np.sqrt(nu / special.gammainccinv(nu, u)), _FASTEST)
 
 
 def student_radius(u, degrees, nu):
-    """Of the norm of a vector of `degrees` normals times one `student_scale`.
+    """Quantiles of the norm of a vector of `degrees` normals times one `student_scale`.
 
     ``|w|^2 = 2 nu b / (1 - b)`` where b follows Beta(degrees / 2, nu). The smaller of b and ``1 - b`` is computed.
     """

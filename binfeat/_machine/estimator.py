@@ -39,11 +39,16 @@ from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source
 
-_RENAMED = {
-    "rotation_": "linear_map_",
-    "width_errors_": "length_scale_errors_",
-    "width_gammas_": "length_scale_gammas_",
-}
+
+def _renamed(old: str, new: str) -> property:
+    """An attribute by its old name."""
+
+    def value(machine: BaseEstimator) -> np.ndarray:
+        message = f"{old} is now called {new}; the old name will go in version 0.3."
+        warnings.warn(message, FutureWarning, stacklevel=callers_level())
+        return getattr(machine, new)
+
+    return property(value, doc=f"`{new}` by its old name.")
 
 
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
@@ -167,12 +172,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """What scaled inputs are mapped by in the kernel that `gamma_` belongs to, or None."""
         return self._fitted.linear_map
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in _RENAMED:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        message = f"{name} is now called {_RENAMED[name]}; the old name will go in version 0.3."
-        warnings.warn(message, FutureWarning, stacklevel=callers_level())
-        return getattr(self, _RENAMED[name])
+    rotation_ = _renamed("rotation_", "linear_map_")
+    width_errors_ = _renamed("width_errors_", "length_scale_errors_")
+    width_gammas_ = _renamed("width_gammas_", "length_scale_gammas_")
 
     def summary(self) -> str:
         """What was decided in `fit`, in order.

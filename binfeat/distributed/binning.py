@@ -1,7 +1,9 @@
 """Random binning features of the rows of a Dask collection."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from operator import itemgetter
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -46,9 +48,9 @@ class BinBlocks:
     Parameters
     ----------
     blocks : list of Delayed
-        Each computes to a BinMatrix with the same columns.
+        Every block computes to a BinMatrix with the same columns.
     lengths : tuple of int, or None
-        Number of rows of each, where known.
+        Number of rows of every block, where known.
     n_columns : int
     dtype : numpy.dtype
 
@@ -59,20 +61,20 @@ class BinBlocks:
         Of the entries.
     """
 
-    def __init__(self, blocks, lengths, n_columns, dtype):
+    def __init__(self, blocks: Iterable, lengths: tuple[int, ...] | None, n_columns: int, dtype: np.dtype):
         self._blocks, self._lengths = list(blocks), lengths
         self.shape = (np.nan if lengths is None else sum(lengths), n_columns)
         self.dtype = dtype
 
-    def to_delayed(self):
+    def to_delayed(self) -> list:
         """The blocks, as a list of Dask's Delayed."""
         return list(self._blocks)
 
     def _as_chunks(self, name):
-        """The same in the form that the estimators use."""
+        """The blocks in the form that the estimators use."""
         return Chunks(self._blocks, self._lengths, self.shape[1], self.dtype, None, name)
 
-    def persist(self):
+    def persist(self) -> "BinBlocks":
         """Compute all blocks and keep them on the workers.
 
         Returns
@@ -81,7 +83,7 @@ class BinBlocks:
         """
         return BinBlocks(persist(self._blocks), self._lengths, self.shape[1], self.dtype)
 
-    def compute(self):
+    def compute(self) -> BinMatrix:
         """All rows in one `BinMatrix` in this process.
 
         Returns
@@ -92,7 +94,7 @@ class BinBlocks:
         codes = np.concatenate([block.codes for block in blocks], axis=1)
         return BinMatrix._trusted(codes, blocks[0].offsets, self.dtype, None)
 
-    def tocsr(self):
+    def tocsr(self) -> Any:
         """The same as a Dask array of CSR chunks.
 
         Returns
@@ -135,7 +137,7 @@ class RandomBinning(InMemory):
     """
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         if not is_chunked(X):
             return super().fit(X)
         chunks = self._begin_chunks(X)
@@ -144,7 +146,7 @@ class RandomBinning(InMemory):
         return self
 
     @all_or_nothing
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         if not is_chunked(X):
             return super().fit_transform(X)
         chunks = self._begin_chunks(X)
@@ -156,7 +158,7 @@ class RandomBinning(InMemory):
         return self._as_output(BinBlocks(blocks, chunks.lengths, self.n_bins_, chunks.dtype).persist())
 
     @all_or_nothing
-    def partial_fit(self, X, y=None):
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
         """As `binfeat.RandomBinning.partial_fit`, for rows in memory only.
 
         Parameters
@@ -175,7 +177,7 @@ class RandomBinning(InMemory):
             raise TypeError("partial_fit takes rows in memory; give all of a Dask collection to fit.")
         return super().partial_fit(X)
 
-    def encode(self, X):
+    def encode(self, X: Any) -> Any:
         if not is_chunked(X):
             return super().encode(X)
         check_is_fitted(self)

@@ -1,5 +1,7 @@
 """Random Fourier features of the rows of a Dask collection."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -31,7 +33,7 @@ class RandomFourier(InMemory):
     """
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: Any, y: Any = None) -> Self:
         if not is_chunked(X):
             return super().fit(X)
         self._check_parameters()
@@ -40,7 +42,7 @@ class RandomFourier(InMemory):
         self._draw(chunks.dtype, moments_of(chunks, on_worker(self, InMemory), categorical) if self._scales else None)
         return self
 
-    def transform(self, X):
+    def transform(self, X: Any) -> Any:
         if not is_chunked(X):
             return super().transform(X)
         check_is_fitted(self)
