@@ -1,6 +1,5 @@
 """Ridge machines by conjugate gradients: `CGRidge` and `CGRidgeClassifier`."""
 
-import numpy as np
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.utils import check_consistent_length
@@ -19,9 +18,8 @@ from binfeat._common.labels import (
 )
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.docs import TEXTS
-from binfeat._linear.error_bars import RidgeErrorBars
 from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
-from binfeat._linear.hinge import solve_hinge
+from binfeat._linear.hinge import solve_hinge_path
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.scored import SourceScorer
 
@@ -29,7 +27,7 @@ __all__ = ["CGRidge", "CGRidgeClassifier"]
 
 
 @filled(TEXTS)
-class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, RidgeErrorBars, CGRidgeBase):
+class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """Ridge regression by preconditioned conjugate gradients, for sparse random features.
 
     Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over w and the intercept b, with sample weights v. The
@@ -327,19 +325,10 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         tags.classifier_tags.multi_label = True
         return tags
 
-    def _solve(self, rows, alpha, options, start):
-        if self.loss == "squared_error":
-            return super()._solve(rows, alpha, options, start)
-        return solve_hinge(rows, alpha, options, start)
-
-    def _solve_path(self, rows, alphas, options):
-        if self.loss == "squared_error":
-            yield from super()._solve_path(rows, alphas, options)
-            return
-        result = None
-        for alpha in alphas:
-            result = solve_hinge(rows, np.full(rows.n_targets, alpha), options, result)
-            yield result
+    def _solve_path(self, rows, alphas, options, start=None):
+        if self.loss == "squared_hinge":
+            return solve_hinge_path(rows, alphas, options, start)
+        return super()._solve_path(rows, alphas, options, start)
 
     def decision_function(self, X):
         """$decision_function"""

@@ -5,17 +5,31 @@ of them needs no products while the others are solved for. It is then minus thei
 residual is still too large.
 """
 
+from typing import Protocol
+
 import numpy as np
 
 from binfeat._engine.vectors import BLOCK, advance, curvature, redirect
-from binfeat._linear.result import Result, SolveInterrupted, refuse_overflow
+from binfeat._linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
 from binfeat._rows.vectors import weighted_squares
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
 _NEAR = 0.9  # of the largest norm: which of classes of one size is left out must not hang on rounding
 
 
-def _inverse(diagonal, shift, dtype):
+class System(Protocol):
+    """A symmetric positive semidefinite matrix A, its right-hand sides and the intercepts that go with solutions."""
+
+    right: np.ndarray  # (n, n_targets)
+    diagonal: np.ndarray  # of A, or what stands for it, (n, 1) or (n, n_targets), float64
+
+    def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """``A @ W``, where column k of W belongs to ``targets[k]``; the next call may overwrite it."""
+
+    def intercept(self, W: np.ndarray) -> np.ndarray: ...
+
+
+def _inverse(diagonal: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Inverse of the preconditioner, with one column where all shifts are equal; 0 where it has none."""
     sums = diagonal + (shift[:1] if (shift == shift[0]).all() else shift)
     inverse = np.zeros(sums.shape, dtype, order="F")
@@ -39,14 +53,24 @@ class State:
         Whether some column broke down.
     """
 
-    def __init__(self, system, alpha, tol, reduction, start, start_image):
-        self._system, self._alpha, self._shift, self._implied = system, alpha, alpha, None
+    def __init__(
+        self,
+        system: System,
+        alpha: np.ndarray,
+        tol: float,
+        reduction: float,
+        start: np.ndarray | None,
+        start_image: np.ndarray | None,
+    ) -> None:
+        self._system, self._alpha, self._shift = system, alpha, alpha
+        self._implied: int | None = None
         self._rhs = rhs = np.asfortranarray(system.right)
         self._inverse = _inverse(system.diagonal, alpha, rhs.dtype)
         self._norms = np.sqrt(weighted_squares(rhs, self._inverse))
         refuse_overflow(rhs.dtype, system.diagonal, self._norms)
         self._direction = np.zeros_like(rhs)
-        self.n_iter, self.active, self.residuals, self.broken = 0, np.arange(rhs.shape[1]), [], False
+        self.n_iter, self.active, self.broken = 0, np.arange(rhs.shape[1]), False
+        self.residuals: list[np.ndarray] = []
         if start is None:
             self._solution, self._residual = np.zeros_like(self._rhs), self._rhs.copy(order="F")
         else:  # the answer to a right-hand side of 0 is 0
@@ -60,7 +84,7 @@ class State:
         self._implied = self._implied_column()
         self._keep(self.active != self._implied)
 
-    def _implied_column(self):
+    def _implied_column(self) -> int | None:
         """An active column that follows from the others, one of the largest; None where they do not sum to 0."""
         if self.active.size < 3 or self._inverse.shape[1] > 1:
             return None
@@ -70,7 +94,7 @@ class State:
             return None
         return self.active[norms >= _NEAR * norms.max()][-1]
 
-    def _set_true_residual(self, images=None):
+    def _set_true_residual(self, images: np.ndarray | None = None) -> None:
         if images is None:
             images = self._system.apply(np.asfortranarray(self._solution[:, self.active]), self.active)
         for k, column in enumerate(self.active):
@@ -79,11 +103,11 @@ class State:
             residual += self._rhs[:, column]
             residual -= images[:, k]
 
-    def _redirect(self, ratio):
+    def _redirect(self, ratio: np.ndarray) -> None:
         direction = self._direction[:, : self.active.size].T
         redirect(ratio, self.active, self._residual.T, self._inverse.T, direction)
 
-    def step(self):
+    def step(self) -> None:
         """One iteration of every active column."""
         direction = self._direction[:, : self.active.size]
         image = self._system.apply(direction, self.active)
@@ -104,7 +128,7 @@ class State:
         self._settle(stuck | ~np.isfinite(square))
 
     @property
-    def solution(self):
+    def solution(self) -> np.ndarray:
         """Current iterate, of shape (n, n_columns), which the next iteration overwrites."""
         if self._implied is not None:
             self._solution[:, self._implied] = 0
@@ -112,15 +136,15 @@ class State:
         return self._solution
 
     @property
-    def intercept(self):
+    def intercept(self) -> np.ndarray:
         """Intercepts that go with the solution."""
         return self._system.intercept(self.solution)
 
-    def result(self, status):
+    def result(self, status: str) -> Result:
         """The outcome."""
         return Result(self.solution, self.intercept, max(self.n_iter, 1), np.array(self.residuals), status)
 
-    def _settle(self, broken):
+    def _settle(self, broken: np.ndarray) -> None:
         """Note the residuals, and retire the columns that are done or broke down."""
         self.residuals.append(self.residuals[-1].copy() if self.residuals else np.empty(self._norms.size))
         self._retire(broken)
@@ -129,24 +153,24 @@ class State:
             most = self.residuals[-1] @ self._norms
             self.residuals[-1][self._implied] = most / self._norms[self._implied]
             if not self.active.size:
-                self._take_implied()
+                self._take_implied(self._implied)
 
-    def _retire(self, broken):
+    def _retire(self, broken: np.ndarray) -> None:
         norms, residuals = self._norms[self.active], np.sqrt(self._square)
         relative = np.divide(residuals, norms, out=np.zeros_like(norms), where=norms > 0)
         self.residuals[-1][self.active] = relative
         self.broken |= bool(broken.any())
         self._keep(~((residuals <= self._enough[self.active]) | (norms == 0) | broken))
 
-    def _keep(self, going):
+    def _keep(self, going: np.ndarray) -> None:
         for place, earlier in enumerate(np.flatnonzero(going)):
             if place != earlier:
                 self._direction[:, place] = self._direction[:, earlier]
         self.active, self._square, self._shift = self.active[going], self._square[going], self._shift[going]
 
-    def _take_implied(self):
+    def _take_implied(self, column: int) -> None:
         """Go on with the column that follows from the others, from minus their sum."""
-        column, residual = self._implied, self._residual[:, self._implied]
+        residual = self._residual[:, column]
         self._solution, self._implied = self.solution, None
         residual[:] = 0
         np.subtract(self._rhs.sum(axis=1), self._residual.sum(axis=1), out=residual)
@@ -157,7 +181,15 @@ class State:
         self._retire(np.zeros(1, dtype=bool))
 
 
-def solve(system, alpha, options, *, reduction=0.0, start=None, start_image=None):
+def solve(
+    system: System,
+    alpha: np.ndarray,
+    options: SolverOptions,
+    *,
+    reduction: float = 0.0,
+    start: np.ndarray | None = None,
+    start_image: np.ndarray | None = None,
+) -> Result:
     """Solve ``(A + alpha_k) x_k = b_k`` for symmetric positive semidefinite A and each target k.
 
     Parameters

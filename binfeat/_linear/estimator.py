@@ -2,15 +2,18 @@
 
 import numbers
 import warnings
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
@@ -27,19 +30,43 @@ from binfeat._common.validation import (
     require_y,
 )
 from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
-from binfeat._linear.incremental import KeptRows, kept_of
-from binfeat._linear.result import Result, SolveInterrupted, SolverOptions
-from binfeat._linear.solve import ridge_system, solve_ridge
-from binfeat._rows.sources import Survey, check_alone, is_source
+from binfeat._linear.error_bars import ErrorBars, check_samples
+from binfeat._linear.gram import GramSystem
+from binfeat._linear.incremental import KeptRows, KeptSums, kept_of
+from binfeat._linear.posterior import RidgePosterior
+from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
+from binfeat._linear.solve import solve_ridge
+from binfeat._rows.products import Design, Features
+from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.sources import Source, Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 
 
 class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of `CGRidge` and `CGRidgeClassifier`."""
 
+    alpha: ArrayLike
+    alphas: ArrayLike | None
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    early_stopping: bool
+    warm_start: bool
+    n_posterior_samples: int | None = None  # a parameter of machines that have error bars
+
+    alpha_: float | np.ndarray
+    noise_variance_: float | np.ndarray
+    status_: str
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    _kept: dict[str, np.ndarray]
+    _posterior: dict[str, np.ndarray]
+
     _check_state = staticmethod(check_ridge)
 
-    def _read(self, X, y, sample_weight):
+    def _read(
+        self, X: Design | Source, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Design, ArrayLike | None, ArrayLike | None]:
         """A source as the operator of its rows; targets and weights that are given, or that came with X."""
         if is_source(X):
             check_alone(y, sample_weight)
@@ -49,7 +76,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             return X, getattr(X, "y", None), getattr(X, "sample_weight", None)
         return X, y, sample_weight
 
-    def _check_design(self, Z, reset=False):
+    def _check_design(self, Z: Design, reset: bool = False) -> Features:
         """Z as it is when it is an operator, else as a checked array."""
         if not isinstance(Z, LinearOperator):
             return checked_rows(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
@@ -64,19 +91,19 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return Z
 
     @property
-    def _needs_rows(self):
+    def _needs_rows(self) -> bool:
         """Whether a solve takes the rows, not only sums of them."""
         return False
 
-    def _require(self, y):
+    def _require(self, y: ArrayLike | None) -> ArrayLike:
         return require_y(type(self).__name__, y)
 
-    def _check_numbers(self, y):
-        y = checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")
-        check_moderate(y, "y")
-        return y
+    def _check_numbers(self, y: ArrayLike | None) -> np.ndarray:
+        Y = checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")
+        check_moderate(Y, "y")
+        return Y
 
-    def _check_alpha(self, n_targets):
+    def _check_alpha(self, n_targets: int) -> np.ndarray:
         alpha = np.asarray(self.alpha)
         if alpha.dtype.kind not in "iuf" or alpha.ndim > 1 or (alpha.ndim == 1 and alpha.shape != (n_targets,)):
             raise ValueError(
@@ -87,7 +114,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"alpha must be finite and non-negative, got {self.alpha!r}.")
         return np.array(np.broadcast_to(alpha, n_targets), dtype=np.float64)
 
-    def _check_alphas(self):
+    def _check_alphas(self) -> np.ndarray:
         alphas = np.asarray(self.alphas)
         if alphas.dtype.kind not in "iuf" or alphas.ndim != 1 or alphas.size == 0:
             raise ValueError(f"alphas must be a sequence of at least one number, got {self.alphas!r}.")
@@ -95,9 +122,24 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"alphas must be finite and non-negative, got {self.alphas!r}.")
         return alphas.astype(np.float64)
 
+    def _fit_linear(
+        self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False
+    ) -> None:
+        """Fit to the targets of rows that stand for y; `flat` is for y of one dimension."""
+        n_samples = self._check_samples(rows)
+        self._forget_errors()
+        self._fit_coefficients(X, rows, y, groups, flat)
+        if isinstance(rows, LocalRows) and n_samples and self.status_ != "stopped":
+            try:
+                self._learn_errors(rows, n_samples, flat)
+            except KeyboardInterrupt:
+                self.status_ = "interrupted"
+                raise
+
     @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused in the end
-    def _fit_linear(self, X, rows, y, groups=None, *, flat=False):
-        """Fit the coefficients to the targets of rows that stand for y; `flat` is for y of one dimension."""
+    def _fit_coefficients(
+        self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None, flat: bool
+    ) -> None:
         options = self._options()
         start = self._earlier_fit(rows)
         self.__dict__.pop("_kept", None)
@@ -122,14 +164,43 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         progress.end()
         self._warn_unless_done(result, options.tol)
 
-    def _n_stages(self):
+    def _check_samples(self, rows: Rows) -> int:
+        """The number of samples of the posterior, 0 for none; refused where there can be none."""
+        n_samples = check_samples(self.n_posterior_samples, rows)
+        if not n_samples or self.alphas is not None:
+            return n_samples
+        if np.unique(self._check_alpha(rows.n_targets)).size > 1 or not np.all(self.alpha):
+            raise ValueError(f"n_posterior_samples needs one alpha above 0 for all targets; got {self.alpha!r}.")
+        return n_samples
+
+    def _learn_errors(self, rows: LocalRows, n_samples: int, flat: bool) -> None:
+        alpha, seed = float(np.max(self.alpha_)), self.random_state
+        learned = ErrorBars.learned(rows, alpha, n_samples, self._options(), seed, self._last_result())
+        self._posterior = learned.posterior.arrays()
+        self.noise_variance_ = learned.noise[0] if flat else learned.noise
+
+    def _forget_errors(self) -> None:
+        self.__dict__.pop("_posterior", None)
+        self.__dict__.pop("noise_variance_", None)
+
+    def _std(self, X: Design) -> np.ndarray:
+        """Standard deviations of the predictions, of the same shape."""
+        if not hasattr(self, "_posterior"):
+            raise ValueError(
+                "return_std=True needs samples of the posterior, which fit draws: set n_posterior_samples, 32 say, and "
+                "fit again."
+            )
+        errors = ErrorBars(RidgePosterior.from_arrays(self._posterior), np.asarray(self.noise_variance_))
+        return errors.of_predictions(self._check_design(X)).astype(self.coef_.dtype)
+
+    def _n_stages(self) -> int | None:
         """Solves of a path on each part of the rows, and one more; None if there are no stages, or it is not known."""
         n_parts = 1 if self.cv is None else self.cv
         if self.alphas is None or not isinstance(n_parts, numbers.Integral):
             return None
         return int(n_parts) * np.size(self.alphas) + 1
 
-    def _options(self):
+    def _options(self) -> SolverOptions:
         """Checked options of the solver."""
         for name in ("fit_intercept", "early_stopping", "warm_start"):
             check_flag(getattr(self, name), name)
@@ -141,7 +212,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             fit_intercept=self.fit_intercept,
         )
 
-    def _earlier_fit(self, rows):
+    def _earlier_fit(self, rows: Rows) -> Result | None:
         """The machine of an earlier fit to start from, or None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
@@ -153,12 +224,12 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             )
         return last
 
-    def _last_result(self):
+    def _last_result(self) -> Result:
         """What the last solve found, to start from."""
         coef, intercept = np.atleast_2d(self.coef_).T, np.atleast_1d(self.intercept_).astype(np.float64)
         return Result(coef, intercept, 1, np.empty((0, 0)), "converged")
 
-    def _check_next(self, X):
+    def _check_next(self, X: Design) -> tuple[Features, bool]:
         """Features of some more rows in memory, and whether they are the first."""
         first = not hasattr(self, "_kept")
         if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
@@ -175,11 +246,14 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return self._check_design(X, reset=first), first
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _fit_more(self, Z, Y, weights, first, flat=False):
+    def _fit_more(
+        self, Z: Features, Y: np.ndarray, weights: np.ndarray | None, first: bool, flat: bool = False
+    ) -> None:
         """Solve for these rows and all of the earlier calls, from where the last solve ended."""
+        self._forget_errors()
         options, start = self._options(), None
         if first:
-            kept: Any = KeptRows.first(Z, Y, weights)
+            kept: KeptRows | KeptSums = KeptRows.first(Z, Y, weights)
         else:
             start = self._last_result()
             kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(Z, "n_jobs", None))
@@ -196,21 +270,33 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._keep_all(kept, alpha, result, flat)
         self._warn_unless_done(result, options.tol)
 
-    def _keep_all(self, kept, alpha, result, flat):
+    def _keep_all(self, kept: KeptRows | KeptSums, alpha: np.ndarray, result: Result, flat: bool) -> None:
         self._kept = kept.arrays()
         self.alpha_ = alpha if np.ndim(self.alpha) else float(alpha[0])
         self._keep(result, flat)
 
-    def _solve(self, rows, alpha, options, start):
+    def _solve(
+        self, rows: Rows | GramSystem, alpha: np.ndarray, options: SolverOptions, start: Result | None
+    ) -> Result:
         """One solve for given penalties, one for each target."""
-        system = ridge_system(rows, 1, options)
-        return next(system.solve([alpha], options, None if start is None else start.solution))
+        return next(self._solve_path(rows, [alpha], options, start))
 
-    def _solve_path(self, rows, alphas, options):
-        """Results for falling penalties."""
-        return solve_ridge(rows, alphas, options)
+    def _solve_path(
+        self, rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: Result | None = None
+    ) -> Iterator[Result]:
+        """Results for falling penalties, of which the first solve begins at `start`."""
+        return solve_ridge(rows, alphas, options, None if start is None else start.solution)
 
-    def _solve_until_no_better(self, rows, y, groups, alpha, options, start, flat):
+    def _solve_until_no_better(
+        self,
+        rows: Rows,
+        y: np.ndarray,
+        groups: ArrayLike | None,
+        alpha: np.ndarray,
+        options: SolverOptions,
+        start: Result | None,
+        flat: bool,
+    ) -> Result:
         """A solve on some of the rows that ends when the others' score no longer rises; the best iterate."""
         train, score = next(held_out_parts(self, rows, y, groups, flat))
         watch = EarlyStop(score, options.callback)
@@ -220,17 +306,17 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             raise SolveInterrupted(watch.best(error.result)) from error
         return watch.best(result)
 
-    def _keep(self, result, flat):
+    def _keep(self, result: Result, flat: bool) -> None:
         """Set the attributes that tell of a solve."""
         self._set_linear(result.solution, result.intercept, flat)
         self.n_iter_, self.solver_, self.status_ = result.n_iter, result.solver, result.status
 
-    def _set_linear(self, coef, intercept, flat):
+    def _set_linear(self, coef: np.ndarray, intercept: np.ndarray, flat: bool) -> None:
         intercept = intercept.astype(coef.dtype)
         self.coef_ = coef[:, 0] if flat else np.ascontiguousarray(coef.T)
         self.intercept_ = intercept[0] if flat else intercept
 
-    def _warn_unless_done(self, result, tol):
+    def _warn_unless_done(self, result: Result, tol: float) -> None:
         if result.advice:
             warnings.warn(
                 f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
@@ -239,28 +325,28 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 stacklevel=callers_level(),
             )
 
-    def _linear(self, X):
+    def _linear(self, X: Design) -> np.ndarray:
         check_is_fitted(self)
         X = self._check_design(X)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
 
-def holds_rows_out(estimator):
+def holds_rows_out(estimator: CGRidgeBase) -> str | None:
     """Why `partial_fit` is not to be had, or None."""
     for name, neutral in (("alphas", None), ("early_stopping", False)):
         if getattr(estimator, name) is not neutral:
             return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."
-    if getattr(estimator, "n_posterior_samples", None) is not None:
+    if estimator.n_posterior_samples is not None:
         return "n_posterior_samples are drawn by fit, and not by partial_fit; set it to None."
     return None
 
 
-def _require_transpose(Z):
+def _require_transpose(Z: LinearOperator) -> None:
     """Refuse an operator that cannot multiply from the left, which shows only when it is asked to."""
     if hasattr(Z, "gram_diagonal"):
         return

@@ -1,12 +1,14 @@
 """The L2 support vector machine in the primal, by Newton's method on the ridge system."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from binfeat._linear import cg
 from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import Result, SolveInterrupted
+from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
+from binfeat._rows.rows import LocalRows
 from binfeat._rows.vectors import column_dots
 
 _INNER_REDUCTION = 0.1  # each Newton system is solved until its residual is this share of its first one
@@ -25,16 +27,16 @@ class _Machines:
     scores: np.ndarray
 
     @classmethod
-    def of(cls, rows, machine):
+    def of(cls, rows: LocalRows, machine: Result) -> "_Machines":
         """The machine with these coefficients and intercepts, and what it predicts for the rows."""
         return cls(machine.solution, machine.intercept, np.asarray(rows.design @ machine.solution) + machine.intercept)
 
-    def towards(self, other, step):
+    def towards(self, other: "_Machines", step: np.ndarray) -> "_Machines":
         parts = ((a + (b - a) * step).astype(a.dtype) for a, b in zip(vars(self).values(), vars(other).values()))
         return _Machines(*parts)
 
 
-def solve_hinge(rows, alpha, options, start=None):
+def solve_hinge(rows: LocalRows, alpha: np.ndarray, options: SolverOptions, start: Result | None = None) -> Result:
     """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target.
 
     The loss is quadratic between kinks, and its Newton step is the ridge machine on the rows inside the
@@ -89,7 +91,16 @@ def solve_hinge(rows, alpha, options, start=None):
     return result
 
 
-def _first(rows, start):
+def solve_hinge_path(
+    rows: LocalRows, alphas: Penalties, options: SolverOptions, start: Result | None = None
+) -> Iterator[Result]:
+    """A result for each penalty, every solve from where the last one ended; see `solve_hinge`."""
+    for alpha in alphas:
+        start = solve_hinge(rows, np.array(np.broadcast_to(alpha, rows.n_targets), np.float64), options, start)
+        yield start
+
+
+def _first(rows: LocalRows, start: Result | None) -> _Machines:
     """The machine to start from, or 0."""
     if start is not None:
         return _Machines.of(rows, start)
@@ -97,11 +108,11 @@ def _first(rows, start):
     return _Machines(zero, np.zeros(rows.n_targets), np.zeros(rows.Y.shape, rows.dtype))
 
 
-def _objective(now, Y, weights, alpha):
+def _objective(now: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     return (weights * np.maximum(0, 1 - Y * now.scores) ** 2).sum(axis=0) + alpha * column_dots(now.coef, now.coef)
 
 
-def _search(now, aim, Y, weights, alpha):
+def _search(now: _Machines, aim: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> _Machines:
     """The minimiser on the line through two machines, for each target: the root of a rising, piecewise linear slope."""
     margins, slopes = 1 - Y * now.scores, Y * (aim.scores - now.scores)
     way = aim.coef - now.coef

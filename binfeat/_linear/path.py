@@ -1,15 +1,25 @@
 """Ridge machines for a whole path of penalties, each started from what the last ones learned."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from binfeat._linear import cg
+from binfeat._linear.result import Penalties, Result, SolverOptions
 from binfeat._rows.vectors import column_dots
 
 _MOST_KEPT = 3  # earlier solutions whose best combination starts the next solve
 _KEPT_BYTES = 2**31  # for them and their images; the last one is kept in any case
 
 
-def solve_path(system, alphas, options, first=None, *, kept_bytes=_KEPT_BYTES):
+def solve_path(
+    system: cg.System,
+    alphas: Penalties,
+    options: SolverOptions,
+    first: np.ndarray | None = None,
+    *,
+    kept_bytes: int = _KEPT_BYTES,
+) -> Iterator[Result]:
     """Solve one ridge system for falling penalties.
 
     The Jacobi preconditioner ties the Krylov space to the penalty, so that nothing of it serves another one
@@ -37,19 +47,21 @@ def solve_path(system, alphas, options, first=None, *, kept_bytes=_KEPT_BYTES):
     solutions: list[np.ndarray] = []
     images: list[np.ndarray] = []
     for alpha in alphas:
-        alpha = np.array(np.broadcast_to(alpha, every.shape), dtype=np.float64)
+        penalties = np.array(np.broadcast_to(alpha, every.shape), dtype=np.float64)
         start, start_image = first, None
         if solutions:
             images = [*images, system.apply(solutions[-1], every).copy(order="F")][-n_kept:]
-            start, start_image = _best_combination(right, solutions, images, alpha)
-        result = cg.solve(system, alpha, options, start=start, start_image=start_image)
+            start, start_image = _best_combination(right, solutions, images, penalties)
+        result = cg.solve(system, penalties, options, start=start, start_image=start_image)
         yield result
         if result.status == "stopped":
             return
         solutions = [*solutions, result.solution][-n_kept:]
 
 
-def _best_combination(right, solutions, images, alpha):
+def _best_combination(
+    right: np.ndarray, solutions: list[np.ndarray], images: list[np.ndarray], alpha: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Minimiser of the objective among combinations of earlier solutions, for each target, and its image."""
     m, n_targets = len(solutions), right.shape[1]
     gram, sides = np.empty((n_targets, m, m)), np.empty((n_targets, m))
@@ -60,4 +72,5 @@ def _best_combination(right, solutions, images, alpha):
             gram[:, i, j] = gram[:, j, i] = both
     shares = [np.linalg.lstsq(gram[k], sides[k], rcond=1e-12)[0] for k in range(n_targets)]
     weights = np.array(shares, dtype=right.dtype).T
-    return tuple(sum(w * part for w, part in zip(weights, parts, strict=True)) for parts in (solutions, images))
+    start, image = (sum(w * part for w, part in zip(weights, parts, strict=True)) for parts in (solutions, images))
+    return np.asarray(start), np.asarray(image)

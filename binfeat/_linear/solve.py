@@ -1,13 +1,19 @@
 """Ridge machines on rows anywhere: the one solver that all estimators call."""
 
+from collections.abc import Iterator
+
+import numpy as np
+
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.lone_bins import merge_lone_bins
 from binfeat._linear.gram import GramSystem, gram_pays, gram_system
 from binfeat._linear.merged import MergedEquations
 from binfeat._linear.normal_equations import NormalEquations
+from binfeat._linear.result import Penalties, Result, RidgeSystem, SolverOptions
+from binfeat._rows.rows import LocalRows, Rows
 
 
-def ridge_system(rows, n_alphas, options):
+def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions) -> RidgeSystem:
     """The normal equations of rows in the form that suits so many penalties, with ``solve(alphas, options, start)``.
 
     `rows` may be a `GramSystem`, which is all that is known of them.
@@ -16,13 +22,16 @@ def ridge_system(rows, n_alphas, options):
         return rows
     if options.solver == "gram" or (options.solver == "auto" and gram_pays(rows, n_alphas, options.tol)):
         return gram_system(rows, options.fit_intercept)
-    merged = merge_lone_bins(rows.Z) if rows.whole and isinstance(rows.Z, BinMatrix) else None
-    if merged is not None:
-        return MergedEquations(merged, rows, options.fit_intercept)
+    if isinstance(rows, LocalRows) and isinstance(rows.Z, BinMatrix):
+        merged = merge_lone_bins(rows.Z)
+        if merged is not None:
+            return MergedEquations(merged, rows, options.fit_intercept)
     return NormalEquations(rows, options.fit_intercept)
 
 
-def solve_ridge(rows, alphas, options):
+def solve_ridge(
+    rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None
+) -> Iterator[Result]:
     """Minimise ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` for each target and each of some penalties.
 
     Parameters
@@ -31,6 +40,8 @@ def solve_ridge(rows, alphas, options):
         In memory, out of it, or on Dask.
     alphas : sequence of float, falling, or of ndarray of shape (n_targets,)
     options : SolverOptions
+    start : ndarray of shape (n_columns, n_targets), default=None
+        What the first solve starts from; None is 0.
 
     Yields
     ------
@@ -44,4 +55,4 @@ def solve_ridge(rows, alphas, options):
     ValueError
         If sums of products, or coefficients, overflow.
     """
-    yield from ridge_system(rows, len(alphas), options).solve(alphas, options)
+    yield from ridge_system(rows, len(alphas), options).solve(alphas, options, start)
