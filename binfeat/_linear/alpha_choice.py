@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,35 @@ if TYPE_CHECKING:
     from binfeat._linear.estimator import CGRidgeBase
 
 _PATIENCE = 5  # iterations without a better held-out score before early stopping
+
+
+def check_alpha(alpha: ArrayLike, n_targets: int) -> np.ndarray:
+    """The penalty of each target; ValueError if it is not finite, negative, or of another number of targets."""
+    penalties = np.asarray(alpha)
+    if penalties.dtype.kind not in "iuf" or penalties.shape not in ((), (n_targets,)):
+        raise ValueError(
+            f"alpha must be a number or one number per target, {n_targets}; got {alpha!r}. To choose the best of "
+            "several, give them as alphas."
+        )
+    if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
+        raise ValueError(f"alpha must be finite and non-negative, got {alpha!r}.")
+    return np.array(np.broadcast_to(penalties, n_targets), dtype=np.float64)
+
+
+def check_alphas(alphas: ArrayLike | None) -> np.ndarray:
+    """Penalties to choose from; ValueError if they are no sequence of finite and non-negative numbers."""
+    penalties = np.asarray(alphas)
+    if penalties.dtype.kind not in "iuf" or penalties.ndim != 1 or penalties.size == 0:
+        raise ValueError(f"alphas must be a sequence of at least one number, got {alphas!r}.")
+    if not (np.isfinite(penalties).all() and (penalties >= 0).all()):
+        raise ValueError(f"alphas must be finite and non-negative, got {alphas!r}.")
+    return penalties.astype(np.float64)
+
+
+class Splitter(Protocol):
+    """What gives pairs of training and held-out rows, as scikit-learn's splitters do."""
+
+    def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator: ...
 
 
 def held_out_parts(
@@ -45,7 +74,7 @@ def choose_alpha(
     progress: Progress,
 ) -> float:
     """The one of the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
-    estimator.alphas_ = alphas = estimator._check_alphas()
+    estimator.alphas_ = alphas = check_alphas(estimator.alphas)
     falling, scores = np.argsort(-alphas, kind="stable"), []
     for train, score in held_out_parts(estimator, rows, y, groups, flat):
         scores.append(np.full(alphas.size, np.nan))

@@ -5,18 +5,19 @@ import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.persistence import Persistent, check_ridge
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
@@ -29,7 +30,7 @@ from binfeat._common.validation import (
     checked_rows,
     require_y,
 )
-from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
+from binfeat._linear.alpha_choice import EarlyStop, check_alpha, choose_alpha, held_out_parts
 from binfeat._linear.error_bars import ErrorBars, check_samples
 from binfeat._linear.gram import GramSystem
 from binfeat._linear.incremental import KeptRows, KeptSums, kept_of
@@ -63,6 +64,53 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     _posterior: dict[str, np.ndarray]
 
     _check_state = staticmethod(check_ridge)
+
+    @with_callbacks
+    @all_or_nothing
+    def fit(
+        self,
+        X: Design | Source,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+            Or a source of blocks of its rows, see `binfeat.blocks`.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets of `CGRidge`. For `CGRidgeClassifier` labels, numbers or strings, of at least two classes, or an
+            indicator matrix of 0 and 1, which says which rows have which labels. None uses the targets and weights
+            stored with X: a source of blocks, or its features.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero. A row of weight 2 counts as two rows.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row; a group is held out as a whole.
+
+        Returns
+        -------
+        self : CGRidge or CGRidgeClassifier
+
+        Raises
+        ------
+        ValueError
+            If a parameter, a target or a weight is out of range, lengths differ, sums of products overflow, or labels
+            are of fewer than two classes.
+        """
+        self._check_settings()
+        X, y, sample_weight = self._read(X, y, sample_weight)
+        y, rows, flat = self._encode(self._check_design(X, reset=True), y, sample_weight)
+        self._fit_linear(X, rows, y, groups, flat=flat)
+        return self
+
+    def _check_settings(self) -> None:
+        """Refuse parameters that do not go together, before rows are read."""
+
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
+        """The checked targets or labels, rows with numbers for them, and whether predictions have one dimension."""
+        raise NotImplementedError
 
     def _read(
         self, X: Design | Source, y: ArrayLike | None, sample_weight: ArrayLike | None
@@ -103,25 +151,6 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         check_moderate(Y, "y")
         return Y
 
-    def _check_alpha(self, n_targets: int) -> np.ndarray:
-        alpha = np.asarray(self.alpha)
-        if alpha.dtype.kind not in "iuf" or alpha.ndim > 1 or (alpha.ndim == 1 and alpha.shape != (n_targets,)):
-            raise ValueError(
-                f"alpha must be a number or one number per target, {n_targets}; got {self.alpha!r}. To choose the best "
-                "of several, give them as alphas."
-            )
-        if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
-            raise ValueError(f"alpha must be finite and non-negative, got {self.alpha!r}.")
-        return np.array(np.broadcast_to(alpha, n_targets), dtype=np.float64)
-
-    def _check_alphas(self) -> np.ndarray:
-        alphas = np.asarray(self.alphas)
-        if alphas.dtype.kind not in "iuf" or alphas.ndim != 1 or alphas.size == 0:
-            raise ValueError(f"alphas must be a sequence of at least one number, got {self.alphas!r}.")
-        if not (np.isfinite(alphas).all() and (alphas >= 0).all()):
-            raise ValueError(f"alphas must be finite and non-negative, got {self.alphas!r}.")
-        return alphas.astype(np.float64)
-
     def _fit_linear(
         self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False
     ) -> None:
@@ -148,7 +177,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         options = replace(options, callback=lambda state: not progress.step("iteration"))
         try:
             if self.alphas is None:
-                alpha = self._check_alpha(rows.n_targets)
+                alpha = check_alpha(self.alpha, rows.n_targets)
             else:
                 alpha = np.full(rows.n_targets, choose_alpha(self, rows, y, groups, options, flat, progress))
             self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
@@ -169,7 +198,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         n_samples = check_samples(self.n_posterior_samples, rows)
         if not n_samples or self.alphas is not None:
             return n_samples
-        if np.unique(self._check_alpha(rows.n_targets)).size > 1 or not np.all(self.alpha):
+        if np.unique(check_alpha(self.alpha, rows.n_targets)).size > 1 or not np.all(self.alpha):
             raise ValueError(f"n_posterior_samples needs one alpha above 0 for all targets; got {self.alpha!r}.")
         return n_samples
 
@@ -246,22 +275,20 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return self._check_design(X, reset=first), first
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _fit_more(
-        self, Z: Features, Y: np.ndarray, weights: np.ndarray | None, first: bool, flat: bool = False
-    ) -> None:
+    def _fit_more(self, rows: LocalRows, first: bool, flat: bool = False) -> None:
         """Solve for these rows and all of the earlier calls, from where the last solve ended."""
         self._forget_errors()
         options, start = self._options(), None
         if first:
-            kept: KeptRows | KeptSums = KeptRows.first(Z, Y, weights)
+            kept: KeptRows | KeptSums = KeptRows.first(rows)
         else:
             start = self._last_result()
-            kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(Z, "n_jobs", None))
-            if flat != (self.coef_.ndim == 1) or Y.shape[1] != kept.to_solve.n_targets:
+            kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(rows.Z, "n_jobs", None))
+            if flat != (self.coef_.ndim == 1) or rows.n_targets != kept.to_solve.n_targets:
                 raise ValueError("y must have the targets of the earlier calls of partial_fit, and has others.")
-            kept = kept.joined(Z, Y, weights)
+            kept = kept.joined(rows)
         kept = kept.settled(options.fit_intercept, self._needs_rows)
-        alpha = self._check_alpha(Y.shape[1])
+        alpha = check_alpha(self.alpha, rows.n_targets)
         try:
             result = self._solve(kept.to_solve, alpha, options, start)
         except SolveInterrupted as error:

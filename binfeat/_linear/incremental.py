@@ -20,13 +20,14 @@ class KeptRows:
         self.to_solve = LocalRows(Z, Y, weights)
 
     @classmethod
-    def first(cls, Z: Any, Y: np.ndarray, weights: np.ndarray | None) -> Self:
+    def first(cls, rows: LocalRows) -> Self:
         """Copies of the caller's rows."""
+        Z: Any = rows.Z
         if isinstance(Z, BinMatrix):
             Z = BinMatrix._trusted(np.array(Z.codes, order="C"), Z.offsets, Z.dtype, Z.n_jobs)
         else:
             Z = Z.copy()
-        return cls(Z, np.array(Y, order="C"), weights)
+        return cls(Z, np.array(rows.Y, order="C"), rows.weights)
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None) -> Self:
@@ -50,13 +51,14 @@ class KeptRows:
         names = ("codes", "offsets") if isinstance(rows.Z, BinMatrix) else ("data", "indices", "indptr")
         return kept | {name: getattr(rows.Z, name) for name in names}
 
-    def joined(self, Z: Features, Y: np.ndarray, weights: np.ndarray | None) -> "KeptRows":
+    def joined(self, more: LocalRows) -> "KeptRows":
         """These rows and more. ValueError if their features are of another kind, or of other bins."""
         rows = self.to_solve
-        both = None
-        if weights is not None or rows.weights is not None:
-            both = np.concatenate([np.ones((len(y), 1)) if w is None else w for y, w in _pairs(rows, Y, weights)])
-        return KeptRows(_stacked(rows.Z, Z), np.concatenate([rows.Y, Y]), both)
+        weights = None
+        if rows.weights is not None or more.weights is not None:
+            parts = (np.ones((len(part.Y), 1)) if part.weights is None else part.weights for part in (rows, more))
+            weights = np.concatenate(list(parts))
+        return KeptRows(_stacked(rows.Z, more.Z), np.concatenate([rows.Y, more.Y]), weights)
 
     def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptRows | KeptSums":
         """The same, or its sums where they take less memory than the rows, and rows are not needed."""
@@ -84,11 +86,11 @@ class KeptSums:
         others = {"total": np.array(system.total), "fit_intercept": np.array(self._fit_intercept)}
         return {name: getattr(system, name) for name in _SUMS} | others
 
-    def joined(self, Z: Features, Y: np.ndarray, weights: np.ndarray | None) -> "KeptSums":
+    def joined(self, more: LocalRows) -> "KeptSums":
         """These rows and more. ValueError if their features are no array."""
-        if not isinstance(Z, np.ndarray):
-            raise ValueError(_another_kind("an array", Z))
-        return KeptSums(self.to_solve + gram_system(LocalRows(Z, Y, weights), self._fit_intercept), self._fit_intercept)
+        if not isinstance(more.Z, np.ndarray):
+            raise ValueError(_another_kind("an array", more.Z))
+        return KeptSums(self.to_solve + gram_system(more, self._fit_intercept), self._fit_intercept)
 
     def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptSums":
         """The same. ValueError if rows are needed, or `fit_intercept` is another one than before."""
@@ -112,12 +114,6 @@ def kept_of(
     if "matrix" in arrays:
         return KeptSums.from_arrays(arrays, dtype)
     return KeptRows.from_arrays(arrays, n_columns, dtype, n_jobs)
-
-
-def _pairs(
-    rows: LocalRows, Y: np.ndarray, weights: np.ndarray | None
-) -> tuple[tuple[np.ndarray, np.ndarray | None], ...]:
-    return (rows.Y, rows.weights), (Y, weights)
 
 
 def _stacked(Z: Features, more: Features) -> Features:
