@@ -11,7 +11,7 @@ import numpy as np
 
 from binfeat._engine.vectors import BLOCK, advance, curvature, redirect
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
-from binfeat._rows.vectors import weighted_squares
+from binfeat._rows.vectors import quotients, weighted_squares
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
 _NEAR = 0.9  # of the largest norm: which of classes of one size is left out must not hang on rounding
@@ -114,12 +114,12 @@ class State:
         partial = np.empty((self.active.size, -(-direction.shape[0] // BLOCK)))
         curvature(direction.T, image.T, self._shift, partial)
         curved = partial.sum(axis=1)
-        step = np.divide(self._square, curved, out=np.zeros_like(curved), where=curved > 0)
+        step = quotients(self._square, curved)
         stuck = ~(curved > 0) & (self._square > 0)
         vectors = direction.T, image.T, self._inverse.T, self._solution.T, self._residual.T
         advance(step, self._shift, self.active, *vectors, partial)
         square = partial.sum(axis=1)
-        self._redirect(np.divide(square, self._square, out=np.zeros_like(square), where=self._square > 0))
+        self._redirect(quotients(square, self._square))
         self._square = square
         self.n_iter += 1
         if self.n_iter % _REFRESH == 0:
@@ -157,7 +157,7 @@ class State:
 
     def _retire(self, broken: np.ndarray) -> None:
         norms, residuals = self._norms[self.active], np.sqrt(self._square)
-        relative = np.divide(residuals, norms, out=np.zeros_like(norms), where=norms > 0)
+        relative = quotients(residuals, norms)
         self.residuals[-1][self.active] = relative
         self.broken |= bool(broken.any())
         self._keep(~((residuals <= self._enough[self.active]) | (norms == 0) | broken))

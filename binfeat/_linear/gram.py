@@ -13,6 +13,7 @@ from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear.result import Penalties, Result, SolverOptions, refuse_overflow
 from binfeat._rows.products import Features, is_computed
 from binfeat._rows.rows import Part, Rows
+from binfeat._rows.vectors import quotients
 
 _BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features whose products are summed before they are added in float64
 _PANEL = 1024  # columns of the Gram matrix that are added up at a time
@@ -133,7 +134,7 @@ class GramSystem:
     def _result(self, W: np.ndarray, alpha: np.ndarray) -> Result:
         norms = np.linalg.norm(self.right, axis=0)
         left = np.linalg.norm(self.right - self.matrix @ W - alpha * W, axis=0)
-        residual = np.divide(left, norms, out=np.zeros_like(norms), where=norms > 0)
+        residual = quotients(left, norms)
         solution, residuals = np.asfortranarray(W, dtype=self.dtype), np.array([np.ones_like(residual), residual])
         return Result(solution, self.intercept(solution), 1, residuals, "converged", "gram")
 

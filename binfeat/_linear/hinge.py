@@ -9,7 +9,7 @@ from binfeat._linear import cg
 from binfeat._linear.normal_equations import NormalEquations
 from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
 from binfeat._rows.rows import LocalRows
-from binfeat._rows.vectors import column_dots
+from binfeat._rows.vectors import column_dots, quotients
 
 _INNER_REDUCTION = 0.1  # each Newton system is solved until its residual is this share of its first one
 _LINE_STEPS = 30
@@ -125,7 +125,7 @@ def _search(now: _Machines, aim: _Machines, Y: np.ndarray, weights: np.ndarray, 
         slope = alpha * (tilt + step * bend) - (active * left * slopes).sum(axis=0)
         curve = alpha * bend + (active * slopes**2).sum(axis=0)
         low, high = np.where(slope < 0, step, low), np.where(slope >= 0, step, high)
-        newton = step - np.divide(slope, curve, out=np.zeros_like(slope), where=curve > 0)
+        newton = step - quotients(slope, curve)
         outside = (newton <= low) | (newton >= high)
         before, step = step, np.where(outside & (slope != 0), (low + high) / 2, newton)
         if np.allclose(before, step, rtol=1e-14, atol=0):

@@ -25,6 +25,11 @@ def weighted_squares(a: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return _sums(partial_squares, a, weights)
 
 
+def quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``a / b``, and 0 where b is not above 0."""
+    return np.divide(a, b, out=np.zeros_like(b), where=b > 0)
+
+
 def column_sums(a: np.ndarray) -> np.ndarray:
     """Sum of each column of `a`, without ones as many as rows; bitwise that of `column_dots` with them."""
     ones, sums = np.ones((1, BLOCK), a.dtype), []

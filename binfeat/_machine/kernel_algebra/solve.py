@@ -5,6 +5,7 @@ from scipy.linalg import blas, lapack
 
 from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, factor, needs_precision, precise_inverse_root
 from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
+from binfeat._rows.vectors import quotients
 
 _MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more take a fourth of the memory
 _RANK = 500  # of the preconditioner
@@ -88,7 +89,7 @@ def _conjugate_gradients(K, shift, Y, precondition, tol):
     for _ in range(_MAX_ITER):
         image = K @ direction + direction.sum(axis=0) + shift[:, np.newaxis] * direction
         curved = np.einsum("ij,ij->j", direction, image, dtype=np.float64)
-        step = np.divide(square, curved, out=np.zeros_like(square), where=curved > 0).astype(np.float32)
+        step = quotients(square, curved).astype(np.float32)
         solution += step * direction
         residual -= step * image
         enough = np.minimum(most, _PART_OF_FIT * np.linalg.norm(shift[:, np.newaxis] * solution, axis=0))
@@ -96,6 +97,6 @@ def _conjugate_gradients(K, shift, Y, precondition, tol):
             break
         preconditioned = precondition(residual)
         before, square = square, np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
-        ratio = np.divide(square, before, out=np.zeros_like(square), where=before > 0).astype(np.float32)
+        ratio = quotients(square, before).astype(np.float32)
         direction = preconditioned + ratio * direction
     return solution
