@@ -45,7 +45,7 @@ def check_alphas(alphas: ArrayLike | None) -> np.ndarray:
 
 
 class Splitter(Protocol):
-    """What gives pairs of training and held-out rows, as scikit-learn's splitters do."""
+    """A splitter of scikit-learn, for pairs of training and held-out rows."""
 
     def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator: ...
 
@@ -73,17 +73,17 @@ def choose_alpha(
     flat: bool,
     progress: Progress,
 ) -> float:
-    """The one of the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
+    """The penalty among the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
     estimator.alphas_ = alphas = check_alphas(estimator.alphas)
     falling, scores = np.argsort(-alphas, kind="stable"), []
     for train, score in held_out_parts(estimator, rows, y, groups, flat):
         scores.append(np.full(alphas.size, np.nan))
         path = estimator._solve_path(train, alphas[falling], options)
         for place in falling:
-            estimator.alpha_ = float(alphas[place])  # which stays if Ctrl-C ends this solve
+            estimator.alpha_ = float(alphas[place])  # kept if Ctrl-C ends this solve
             with progress.stage(f"penalty {alphas[place]:g}"):
                 result = next(path, None)
-            if result is None:  # a callback has stopped the last one
+            if result is None:  # a callback stopped the solve before
                 break
             scores[-1][place] = score(result.solution, result.intercept)
     estimator.path_scores_ = np.array(scores)

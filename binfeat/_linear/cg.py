@@ -1,8 +1,8 @@
 """Conjugate gradients with a diagonal preconditioner, all targets through every product together.
 
-Right-hand sides of classes, each against the rest, sum to 0 when they are centred, and so do their solutions. So one
-of them needs no products while the others are solved for. It is then minus their sum, and goes on from there if its own
-residual is still too large.
+Targets of classes, each against the rest, have centred right-hand sides that sum to 0, and so do their solutions. The
+solution of one target needs no products while the others are solved for: it is minus their sum. It is iterated on from
+there if its residual is still too large.
 """
 
 from typing import Protocol
@@ -14,14 +14,14 @@ from binfeat._linear.result import Result, SolveInterrupted, SolverOptions, refu
 from binfeat._rows.vectors import quotients, weighted_squares
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
-_NEAR = 0.9  # of the largest norm: which of classes of one size is left out must not hang on rounding
+_NEAR = 0.9  # of the largest norm: rounding must not decide which of several classes of one size is left out
 
 
 class System(Protocol):
     """A symmetric positive semidefinite matrix A, its right-hand sides and the intercepts that go with solutions."""
 
     right: np.ndarray  # (n, n_targets)
-    diagonal: np.ndarray  # of A, or what stands for it, (n, 1) or (n, n_targets), float64
+    diagonal: np.ndarray  # of A or a substitute, (n, 1) or (n, n_targets), float64
 
     def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """``A @ W``, where column k of W belongs to ``targets[k]``; the next call may overwrite it."""
@@ -47,8 +47,8 @@ class State:
     active : ndarray of int
         Columns that take part in products.
     residuals : list of ndarray of shape (n_columns,)
-        Relative residual norms, one array for each iteration and one before the first. That of a column that follows
-        from the others is at most this.
+        Relative residual norms, one array for each iteration and one before the first; an upper bound for
+        the column that is minus the sum of the others.
     broken : bool
         Whether some column broke down.
     """
@@ -85,7 +85,7 @@ class State:
         self._keep(self.active != self._implied)
 
     def _implied_column(self) -> int | None:
-        """An active column that follows from the others, one of the largest; None where they do not sum to 0."""
+        """An active column of large norm to take as minus the sum of the others; None where they do not sum to 0."""
         if self.active.size < 3 or self._inverse.shape[1] > 1:
             return None
         norms = self._norms[self.active]
@@ -169,7 +169,7 @@ class State:
         self.active, self._square, self._shift = self.active[going], self._square[going], self._shift[going]
 
     def _take_implied(self, column: int) -> None:
-        """Go on with the column that follows from the others, from minus their sum."""
+        """Iterate on the column that was minus the sum of the others, from there."""
         residual = self._residual[:, column]
         self._solution, self._implied = self.solution, None
         residual[:] = 0
@@ -192,29 +192,10 @@ def solve(
 ) -> Result:
     """Solve ``(A + alpha_k) x_k = b_k`` for symmetric positive semidefinite A and each target k.
 
-    Parameters
-    ----------
-    system : NormalEquations
-        With `apply`, `intercept`, `right` for b and `diagonal`, that of A or what stands for it. The preconditioner is
-        ``diagonal + alpha``; where that is 0 the unknown stays at its start.
-    alpha : ndarray of shape (n_targets,)
-    options : SolverOptions
-        `tol` is for residuals in the norm of the preconditioner's inverse.
-    reduction : float, default=0.0
-        A target is also done when its residual is at most this share of its first one.
-    start : ndarray of shape (n, n_targets), default=None
-        First guess; None is 0.
-    start_image : ndarray of shape (n, n_targets), default=None
-        ``A @ start``, where it is known.
-
-    Returns
-    -------
-    result : Result
-
-    Raises
-    ------
-    SolveInterrupted
-        At Ctrl-C, with the result so far.
+    The preconditioner is ``diagonal + alpha``; where that is 0 the unknown stays at its start. The `tol` of the options
+    is for residuals in the norm of the preconditioner's inverse. A target is also done when its residual is at most the
+    share `reduction` of its first residual. `start` is a first guess, by default 0, and `start_image` is ``A @ start``,
+    where it is known. SolveInterrupted at Ctrl-C, with the result so far.
     """
     state, status = State(system, alpha, options.tol, reduction, start, start_image), None
     try:

@@ -1,4 +1,4 @@
-"""Standard deviations of a ridge machine's predictions: what a fit learns of them, and how they are told."""
+"""Standard deviations of a ridge machine's predictions: what a fit learns for them, and what follows for new rows."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -23,7 +23,7 @@ class ErrorBars:
     def learned(
         cls, rows: LocalRows, alpha: float, n_samples: int, options: SolverOptions, seed: object, fit: Result
     ) -> Self:
-        """By the posterior of a fit with this penalty, and by the residuals of the rows."""
+        """From the posterior of a fit with this penalty, and from the residuals of the rows."""
         if not alpha:
             raise ValueError("n_posterior_samples needs an alpha above 0, and 0 was the best of alphas; leave it out.")
         rng = np.random.default_rng([seed_of(seed), n_samples])

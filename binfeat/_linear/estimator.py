@@ -125,7 +125,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return X, y, sample_weight
 
     def _check_design(self, Z: Design, reset: bool = False) -> Features:
-        """Z as it is when it is an operator, else as a checked array."""
+        """An operator as it is, anything else as a checked array or CSR matrix."""
         if not isinstance(Z, LinearOperator):
             return checked_rows(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:
@@ -140,7 +140,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
     @property
     def _needs_rows(self) -> bool:
-        """Whether a solve takes the rows, not only sums of them."""
+        """Whether a solve needs the rows themselves, not only sums of them."""
         return False
 
     def _require(self, y: ArrayLike | None) -> ArrayLike:
@@ -154,7 +154,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     def _fit_linear(
         self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False
     ) -> None:
-        """Fit to the targets of rows that stand for y; `flat` is for y of one dimension."""
+        """Fit to the targets of rows, which encode y; `flat` is for predictions of one dimension."""
         n_samples = self._check_samples(rows)
         self._forget_errors()
         self._fit_coefficients(X, rows, y, groups, flat)
@@ -223,7 +223,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return errors.of_predictions(self._check_design(X)).astype(self.coef_.dtype)
 
     def _n_stages(self) -> int | None:
-        """Solves of a path on each part of the rows, and one more; None if there are no stages, or it is not known."""
+        """Number of solves: paths on all parts of the rows, and the last solve; None without paths, or if not known."""
         n_parts = 1 if self.cv is None else self.cv
         if self.alphas is None or not isinstance(n_parts, numbers.Integral):
             return None
@@ -259,7 +259,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return Result(coef, intercept, 1, np.empty((0, 0)), "converged")
 
     def _check_next(self, X: Design) -> tuple[Features, bool]:
-        """Features of some more rows in memory, and whether they are the first."""
+        """Checked features of more rows in memory, and whether these are the first rows."""
         first = not hasattr(self, "_kept")
         if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
             raise TypeError(
@@ -324,7 +324,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         start: Result | None,
         flat: bool,
     ) -> Result:
-        """A solve on some of the rows that ends when the others' score no longer rises; the best iterate."""
+        """The best iterate of a solve on some rows, which ends when the score on the other rows no longer rises."""
         train, score = next(held_out_parts(self, rows, y, groups, flat))
         watch = EarlyStop(score, options.callback)
         try:
@@ -334,7 +334,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return watch.best(result)
 
     def _keep(self, result: Result, flat: bool) -> None:
-        """Set the attributes that tell of a solve."""
+        """Set the attributes that describe a solve."""
         self._set_linear(result.solution, result.intercept, flat)
         self.n_iter_, self.solver_, self.status_ = result.n_iter, result.solver, result.status
 
@@ -364,7 +364,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
 
 def holds_rows_out(estimator: CGRidgeBase) -> str | None:
-    """Why `partial_fit` is not to be had, or None."""
+    """Why `partial_fit` is unavailable, or None."""
     for name, neutral in (("alphas", None), ("early_stopping", False)):
         if getattr(estimator, name) is not neutral:
             return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."

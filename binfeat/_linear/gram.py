@@ -17,14 +17,14 @@ from binfeat._rows.vectors import quotients
 
 _BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features whose products are summed before they are added in float64
 _PANEL = 1024  # columns of the Gram matrix that are added up at a time
-# Measured with 250 to 2,000 features, 2 threads, in both types: what one multiplication of the Gram matrix costs beside
-# one of an iteration's products, which wait for memory; what each further target adds to those.
+# Measured with 250 to 2,000 features, 2 threads, in both types: a multiplication for the Gram matrix, beside one in the
+# products of an iteration, which wait for memory; the share that each further target adds to an iteration.
 _GRAM_COST = 1 / 20
 _TARGET_COST = 0.3
 _CHOLESKY_COST = 0.5  # of D^3 multiplications
 _EIGEN_COST = 8.0
 _DIGIT_ITERATIONS = 15  # iterations for a digit of the residual
-_MEMORY_PART = 4  # of the machine's memory a quarter, for the matrix and its factor
+_MEMORY_PART = 4  # the matrix and its factor may take a quarter of the memory
 _TINY = np.finfo(float).tiny
 
 
@@ -91,10 +91,7 @@ class GramSystem:
         return self.target_means - self.means @ W
 
     def solve(
-        self,
-        alphas: Penalties,
-        options: SolverOptions | None = None,
-        start: np.ndarray | None = None,
+        self, alphas: Penalties, options: SolverOptions | None = None, start: np.ndarray | None = None
     ) -> Iterator[Result]:
         """Exact results for each penalty; see `solve_ridge`. There are no iterations, so no start and no limit."""
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
@@ -145,7 +142,7 @@ def gram_system(rows: Rows, fit_intercept: bool) -> GramSystem:
 
 
 def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
-    """The system of a part; sums of as many rows as `_filled` gives are in the features' type, their sums in float64.
+    """The system of a part; blocks of `_filled` are summed in the features' type, and added up in float64.
 
     So an entry is off by at most ``_FEWEST_ROWS`` roundings (or those of 64 MB of rows) of the sum of the magnitudes
     that it adds up, whatever the number of rows (Blanchard, Higham & Mary 2020, "A Class of Fast and Accurate
@@ -192,7 +189,7 @@ def _slices(Z: Features, step: int) -> Iterator[tuple[slice, Features]]:
 
 
 def _panels(n_columns: int) -> Iterator[tuple[slice, slice]]:
-    """Of some columns at a time the slice, and that of the same and all later columns."""
+    """Slices of some columns at a time, and of the same and all later columns."""
     for start in range(0, n_columns, _PANEL):
         yield slice(start, min(start + _PANEL, n_columns)), slice(start, n_columns)
 

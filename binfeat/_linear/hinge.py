@@ -13,8 +13,8 @@ from binfeat._rows.vectors import column_dots, quotients
 
 _INNER_REDUCTION = 0.1  # each Newton system is solved until its residual is this share of its first one
 _LINE_STEPS = 30
-_ROUNDING = 1e-13  # relative differences of objectives below this say nothing
-_LONGEST_STEP = 2.0  # keeps rounding from being followed where the two machines are all but one
+_ROUNDING = 1e-13  # relative differences of objectives below this are rounding
+_LONGEST_STEP = 2.0  # against long steps along rounding errors, where the two machines nearly coincide
 _NEWTON_STEPS = 100  # far more than a piecewise quadratic objective takes
 
 
@@ -37,30 +37,14 @@ class _Machines:
 
 
 def solve_hinge(rows: LocalRows, alpha: np.ndarray, options: SolverOptions, start: Result | None = None) -> Result:
-    """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target.
+    """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target, -1 or 1.
 
     The loss is quadratic between kinks, and its Newton step is the ridge machine on the rows inside the
     margin (Keerthi & DeCoste, JMLR 2005); a line search along it is exact. All targets share the products.
 
-    Parameters
-    ----------
-    rows : LocalRows
-        Targets are -1 and 1.
-    alpha : ndarray of shape (n_targets,)
-    options : SolverOptions
-        Newton's method ends when its ridge system is solved to the relative residual `tol` and the objective no
-        longer falls by more than the square of it, or after `max_iter` iterations of conjugate gradients in all.
-    start : Result, default=None
-        A machine to start from.
-
-    Returns
-    -------
-    result : Result
-
-    Raises
-    ------
-    SolveInterrupted
-        At Ctrl-C, with the result so far.
+    Newton's method ends when its ridge system is solved to the relative residual `tol` and the objective no longer
+    falls by more than the square of it, or after `max_iter` iterations of conjugate gradients in all. It begins at the
+    machine `start`, or at 0. SolveInterrupted at Ctrl-C, with the result so far.
     """
     Y, weights = rows.Y, np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
     now = _first(rows, start)
@@ -101,7 +85,7 @@ def solve_hinge_path(
 
 
 def _first(rows: LocalRows, start: Result | None) -> _Machines:
-    """The machine to start from, or 0."""
+    """The machine to start from; without a start all coefficients are 0."""
     if start is not None:
         return _Machines.of(rows, start)
     zero = np.zeros((rows.shape[1], rows.n_targets), rows.dtype)

@@ -1,4 +1,4 @@
-"""Normal equations in which bins that hold one row are merged, so that solutions are shorter until they are known."""
+"""Normal equations in which bins that hold one row are merged, so that solutions are shorter while they are sought."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from binfeat._rows.rows import LocalRows
 
 @dataclass
 class _SpreadIterate:
-    """What callbacks see of a solve: the coefficients of all bins so far, and intercepts."""
+    """What callbacks see of a solve: the coefficients of all bins, and the intercepts."""
 
     merged: MergedBins
     state: Iterate
@@ -28,15 +28,7 @@ class _SpreadIterate:
 
 
 class MergedEquations:
-    """`NormalEquations` of merged bins, with solutions for all bins.
-
-    Parameters
-    ----------
-    merged : MergedBins
-    rows : LocalRows
-        Whose features they are.
-    fit_intercept : bool
-    """
+    """`NormalEquations` of the merged bins of rows, with solutions for all bins."""
 
     def __init__(self, merged: MergedBins, rows: LocalRows, fit_intercept: bool) -> None:
         self._merged = merged

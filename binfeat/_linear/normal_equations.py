@@ -23,17 +23,12 @@ class NormalEquations:
 
     For rows z_i, targets y_i and weights v_i, the system is ``(A + alpha) w = b`` with
     ``A = sum_i v_i (z_i - m)(z_i - m)'`` and ``b = sum_i v_i (z_i - m)(y_i - mean(y))``, where m is the
-    weighted mean row, or 0 without intercept. Nothing of the features is copied. Every target may have weights of
+    weighted mean row, or 0 without intercept. Features are not copied. Every target may have weights of
     its own.
 
     A product takes one pass over the rows: with m known, the mean of ``Z w`` follows from w. What rounding leaves of
     the centred values' sum e is taken out at the end, by ``Z'v - m e``. Where all rows are at hand as one part, the
     mean is taken of the values themselves, and e is taken out if columns lie far from zero.
-
-    Parameters
-    ----------
-    rows : Rows
-    fit_intercept : bool
 
     Attributes
     ----------
@@ -99,7 +94,7 @@ class NormalEquations:
 
 
 def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
-    """Right-hand side, what it leaves of the targets' sum, weighted column sums, and diagonal, before centring."""
+    """Right-hand side, the sum of the centred targets, weighted column sums, and diagonal, before centring."""
     dtype = float_dtype(part.Z.dtype)
     values = np.array(part.Y - target_means, dtype, order="F")
     right, rest = _back(part, values, np.zeros(values.shape[1]), slice(None))
@@ -122,7 +117,7 @@ def _product(part: Part, W: np.ndarray, pivot: np.ndarray | None, targets: np.nd
 
 
 def _back(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray | slice) -> list[np.ndarray]:
-    """``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; None is the weighted mean for a pivot."""
+    """``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; a pivot of None is the weighted mean."""
     if part.weights is None:
         pivot = column_sums(values) / len(values) if pivot is None else pivot
         if pivot.any():

@@ -1,4 +1,4 @@
-"""Ridge machines for a whole path of penalties, each started from what the last ones learned."""
+"""Ridge machines for a whole path of penalties, each started from the solutions of the last penalties."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from binfeat._linear.result import Penalties, Result, SolverOptions
 from binfeat._rows.vectors import column_dots
 
 _MOST_KEPT = 3  # earlier solutions whose best combination starts the next solve
-_KEPT_BYTES = 2**31  # for them and their images; the last one is kept in any case
+_KEPT_BYTES = 2**31  # for these and their images; the last solution is kept in any case
 
 
 def solve_path(
@@ -20,26 +20,12 @@ def solve_path(
     *,
     kept_bytes: int = _KEPT_BYTES,
 ) -> Iterator[Result]:
-    """Solve one ridge system for falling penalties.
+    """Solve one ridge system for falling penalties, the first from `first` or 0; yields a result for each penalty.
 
-    The Jacobi preconditioner ties the Krylov space to the penalty, so that nothing of it serves another one
-    (on binning features the objective is then off by its own size). Solutions do: the next solve starts from
-    the combination of the last three that minimises the new objective, which costs one product; of fewer where
-    they would take more than 2 GB.
-
-    Parameters
-    ----------
-    system : NormalEquations
-    alphas : sequence of float, falling, or of ndarray of shape (n_targets,)
-    options : SolverOptions
-        For each penalty.
-    first : ndarray of shape (n_columns, n_targets), default=None
-        What the first solve starts from; None is 0.
-
-    Yields
-    ------
-    result : Result
-        One for each penalty, in order.
+    The next solve starts from the combination of the last three solutions that minimises the new objective, which
+    costs one product; of fewer solutions where three would take more than 2 GB. The Krylov space itself is of no use
+    for another penalty, because the Jacobi preconditioner depends on the penalty: on binning features the objective
+    would be off by its own size.
     """
     right = system.right
     n_kept = int(np.clip(kept_bytes // (2 * right.nbytes), 1, _MOST_KEPT))

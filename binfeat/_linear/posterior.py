@@ -34,7 +34,7 @@ class RidgePosterior(ArrayRecord):
     intercept: np.ndarray  # (n_roots,)
 
     def parts(self, Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
-        """Of some roots at a time their numbers, as a slice, and their products with the rows Z, (n_rows, n_some)."""
+        """Some roots at a time: their numbers, as a slice, and their products with the rows Z, (n_rows, n_some)."""
         for start in range(0, len(self.intercept), _TOGETHER):
             some = slice(start, start + _TOGETHER)
             yield some, np.asarray(Z @ self.coef[some].T) + self.intercept[some]
@@ -45,14 +45,14 @@ class RidgePosterior(ArrayRecord):
         return RidgePosterior(np.array(self.alpha / factor), self.coef * np.float32(root), self.intercept * root)
 
     def among(self, places: np.ndarray, n_columns: int, rng: np.random.Generator) -> "RidgePosterior":
-        """Samples of more columns: those known are at these places, the others have the prior."""
+        """Samples for more columns: the known columns are at these places, all others are drawn from the prior."""
         coef = rng.standard_normal((len(self.coef), n_columns), np.float32)
         coef /= np.float32(np.sqrt(self.alpha * len(self.coef)))
         coef[:, places] = self.coef
         return RidgePosterior(self.alpha, coef, self.intercept)
 
     def variances(self, Z: Features) -> np.ndarray:
-        """Of predictions for the rows of Z."""
+        """Variances of the predictions for the rows of Z."""
         total = np.zeros(Z.shape[0])
         for _, part in self.parts(Z):
             total += np.einsum("ij,ij->i", part, part, dtype=np.float64)
@@ -67,23 +67,13 @@ def ridge_posterior(
     rng: np.random.Generator,
     system: RidgeSystem | None = None,
 ) -> RidgePosterior:
-    """The posterior of a ridge machine: exact where there is a Gram matrix, else by samples.
+    """The posterior of a ridge machine with `alpha` above 0: exact where there is a Gram matrix, else by samples.
 
-    A sample is drawn from the prior, with noise for the targets that it then has, and what ridge regression of these
-    targets finds is taken from it (Wilson et al. 2021, "Pathwise Conditioning of Gaussian Processes"). The difference d
+    A sample is drawn from the prior, targets are made of it with noise, and the solution of ridge regression for these
+    targets is subtracted from it (Wilson et al. 2021, "Pathwise Conditioning of Gaussian Processes"). The difference d
     of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e``, whose right-hand side has the covariance
-    ``A + alpha``: a solve from 0 is as exact in one direction as in another, whatever the penalty.
-
-    Parameters
-    ----------
-    rows : LocalRows
-    alpha : float
-        Above 0.
-    n_samples : int
-    options : SolverOptions
-    rng : numpy.random.Generator
-    system : NormalEquations, MergedEquations, GramSystem or None
-        Of the rows, if there is one.
+    ``A + alpha``: a solve from 0 is as exact in one direction as in another, whatever the penalty. `system` is that of
+    the rows, if it is known.
     """
     system = ridge_system(rows, 1, options) if system is None else system
     if isinstance(system, GramSystem):
@@ -99,7 +89,7 @@ def ridge_posterior(
 def _sampled(
     rows: LocalRows, alpha: float, n_samples: int, options: SolverOptions, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What coefficients and intercepts of some samples are off by."""
+    """Coefficients and intercepts of some samples of the posterior, less their mean."""
     prior = rng.standard_normal((n_samples, rows.shape[1])).astype(rows.dtype) / rows.dtype.type(np.sqrt(alpha))
     noise = rng.standard_normal((n_samples, rows.shape[0])).T
     if rows.weights is not None:
@@ -111,7 +101,7 @@ def _sampled(
 
 
 def _closed(system: GramSystem, alpha: float, fit_intercept: bool) -> RidgePosterior:
-    """From the Cholesky factor of the system; the last root is that of the mean."""
+    """The posterior from the Cholesky factor of the system; the last root is for the mean of the targets."""
     shifted = system.matrix + alpha * np.eye(len(system.matrix))
     with threads_to_factorise(len(shifted)):
         factor = linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
@@ -124,7 +114,7 @@ def _closed(system: GramSystem, alpha: float, fit_intercept: bool) -> RidgePoste
 
 
 def noise_variance(rows: LocalRows, posterior: RidgePosterior, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
-    """Of each target, by the residuals of the rows that the machine was fitted to, and by what it learned of them.
+    """Variance of the noise of each target, from the residuals of the rows that the machine was fitted to.
 
     A residual has the variance ``s2 (1 / v_i - u_i)``, with u_i the variance of the prediction: their weighted squares
     are divided by the rows less the sum of ``v_i u_i``, the trace of the hat matrix.

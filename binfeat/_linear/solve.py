@@ -14,9 +14,9 @@ from binfeat._rows.rows import LocalRows, Rows
 
 
 def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions) -> RidgeSystem:
-    """The normal equations of rows in the form that suits so many penalties, with ``solve(alphas, options, start)``.
+    """The normal equations of rows in the form that suits this number of penalties.
 
-    `rows` may be a `GramSystem`, which is all that is known of them.
+    `rows` may be a `GramSystem`, where only that is kept of them.
     """
     if isinstance(rows, GramSystem):
         return rows
@@ -34,25 +34,8 @@ def solve_ridge(
 ) -> Iterator[Result]:
     """Minimise ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` for each target and each of some penalties.
 
-    Parameters
-    ----------
-    rows : Rows
-        In memory, out of it, or on Dask.
-    alphas : sequence of float, falling, or of ndarray of shape (n_targets,)
-    options : SolverOptions
-    start : ndarray of shape (n_columns, n_targets), default=None
-        What the first solve starts from; None is 0.
-
-    Yields
-    ------
-    result : Result
-        One for each penalty, until a callback stops a solve.
-
-    Raises
-    ------
-    SolveInterrupted
-        At Ctrl-C during a solve, with its result so far.
-    ValueError
-        If sums of products, or coefficients, overflow.
+    Yields a result for each penalty, until a callback stops a solve. The first solve starts from `start`, by default
+    from 0. SolveInterrupted at Ctrl-C, with the result of the solve so far; ValueError if sums of products, or
+    coefficients, overflow.
     """
     yield from ridge_system(rows, len(alphas), options).solve(alphas, options, start)

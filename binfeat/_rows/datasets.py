@@ -94,12 +94,12 @@ class DatasetBlocks:
                 yield batch, path
 
     def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
-        # Files read ahead, or by several threads, of which each keeps memory for later, would take a gigabyte more.
-        modest = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
-        return fragment.to_batches(schema=self.schema, columns=columns, batch_size=self.block_rows, **modest)
+        # Reading ahead and several threads, each of which keeps memory for later, would take a gigabyte more.
+        in_turn = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+        return fragment.to_batches(schema=self.schema, columns=columns, batch_size=self.block_rows, **in_turn)
 
     def _place_of(self, fragment: "Fragment") -> str:
-        """The file, and its first column that cannot be read, after some has not been."""
+        """The file of a batch that could not be read, and the first column at fault."""
         path = getattr(fragment, "path", "A table in memory")
         for name in (*self.inputs, *self.targets, *self.weights):
             try:

@@ -1,4 +1,4 @@
-"""Design matrices of every kind behind one face: products, the diagonal of the Gram matrix, how rows are visited."""
+"""Features of every kind behind one interface: products, the diagonal of the Gram matrix, how rows are visited."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeAlias, TypeGuard
@@ -49,16 +49,9 @@ def transposed_product(Z: Features, V: np.ndarray, out: np.ndarray) -> None:
 
 
 def gram_diagonal(Z: Features, weights: np.ndarray | None) -> np.ndarray | Any:
-    """Diagonal of ``Z.T @ diag(w) @ Z`` for each column w of the weights, or None where Z cannot tell.
+    """Diagonal of ``Z.T @ diag(w) @ Z`` for each column w of the weights, or of ones, as float64 (n_columns, k).
 
-    Parameters
-    ----------
-    Z : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_columns)
-    weights : ndarray of shape (n_rows, k), or None for ones
-
-    Returns
-    -------
-    diagonal : ndarray of shape (n_columns, k), float64, or None
+    None for an operator that cannot tell.
     """
     if hasattr(Z, "gram_diagonal"):
         columns = [None] if weights is None else weights.T
@@ -73,7 +66,7 @@ def gram_diagonal(Z: Features, weights: np.ndarray | None) -> np.ndarray | Any:
 
 
 def unseen_shares(Z: Features) -> np.ndarray:
-    """Of each row the share of its features that it lacks, as bins that no row of `fit` fell in have no column."""
+    """Share of its features that each row lacks, because bins that no row of `fit` fell in have no column."""
     return Z._unseen_shares() if hasattr(Z, "_unseen_shares") else np.zeros(Z.shape[0])
 
 

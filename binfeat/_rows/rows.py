@@ -1,10 +1,10 @@
-"""Features, targets and weights of rows, wherever they live: the one thing that solvers know of them."""
+"""Features, targets and weights of rows, wherever they are: all that solvers know of data."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from binfeat._rows.products import BlockFeatures, Features, is_computed, is_dens
 from binfeat._rows.vectors import column_dots
 
 T = TypeVar("T")
+Join: TypeAlias = Callable[[Any, Any], Any]  # of a total and a part to the new total
 
-_COMPUTED_VISIT = 9  # what making features again costs beside a product with them
+_COMPUTED_VISIT = 9  # cost of making features again, beside a product with them
 
 
 class Scratch:
@@ -51,12 +52,12 @@ class Part:
 
     @property
     def known_weights(self) -> np.ndarray:
-        """The weights in Fortran order, with new ones in place of None."""
+        """The weights in Fortran order, or a column of ones in place of None."""
         return np.ones((self.Z.shape[0], 1)) if self.weights is None else self._ordered_weights
 
     @property
     def typed_weights(self) -> np.ndarray:
-        """The same in the type of the products."""
+        """The known weights in the type of the products."""
         return self.known_weights.astype(float_dtype(self.Z.dtype), copy=False)
 
     @cached_property
@@ -65,7 +66,7 @@ class Part:
 
     @cached_property
     def total_weight(self) -> np.ndarray:
-        """Their sum, at least the smallest positive number."""
+        """Sum of the known weights, at least the smallest positive number."""
         return np.maximum(self.known_weights.sum(axis=0), np.finfo(float).tiny)
 
 
@@ -100,13 +101,7 @@ class Rows(ABC):
         """Weight of all rows, of shape (1,) or (n_targets,), and weighted sum of each target."""
 
     @abstractmethod
-    def sum(
-        self,
-        function: Callable[..., T],
-        *arguments: Any,
-        join: Callable[[Any, Any], Any] = add_arrays,
-        in_blocks: bool = False,
-    ) -> T:
+    def sum(self, function: Callable[..., T], *arguments: Any, join: Join = add_arrays, in_blocks: bool = False) -> T:
         """Sum of ``function(part, *arguments)`` over the parts, in an order that depends on their number alone.
 
         A function that visits the rows of a part in blocks by itself, `in_blocks`, is called once for all rows in one
@@ -153,13 +148,7 @@ class LocalRows(Rows):
             weights = None if self.weights is None else self.weights[rows]
             yield Part(Z, self.Y[rows], weights, scratch=self._scratch)
 
-    def sum(
-        self,
-        function: Callable[..., T],
-        *arguments: Any,
-        join: Callable[[Any, Any], Any] = add_arrays,
-        in_blocks: bool = False,
-    ) -> T:
+    def sum(self, function: Callable[..., T], *arguments: Any, join: Join = add_arrays, in_blocks: bool = False) -> T:
         if not is_computed(self.Z) or in_blocks:
             return function(self._part, *arguments)
         results = (function(part, *arguments) for part in self._blocks(self.Z))

@@ -24,14 +24,8 @@ _KEYS = 2**20  # that are drawn at a time
 class SampledSource:
     """A source of blocks of a raw table, looked at once: its targets, and a sample of its rows.
 
-    The sample depends on the rows, their order and the seed, not on the blocks.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Which gets `n_features_in_` and `feature_names_in_`.
-    source : iterable of tuples (X, y) or (X, y, sample_weight)
-    seed : int
+    The sample depends on the rows, their order and the seed, not on the blocks. The estimator gets `n_features_in_` and
+    `feature_names_in_`.
 
     Attributes
     ----------
@@ -102,7 +96,7 @@ def _most_rows(n_inputs: int) -> int:
 
 
 def _bound_of(keys: np.ndarray, most: int) -> float:
-    """What the lowest keys are below: so many, or all."""
+    """A bound with that many keys below it; 1 if there are no more."""
     return np.partition(keys, most)[most] if keys.size > most else 1.0
 
 
@@ -114,7 +108,7 @@ def require_alike(types: list[tuple[str, str]], known: list[tuple[str, str]], wh
 
 
 def checked_types(X: Table) -> list[tuple[str, str]]:
-    """The name of each column and what it has, none of them infinite."""
+    """Name of each column, and whether it has numbers, categories or times; ValueError for infinite numbers."""
     if is_frame(X):
         return [_frame_type(column) for column in nw.from_native(X, eager_only=True).iter_columns()]
     values = X.data if sparse.issparse(X) else X

@@ -59,7 +59,7 @@ def blocks(
     Returns
     -------
     source : iterable
-        Whose blocks may be of any size. Answers do not depend on it.
+        Its blocks may be of any size. Results do not depend on their sizes.
 
     Raises
     ------
@@ -168,13 +168,7 @@ def is_source(X: object) -> TypeGuard[Source]:
 
 
 def check_source(X: object) -> None:
-    """Refuse iterators.
-
-    Raises
-    ------
-    TypeError
-        If X can be iterated over only once, or not at all.
-    """
+    """Refuse, by a TypeError, what can be iterated over only once, or not at all."""
     if hasattr(X, "__iter__") and iter(X) is X:
         raise TypeError(
             f"A source of blocks is read several times, and a {type(X).__name__} is used up by the first. Give an "
@@ -190,7 +184,7 @@ def check_alone(y: object, sample_weight: object) -> None:
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Say of an error where it comes from."""
+    """Put the place at the beginning of an error's message."""
     try:
         yield
     except (TypeError, ValueError, OSError) as error:
@@ -200,7 +194,7 @@ def naming(where: str) -> Iterator[None]:
 
 @contextmanager
 def _naming_column(X: Table) -> Iterator[None]:
-    """Say of an error which column of a data frame it comes from."""
+    """Put the name of the data frame's column at fault at the beginning of an error's message."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -211,7 +205,7 @@ def _naming_column(X: Table) -> Iterator[None]:
 
 
 def _column_at_fault(X: Table, error: Exception) -> str | None:
-    """Name of the first column that alone meets the error of a data frame that is to hold numbers, or None."""
+    """Name of the first column that raises the same error by itself, or None."""
     frame = nw.from_native(X, eager_only=True)
     for name in frame.columns:
         column = frame.select(name).to_native()
@@ -225,7 +219,7 @@ def _column_at_fault(X: Table, error: Exception) -> str | None:
 
 
 def _read(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
-    """Where it is, X, and a list of y and maybe weights, of each block that has rows."""
+    """Of each block that has rows: where it is, X, and a list of y and perhaps weights."""
     number, left = 0, iter(source)
     while True:
         where = f"Block {number} of the source, counted from 0"
@@ -257,14 +251,8 @@ def _checked(block: Sequence) -> tuple:
 class Survey:
     """A first look at all blocks of a source: what they hold besides X, and whether they fit together.
 
-    Parameters
-    ----------
-    source : iterable of tuples (X, y) or (X, y, sample_weight)
-    check : callable
-        ``check(X, reset)`` is called with every block that has rows, and gives it as an array or CSR; `reset` is true
-        for the first of them.
-    look : callable, default=None
-        From a checked block to something that adds up.
+    ``check(X, reset)`` is called with every block that has rows, and gives it as an array or CSR; `reset` is true for
+    the first of these blocks. `look` makes something that adds up of a checked block.
 
     Attributes
     ----------
@@ -315,14 +303,10 @@ class Survey:
             raise TypeError("X must be sparse in all blocks or in none.")
 
     def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "Rows":
-        """The rows again, for as many passes as wanted.
+        """The rows again, for as many passes as wanted, in equal blocks of about 32 MB.
 
-        Parameters
-        ----------
-        check : callable, default=None
-            From the X of a block to an array or CSR; None is the one of the survey.
-        width : int, default=0
-            Numbers of 8 bytes that a row takes besides its inputs; rows come in equal blocks of about 32 MB.
+        `check` makes an array or CSR of the X of a block; None is the check of the survey. `width` is the number of
+        values of 8 bytes that a row takes besides its inputs.
         """
         step = int(np.clip(_PASS_BYTES // (8 * max(self.n_inputs, width)), *_PASS_ROWS))
         return Rows(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)

@@ -41,7 +41,7 @@ class StackedFeatures(RowMatrix):
         super().__init__(dtype, (self.blocks[0].shape[0], int(self._starts[-1])))
 
     def _parts(self) -> Iterator[tuple[Features, float, slice]]:
-        """Each block with its number and its columns."""
+        """Every block with its scale and its columns."""
         return zip(self.blocks, self.scales, map(slice, self._starts[:-1], self._starts[1:]), strict=True)
 
     def take(self, rows: np.ndarray | slice) -> "StackedFeatures":
@@ -67,7 +67,7 @@ class StackedFeatures(RowMatrix):
         Raises
         ------
         MemoryError
-            If it would need more memory than the machine has.
+            If it would need more memory than the computer has.
         """
         require_memory(self.shape[0] * self.shape[1] * self.dtype.itemsize, "the array", "Use the blocks as they are.")
         out = np.empty(self.shape, self.dtype)

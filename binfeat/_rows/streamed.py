@@ -38,8 +38,8 @@ class StreamedFeatures(ComputedRows):
     @classmethod
     def of(cls, survey: Survey, compute: Callable[[Any], Features], n_columns: int, *, dense: bool) -> Self:
         """Features of the rows that a survey has seen."""
-        rows, came_along = survey.rows(width=n_columns if dense else 0), (survey.y, survey.sample_weight)
-        return cls(rows, compute, n_columns, float_dtype(survey.dtype), dense, *came_along)
+        rows = survey.rows(width=n_columns if dense else 0)
+        return cls(rows, compute, n_columns, float_dtype(survey.dtype), dense, survey.y, survey.sample_weight)
 
     def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Pairs of rows, as a slice, and their features."""

@@ -16,12 +16,12 @@ def _sums(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray) -> np.ndarr
 
 
 def column_dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Dot product of each column of `a` with that of `b`, or with its only one."""
+    """Dot product of each column of `a` with the same column of `b`, or with the only column of `b`."""
     return _sums(partial_dots, a, b)
 
 
 def weighted_squares(a: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Sum of the squares of each column of `a`, times weights, one column of them or one for each."""
+    """Weighted sum of the squares of each column of `a`; weights are one column, or one for each column of `a`."""
     return _sums(partial_squares, a, weights)
 
 
@@ -31,7 +31,7 @@ def quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def column_sums(a: np.ndarray) -> np.ndarray:
-    """Sum of each column of `a`, without ones as many as rows; bitwise that of `column_dots` with them."""
+    """Sum of each column of `a`; bitwise the `column_dots` with a column of ones, without making that column."""
     ones, sums = np.ones((1, BLOCK), a.dtype), []
     for column in np.asfortranarray(a).T:
         whole = column.size // BLOCK
