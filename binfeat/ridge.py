@@ -1,12 +1,14 @@
 """Ridge machines by conjugate gradients: `CGRidge` and `CGRidgeClassifier`."""
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.callback import with_callbacks
-from sklearn.utils import check_consistent_length
+from sklearn.utils import Tags, check_consistent_length
 
 from binfeat._common.availability import unavailable_if
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import (
     all_labels,
@@ -18,33 +20,54 @@ from binfeat._common.labels import (
     weights_of_known,
 )
 from binfeat._common.validation import check_choice, check_flag, check_weights
-from binfeat._linear.docs import TEXTS
-from binfeat._linear.error_bars import RidgeErrorBars
+from binfeat._linear.alpha_choice import Splitter
 from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
-from binfeat._linear.hinge import solve_hinge
+from binfeat._linear.hinge import solve_hinge_path
+from binfeat._linear.result import Penalties, Result, SolverOptions
+from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.scored import SourceScorer
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
 
-@filled(TEXTS)
-class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, RidgeErrorBars, CGRidgeBase):
-    """Ridge regression by preconditioned conjugate gradients, for sparse random features.
+class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
+    """Ridge regression on random features, by preconditioned conjugate gradients.
 
-    Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over w and the intercept b, with sample weights v. The
-    centred normal equations are solved in the primal, preconditioned by their diagonal. Each product with the
-    features serves all targets at once.
+    Minimises ``sum_i v_i |y_i - w' z_i - b|^2 + alpha |w|^2`` over the coefficients w and the intercept b, for rows
+    z_i of features with targets y_i and sample weights v_i.
 
     Parameters
     ----------
-    $parameters
+    alpha : float or array-like of shape (n_targets,), default=1.0
+        Ridge penalty, at least 0; an array has one for each target.
+    alphas : array-like of shape (n_alphas,), default=None
+        Penalties to choose from: the one with the best mean score on held-out rows is taken, and the machine is fitted
+        to all rows with it. `alpha` is then ignored.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
+    tol : float, default=1e-2
+        Accuracy of the solution: the largest residual of the normal equations, relative to their right-hand side.
+    max_iter : int, default=200
+        Maximum number of iterations.
+    cv : int, splitter or iterable, default=None
+        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
+        gives pairs of training and held-out rows. None holds out one random part.
+    validation_fraction : float, default=0.1
+        Share of the rows in that random part.
+    scoring : str or callable, default=None
+        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
+    early_stopping : bool, default=False
+        Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
+        with the best score. The held-out rows are not used to fit.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients of the previous fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the choice of the held-out rows.
     n_posterior_samples : int, default=None
-        Number of samples of the posterior of w and b that `fit` draws for standard deviations, 32 say; None draws none.
-        They take as many times 4 bytes as there are features, and are solved for like further targets, 8 at a time. A
-        machine of 32 samples knows a standard deviation to one part in eight. Where the Gram matrix is formed
-        (`solver_`), standard deviations are exact, whatever the number, and take 4 bytes for each pair of features.
-        Not for penalties that differ between targets, nor on Dask.
+        Number of samples of the posterior of w and b that `fit` draws for standard deviations of predictions, 32 say;
+        None draws none. 32 samples know a standard deviation to one part in eight. Not for penalties that differ
+        between targets, nor on Dask.
 
     Attributes
     ----------
@@ -53,23 +76,48 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, RidgeErrorBars, CG
     intercept_ : float or ndarray of shape (n_targets,)
         b; 0 with ``fit_intercept=False``.
     noise_variance_ : float or ndarray of shape (n_targets,)
-        Variance of y about ``w' z + b``, for a row of weight 1, by the residuals of the rows: their weighted squares by
-        the number of rows less the trace of the hat matrix. Only with `n_posterior_samples`.
+        Variance of y about ``w' z + b``, for a row of weight 1. Only with `n_posterior_samples`.
     solver_ : {"cg", "gram"}
-        $solver
-    $attributes
+        The solver used: conjugate gradients, or the Gram matrix of dense features.
+    alpha_ : float or ndarray of shape (n_targets,)
+        The penalty used.
+    alphas_ : ndarray of shape (n_alphas,)
+        Penalties tried; only with `alphas`.
+    path_scores_ : ndarray of shape (n_splits, n_alphas)
+        Held-out score of each penalty in each split; only with `alphas`.
+    n_iter_ : int
+        Number of iterations of the last solve, at least 1.
+    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
+        Why the solver stopped; "stopped" is by a callback.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, when X has string column names.
 
-    $warns
-
-    References
-    ----------
-    J. Wilson, V. Borovitskiy, A. Terenin, P. Mostowsky and M. Deisenroth, "Pathwise Conditioning of Gaussian
-    Processes", JMLR 22, 2021 (samples of the posterior).
+    Warns
+    -----
+    ConvergenceWarning
+        If the solver stopped before it reached `tol`; the coefficients are those of its last iteration.
 
     See Also
     --------
     RandomBinning : Features to train on; ``output="codes"`` makes the solve faster than CSR.
     CGRidgeClassifier : The same machine for classes.
+
+    Notes
+    -----
+    The normal equations are centred implicitly and solved in the primal, preconditioned by their diagonal. All targets
+    share each product with the features. Residuals are measured in the norm of the inverse diagonal. Where features
+    are dense, few, and that is expected to be faster, the Gram matrix is formed and solved exactly, in one iteration.
+
+    Samples of the posterior [1]_ are solved for like further targets, 8 at a time, and take 4 bytes for each feature
+    and sample. Where the Gram matrix is formed, standard deviations are exact, whatever the number of samples, and
+    take 4 bytes for each pair of features. `noise_variance_` is the sum of the weighted squares of the residuals,
+    divided by the number of rows less the trace of the hat matrix.
+
+    References
+    ----------
+    .. [1] J. Wilson et al., "Pathwise Conditioning of Gaussian Processes", JMLR 22, 2021.
 
     Examples
     --------
@@ -85,88 +133,80 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, RidgeErrorBars, CG
 
     def __init__(
         self,
-        alpha=1.0,
+        alpha: float | ArrayLike = 1.0,
         *,
-        alphas=None,
-        fit_intercept=True,
-        tol=1e-2,
-        max_iter=200,
-        cv=None,
-        validation_fraction=0.1,
-        scoring=None,
-        early_stopping=False,
-        warm_start=False,
-        random_state=None,
-        n_posterior_samples=None,
-    ):
-        self.alpha = alpha
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.random_state = random_state
+        alphas: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-2,
+        max_iter: int = 200,
+        cv: int | Splitter | Iterable | None = None,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable[..., float] | None = None,
+        early_stopping: bool = False,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        n_posterior_samples: int | None = None,
+    ) -> None:
+        self.alpha, self.alphas, self.fit_intercept, self.tol = alpha, alphas, fit_intercept, tol
+        self.max_iter, self.cv, self.validation_fraction, self.scoring = max_iter, cv, validation_fraction, scoring
+        self.early_stopping, self.warm_start, self.random_state = early_stopping, warm_start, random_state
         self.n_posterior_samples = n_posterior_samples
-
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X, y=None, sample_weight=None, groups=None):
-        """Fit the machine.
-
-        Parameters
-        ----------
-        $X
-            Or a source of blocks of its rows, see `binfeat.blocks`.
-        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            None uses the targets and weights stored with X: a source of blocks, or its features.
-        $rest_of_fit
-        """
-        X, y, sample_weight = self._read(X, y, sample_weight)
-        Z = self._check_design(X, reset=True)
-        Y = self._check_numbers(y)
-        check_consistent_length(Z, Y)
-        weights = check_weights(sample_weight, Z.shape[0])
-        rows = LocalRows(Z, Y.reshape(Y.shape[0], -1), weights)
-        self._fit_linear(X, rows, Y, groups, flat=Y.ndim == 1)
-        return self
 
     @unavailable_if(holds_rows_out)
     @all_or_nothing
-    def partial_fit(self, X, y, sample_weight=None):
+    def partial_fit(self, X: Design, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the machine to these rows and those of all earlier calls.
 
-        $partial_fit
+        The coefficients are those of `fit` on all rows so far, up to `tol`. `fit` forgets these rows and keeps none:
+        after it, the next call begins anew, with a warning. Parameters may change between calls.
 
         Parameters
         ----------
-        $X_in_memory
+        X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
+            Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
+            `n_features`.
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
-        $rest_of_partial_fit
+            Targets.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero. A row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        self : CGRidge
+
+        Raises
+        ------
+        TypeError, ValueError
+            If X is of another kind or of other bins than before, or no array, sparse matrix or codes; or as `fit` does.
+        AttributeError
+            If `alphas` or `early_stopping` is set: there is no `partial_fit`, as they hold rows out.
+
+        Notes
+        -----
+        The solver starts from the last coefficients, and takes about half of the iterations of a fit or less.
+
+        Rows are kept, copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each
+        grid, CSR 12 or more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most
+        an eighth of the computer's memory, only that matrix is kept once there are more rows than features: 8 bytes for
+        each pair of features, for any number of rows, and each call then solves exactly.
         """
         Z, first = self._check_next(X)
-        Y = self._check_numbers(y)
-        check_consistent_length(Z, Y)
-        weights = check_weights(sample_weight, Z.shape[0])
-        self._fit_more(Z, Y.reshape(Y.shape[0], -1), weights, first, flat=Y.ndim == 1)
+        _, rows, flat = self._encode(Z, y, sample_weight)
+        self._fit_more(rows, first, flat)
         return self
 
-    def predict(self, X, return_std=False):
+    def predict(self, X: Design, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Predict targets.
 
         Parameters
         ----------
-        $X
+        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
         return_std : bool, default=False
             Whether to return the standard deviations of the predictions, too; `fit` needs `n_posterior_samples`.
 
         Returns
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-            $on_dask
         std : ndarray like y
             Only with ``return_std=True``: of ``w' z + b``, without noise, in the posterior for the prior
             ``w ~ N(0, s2 / alpha)`` with s2 = `noise_variance_`. Codes of a `RandomBinning` tell of bins that `fit` has
@@ -181,10 +221,15 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, RidgeErrorBars, CG
             return self._linear(X), self._std(X)
         return self._linear(X)
 
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
+        Y = self._check_numbers(y)
+        check_consistent_length(Z, Y)
+        weights = check_weights(sample_weight, Z.shape[0])
+        return Y, LocalRows(Z, Y.reshape(Y.shape[0], -1), weights), Y.ndim == 1
 
-@filled(TEXTS)
+
 class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
-    """Ridge classification by preconditioned conjugate gradients, for sparse random features.
+    """Ridge classification on random features, by preconditioned conjugate gradients.
 
     Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest
     prediction is the answer; two classes share one target. Of an indicator matrix each label is a target of its own.
@@ -192,10 +237,33 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
     Parameters
     ----------
-    $parameters
+    alpha : float or array-like of shape (n_targets,), default=1.0
+        Ridge penalty, at least 0; an array has one for each target.
+    alphas : array-like of shape (n_alphas,), default=None
+        Penalties to choose from: the one with the best mean score on held-out rows is taken, and the machine is fitted
+        to all rows with it. `alpha` is then ignored.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
+    tol : float, default=1e-2
+        Accuracy of the solution: the largest residual of the normal equations, relative to their right-hand side.
+    max_iter : int, default=200
+        Maximum number of iterations.
+    cv : int, splitter or iterable, default=None
+        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
+        gives pairs of training and held-out rows. None holds out one random part.
+    validation_fraction : float, default=0.1
+        Share of the rows in that random part.
+    scoring : str or callable, default=None
+        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
+    early_stopping : bool, default=False
+        Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
+        with the best score. The held-out rows are not used to fit.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients of the previous fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the choice of the held-out rows.
     loss : {"squared_error", "squared_hinge"}, default="squared_error"
-        "squared_hinge" is the L2 support vector machine, ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2``, solved
-        by Newton's method on the same systems.
+        Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``.
     class_weight : dict or "balanced", default=None
         Weights of the classes, which multiply the sample weights; "balanced" gives all classes the same total.
 
@@ -210,15 +278,35 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     multilabel_ : bool
         Whether y was an indicator matrix.
     solver_ : {"cg", "gram", "newton-cg"}
-        $solver
-        For the squared hinge it is Newton's method with conjugate gradients.
-    $attributes
+        The solver used: conjugate gradients, the Gram matrix of dense features, or, for the squared hinge, Newton's
+        method with conjugate gradients.
+    alpha_ : float or ndarray of shape (n_targets,)
+        The penalty used.
+    alphas_ : ndarray of shape (n_alphas,)
+        Penalties tried; only with `alphas`.
+    path_scores_ : ndarray of shape (n_splits, n_alphas)
+        Held-out score of each penalty in each split; only with `alphas`.
+    n_iter_ : int
+        Number of iterations of the last solve, at least 1.
+    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
+        Why the solver stopped; "stopped" is by a callback.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, when X has string column names.
 
-    $warns
+    Warns
+    -----
+    ConvergenceWarning
+        If the solver stopped before it reached `tol`; the coefficients are those of its last iteration.
 
     See Also
     --------
-    CGRidge : The same machine for numbers.
+    CGRidge : The same machine for numbers; its notes on solvers hold here, too.
+
+    Notes
+    -----
+    The squared hinge is minimised by Newton's method: every step solves the ridge system of the rows inside the margin.
 
     Examples
     --------
@@ -232,121 +320,121 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     True
     """
 
+    classes_: np.ndarray
+    multilabel_: bool
+
     def __init__(
         self,
-        alpha=1.0,
+        alpha: float | ArrayLike = 1.0,
         *,
-        alphas=None,
-        fit_intercept=True,
-        tol=1e-2,
-        max_iter=200,
-        cv=None,
-        validation_fraction=0.1,
-        scoring=None,
-        early_stopping=False,
-        warm_start=False,
-        random_state=None,
-        loss="squared_error",
-        class_weight=None,
-    ):
-        self.alpha = alpha
-        self.alphas = alphas
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.loss = loss
-        self.class_weight = class_weight
+        alphas: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-2,
+        max_iter: int = 200,
+        cv: int | Splitter | Iterable | None = None,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable[..., float] | None = None,
+        early_stopping: bool = False,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        loss: Literal["squared_error", "squared_hinge"] = "squared_error",
+        class_weight: dict | Literal["balanced"] | None = None,
+    ) -> None:
+        self.alpha, self.alphas, self.fit_intercept, self.tol = alpha, alphas, fit_intercept, tol
+        self.max_iter, self.cv, self.validation_fraction, self.scoring = max_iter, cv, validation_fraction, scoring
+        self.early_stopping, self.warm_start, self.random_state = early_stopping, warm_start, random_state
+        self.loss, self.class_weight = loss, class_weight
 
-    @with_callbacks
+    @unavailable_if(holds_rows_out)
     @all_or_nothing
-    def fit(self, X, y=None, sample_weight=None, groups=None):
-        """Fit the machine.
+    def partial_fit(
+        self, X: Design, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the machine to these rows and those of all earlier calls; see `CGRidge.partial_fit`.
 
         Parameters
         ----------
-        $X
-            Or a source of blocks of its rows, see `binfeat.blocks`.
-        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels), default=None
-            Labels, numbers or strings, of at least two classes; or 0 and 1, which say which rows have which labels.
-            None uses the targets and weights stored with X: a source of blocks, or its features.
-        $rest_of_fit
+        X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
+            Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
+            `n_features`.
+        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels)
+            Labels, of any of the classes.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will come. Needed in the first call, but for an indicator matrix or after `fit`.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero. A row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        self : CGRidgeClassifier
         """
+        self._check_settings()
+        Z, first = self._check_next(X)
+        y = check_labels_or_sets(self._require(y))
+        check_consistent_length(Z, y)
+        begins = first and (classes is not None or np.ndim(y) == 2 or not hasattr(self, "classes_"))
+        labels = all_labels(y, classes, None if begins else labels_of_machine(self))
+        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
+        weights = weights_of_known(sample_weight, self.class_weight, y, labels.classes)
+        self._fit_more(LocalRows(Z, labels.encode(y), weights), first)
+        return self
+
+    def decision_function(self, X: Design) -> np.ndarray:
+        """Predictions of the targets, 1 for a class and -1 for the others.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            With two classes one score, above 0 for ``classes_[1]``. Of an indicator matrix a score for each label,
+            above 0 if the row has it.
+        """
+        scores = self._linear(X)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Design) -> np.ndarray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_labels)
+            Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
+        """
+        scores = self.decision_function(X)
+        return labels_of_machine(self).decode(scores)
+
+    def _check_settings(self) -> None:
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
         if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):
             raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
-        X, y, sample_weight = self._read(X, y, sample_weight)
-        Z = self._check_design(X, reset=True)
+
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
         y = check_labels_or_sets(self._require(y))
         check_consistent_length(Z, y)
         labels = labels_in(y)
         require_two(labels.classes)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
-        weights = weights_by_class(sample_weight, self.class_weight, y)
-        self._fit_linear(X, LocalRows(Z, labels.encode(y), weights), y, groups)
-        return self
-
-    @unavailable_if(holds_rows_out)
-    @all_or_nothing
-    def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Fit the machine to these rows and those of all earlier calls.
-
-        $partial_fit
-
-        Parameters
-        ----------
-        $X_in_memory
-        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels)
-            Labels, of any of the classes.
-        classes : array-like of shape (n_classes,), default=None
-            All labels that will come. Needed in the first call, but for an indicator matrix or after `fit`.
-        $rest_of_partial_fit
-        """
-        check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
-        Z, first = self._check_next(X)
-        y = check_labels_or_sets(self._require(y))
-        check_consistent_length(Z, y)
-        begins = first and (classes is not None or y.ndim == 2 or not hasattr(self, "classes_"))
-        labels = all_labels(y, classes, None if begins else labels_of_machine(self))
-        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
-        weights = weights_of_known(sample_weight, self.class_weight, y, labels.classes)
-        self._fit_more(Z, labels.encode(y), weights, first)
-        return self
+        return y, LocalRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
 
     @property
-    def _needs_rows(self):
+    def _needs_rows(self) -> bool:
         return self.loss == "squared_hinge"
 
-    def __sklearn_tags__(self):
+    def _solve_path(
+        self, rows: Any, alphas: Penalties, options: SolverOptions, start: Result | None = None
+    ) -> Iterator[Result]:
+        if self.loss == "squared_hinge":
+            return solve_hinge_path(rows, alphas, options, start)
+        return super()._solve_path(rows, alphas, options, start)
+
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-    def _solve(self, rows, alpha, options, start):
-        if self.loss == "squared_error":
-            return super()._solve(rows, alpha, options, start)
-        return solve_hinge(rows, alpha, options, start)
-
-    def _solve_path(self, rows, alphas, options):
-        if self.loss == "squared_error":
-            yield from super()._solve_path(rows, alphas, options)
-            return
-        result = None
-        for alpha in alphas:
-            result = solve_hinge(rows, np.full(rows.n_targets, alpha), options, result)
-            yield result
-
-    def decision_function(self, X):
-        """$decision_function"""
-        scores = self._linear(X)
-        return scores.ravel() if scores.shape[1] == 1 else scores
-
-    def predict(self, X):
-        """$predict_labels"""
-        scores = self.decision_function(X)
-        return labels_of_machine(self).decode(scores)

@@ -1,21 +1,35 @@
 """Conjugate gradients with a diagonal preconditioner, all targets through every product together.
 
-Right-hand sides of classes, each against the rest, sum to 0 when they are centred, and so do their solutions. So one
-of them needs no products while the others are solved for. It is then minus their sum, and goes on from there if its own
-residual is still too large.
+Targets of classes, each against the rest, have centred right-hand sides that sum to 0, and so do their solutions. The
+solution of one target needs no products while the others are solved for: it is minus their sum. It is iterated on from
+there if its residual is still too large.
 """
+
+from typing import Protocol
 
 import numpy as np
 
 from binfeat._engine.vectors import BLOCK, advance, curvature, redirect
-from binfeat._linear.result import Result, SolveInterrupted, refuse_overflow
-from binfeat._rows.vectors import weighted_squares
+from binfeat._linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
+from binfeat._rows.vectors import quotients, weighted_squares
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
-_NEAR = 0.9  # of the largest norm: which of classes of one size is left out must not hang on rounding
+_NEAR = 0.9  # of the largest norm: rounding must not decide which of several classes of one size is left out
 
 
-def _inverse(diagonal, shift, dtype):
+class System(Protocol):
+    """A symmetric positive semidefinite matrix A, its right-hand sides and the intercepts that go with solutions."""
+
+    right: np.ndarray  # (n, n_targets)
+    diagonal: np.ndarray  # of A or a substitute, (n, 1) or (n, n_targets), float64
+
+    def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """``A @ W``, where column k of W belongs to ``targets[k]``; the next call may overwrite it."""
+
+    def intercept(self, W: np.ndarray) -> np.ndarray: ...
+
+
+def _inverse(diagonal: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Inverse of the preconditioner, with one column where all shifts are equal; 0 where it has none."""
     sums = diagonal + (shift[:1] if (shift == shift[0]).all() else shift)
     inverse = np.zeros(sums.shape, dtype, order="F")
@@ -33,20 +47,30 @@ class State:
     active : ndarray of int
         Columns that take part in products.
     residuals : list of ndarray of shape (n_columns,)
-        Relative residual norms, one array for each iteration and one before the first. That of a column that follows
-        from the others is at most this.
+        Relative residual norms, one array for each iteration and one before the first; an upper bound for
+        the column that is minus the sum of the others.
     broken : bool
         Whether some column broke down.
     """
 
-    def __init__(self, system, alpha, tol, reduction, start, start_image):
-        self._system, self._alpha, self._shift, self._implied = system, alpha, alpha, None
+    def __init__(
+        self,
+        system: System,
+        alpha: np.ndarray,
+        tol: float,
+        reduction: float,
+        start: np.ndarray | None,
+        start_image: np.ndarray | None,
+    ) -> None:
+        self._system, self._alpha, self._shift = system, alpha, alpha
+        self._implied: int | None = None
         self._rhs = rhs = np.asfortranarray(system.right)
         self._inverse = _inverse(system.diagonal, alpha, rhs.dtype)
         self._norms = np.sqrt(weighted_squares(rhs, self._inverse))
         refuse_overflow(rhs.dtype, system.diagonal, self._norms)
         self._direction = np.zeros_like(rhs)
-        self.n_iter, self.active, self.residuals, self.broken = 0, np.arange(rhs.shape[1]), [], False
+        self.n_iter, self.active, self.broken = 0, np.arange(rhs.shape[1]), False
+        self.residuals: list[np.ndarray] = []
         if start is None:
             self._solution, self._residual = np.zeros_like(self._rhs), self._rhs.copy(order="F")
         else:  # the answer to a right-hand side of 0 is 0
@@ -60,8 +84,8 @@ class State:
         self._implied = self._implied_column()
         self._keep(self.active != self._implied)
 
-    def _implied_column(self):
-        """An active column that follows from the others, one of the largest; None where they do not sum to 0."""
+    def _implied_column(self) -> int | None:
+        """An active column of large norm to take as minus the sum of the others; None where they do not sum to 0."""
         if self.active.size < 3 or self._inverse.shape[1] > 1:
             return None
         norms = self._norms[self.active]
@@ -70,7 +94,7 @@ class State:
             return None
         return self.active[norms >= _NEAR * norms.max()][-1]
 
-    def _set_true_residual(self, images=None):
+    def _set_true_residual(self, images: np.ndarray | None = None) -> None:
         if images is None:
             images = self._system.apply(np.asfortranarray(self._solution[:, self.active]), self.active)
         for k, column in enumerate(self.active):
@@ -79,23 +103,23 @@ class State:
             residual += self._rhs[:, column]
             residual -= images[:, k]
 
-    def _redirect(self, ratio):
+    def _redirect(self, ratio: np.ndarray) -> None:
         direction = self._direction[:, : self.active.size].T
         redirect(ratio, self.active, self._residual.T, self._inverse.T, direction)
 
-    def step(self):
+    def step(self) -> None:
         """One iteration of every active column."""
         direction = self._direction[:, : self.active.size]
         image = self._system.apply(direction, self.active)
         partial = np.empty((self.active.size, -(-direction.shape[0] // BLOCK)))
         curvature(direction.T, image.T, self._shift, partial)
         curved = partial.sum(axis=1)
-        step = np.divide(self._square, curved, out=np.zeros_like(curved), where=curved > 0)
+        step = quotients(self._square, curved)
         stuck = ~(curved > 0) & (self._square > 0)
         vectors = direction.T, image.T, self._inverse.T, self._solution.T, self._residual.T
         advance(step, self._shift, self.active, *vectors, partial)
         square = partial.sum(axis=1)
-        self._redirect(np.divide(square, self._square, out=np.zeros_like(square), where=self._square > 0))
+        self._redirect(quotients(square, self._square))
         self._square = square
         self.n_iter += 1
         if self.n_iter % _REFRESH == 0:
@@ -104,7 +128,7 @@ class State:
         self._settle(stuck | ~np.isfinite(square))
 
     @property
-    def solution(self):
+    def solution(self) -> np.ndarray:
         """Current iterate, of shape (n, n_columns), which the next iteration overwrites."""
         if self._implied is not None:
             self._solution[:, self._implied] = 0
@@ -112,15 +136,15 @@ class State:
         return self._solution
 
     @property
-    def intercept(self):
+    def intercept(self) -> np.ndarray:
         """Intercepts that go with the solution."""
         return self._system.intercept(self.solution)
 
-    def result(self, status):
+    def result(self, status: str) -> Result:
         """The outcome."""
         return Result(self.solution, self.intercept, max(self.n_iter, 1), np.array(self.residuals), status)
 
-    def _settle(self, broken):
+    def _settle(self, broken: np.ndarray) -> None:
         """Note the residuals, and retire the columns that are done or broke down."""
         self.residuals.append(self.residuals[-1].copy() if self.residuals else np.empty(self._norms.size))
         self._retire(broken)
@@ -129,24 +153,24 @@ class State:
             most = self.residuals[-1] @ self._norms
             self.residuals[-1][self._implied] = most / self._norms[self._implied]
             if not self.active.size:
-                self._take_implied()
+                self._take_implied(self._implied)
 
-    def _retire(self, broken):
+    def _retire(self, broken: np.ndarray) -> None:
         norms, residuals = self._norms[self.active], np.sqrt(self._square)
-        relative = np.divide(residuals, norms, out=np.zeros_like(norms), where=norms > 0)
+        relative = quotients(residuals, norms)
         self.residuals[-1][self.active] = relative
         self.broken |= bool(broken.any())
         self._keep(~((residuals <= self._enough[self.active]) | (norms == 0) | broken))
 
-    def _keep(self, going):
+    def _keep(self, going: np.ndarray) -> None:
         for place, earlier in enumerate(np.flatnonzero(going)):
             if place != earlier:
                 self._direction[:, place] = self._direction[:, earlier]
         self.active, self._square, self._shift = self.active[going], self._square[going], self._shift[going]
 
-    def _take_implied(self):
-        """Go on with the column that follows from the others, from minus their sum."""
-        column, residual = self._implied, self._residual[:, self._implied]
+    def _take_implied(self, column: int) -> None:
+        """Iterate on the column that was minus the sum of the others, from there."""
+        residual = self._residual[:, column]
         self._solution, self._implied = self.solution, None
         residual[:] = 0
         np.subtract(self._rhs.sum(axis=1), self._residual.sum(axis=1), out=residual)
@@ -157,32 +181,21 @@ class State:
         self._retire(np.zeros(1, dtype=bool))
 
 
-def solve(system, alpha, options, *, reduction=0.0, start=None, start_image=None):
+def solve(
+    system: System,
+    alpha: np.ndarray,
+    options: SolverOptions,
+    *,
+    reduction: float = 0.0,
+    start: np.ndarray | None = None,
+    start_image: np.ndarray | None = None,
+) -> Result:
     """Solve ``(A + alpha_k) x_k = b_k`` for symmetric positive semidefinite A and each target k.
 
-    Parameters
-    ----------
-    system : NormalEquations
-        With `apply`, `intercept`, `right` for b and `diagonal`, that of A or what stands for it. The preconditioner is
-        ``diagonal + alpha``; where that is 0 the unknown stays at its start.
-    alpha : ndarray of shape (n_targets,)
-    options : SolverOptions
-        `tol` is for residuals in the norm of the preconditioner's inverse.
-    reduction : float, default=0.0
-        A target is also done when its residual is at most this share of its first one.
-    start : ndarray of shape (n, n_targets), default=None
-        First guess; None is 0.
-    start_image : ndarray of shape (n, n_targets), default=None
-        ``A @ start``, where it is known.
-
-    Returns
-    -------
-    result : Result
-
-    Raises
-    ------
-    SolveInterrupted
-        At Ctrl-C, with the result so far.
+    The preconditioner is ``diagonal + alpha``; where that is 0 the unknown stays at its start. The `tol` of the options
+    is for residuals in the norm of the preconditioner's inverse. A target is also done when its residual is at most the
+    share `reduction` of its first residual. `start` is a first guess, by default 0, and `start_image` is ``A @ start``,
+    where it is known. SolveInterrupted at Ctrl-C, with the result so far.
     """
     state, status = State(system, alpha, options.tol, reduction, start, start_image), None
     try:

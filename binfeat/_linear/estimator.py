@@ -2,18 +2,22 @@
 
 import numbers
 import warnings
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
@@ -26,21 +30,92 @@ from binfeat._common.validation import (
     checked_rows,
     require_y,
 )
-from binfeat._linear.alpha_choice import EarlyStop, choose_alpha, held_out_parts
-from binfeat._linear.incremental import KeptRows, kept_of
-from binfeat._linear.result import Result, SolveInterrupted, SolverOptions
+from binfeat._linear.alpha_choice import EarlyStop, check_alpha, choose_alpha, held_out_parts
+from binfeat._linear.error_bars import ErrorBars, check_samples
+from binfeat._linear.gram import GramSystem
+from binfeat._linear.incremental import KeptRows, KeptSums, kept_of
+from binfeat._linear.posterior import RidgePosterior
+from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
 from binfeat._linear.saved import check_ridge
-from binfeat._linear.solve import ridge_system, solve_ridge
-from binfeat._rows.sources import Survey, check_alone, is_source
+from binfeat._linear.solve import solve_ridge
+from binfeat._rows.products import Design, Features
+from binfeat._rows.rows import LocalRows, Rows
+from binfeat._rows.sources import Source, Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 
 
 class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of `CGRidge` and `CGRidgeClassifier`."""
 
+    alpha: ArrayLike
+    alphas: ArrayLike | None
+    fit_intercept: bool
+    tol: float
+    max_iter: int
+    early_stopping: bool
+    warm_start: bool
+    n_posterior_samples: int | None = None  # a parameter of machines that have error bars
+
+    alpha_: float | np.ndarray
+    noise_variance_: float | np.ndarray
+    status_: str
+    coef_: np.ndarray
+    intercept_: np.ndarray
+    _kept: dict[str, np.ndarray]
+    _posterior: dict[str, np.ndarray]
+
     _check_state = staticmethod(check_ridge)
 
-    def _read(self, X, y, sample_weight):
+    @with_callbacks
+    @all_or_nothing
+    def fit(
+        self,
+        X: Design | Source,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+            Or a source of blocks of its rows, see `binfeat.blocks`.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets of `CGRidge`. For `CGRidgeClassifier` labels, numbers or strings, of at least two classes, or an
+            indicator matrix of 0 and 1, which says which rows have which labels. None uses the targets and weights
+            stored with X: a source of blocks, or its features.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero. A row of weight 2 counts as two rows.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row; a group is held out as a whole.
+
+        Returns
+        -------
+        self : CGRidge or CGRidgeClassifier
+
+        Raises
+        ------
+        ValueError
+            If a parameter, a target or a weight is out of range, lengths differ, sums of products overflow, or labels
+            are of fewer than two classes.
+        """
+        self._check_settings()
+        X, y, sample_weight = self._read(X, y, sample_weight)
+        y, rows, flat = self._encode(self._check_design(X, reset=True), y, sample_weight)
+        self._fit_linear(X, rows, y, groups, flat=flat)
+        return self
+
+    def _check_settings(self) -> None:
+        """Refuse parameters that do not go together, before rows are read."""
+
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
+        """The checked targets or labels, rows with numbers for them, and whether predictions have one dimension."""
+        raise NotImplementedError
+
+    def _read(
+        self, X: Design | Source, y: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[Design, ArrayLike | None, ArrayLike | None]:
         """A source as the operator of its rows; targets and weights that are given, or that came with X."""
         if is_source(X):
             check_alone(y, sample_weight)
@@ -50,8 +125,8 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             return X, getattr(X, "y", None), getattr(X, "sample_weight", None)
         return X, y, sample_weight
 
-    def _check_design(self, Z, reset=False):
-        """Z as it is when it is an operator, else as a checked array."""
+    def _check_design(self, Z: Design, reset: bool = False) -> Features:
+        """An operator as it is, anything else as a checked array or CSR matrix."""
         if not isinstance(Z, LinearOperator):
             return checked_rows(self, Z, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32])
         if reset:
@@ -65,40 +140,36 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return Z
 
     @property
-    def _needs_rows(self):
-        """Whether a solve takes the rows, not only sums of them."""
+    def _needs_rows(self) -> bool:
+        """Whether a solve needs the rows themselves, not only sums of them."""
         return False
 
-    def _require(self, y):
+    def _require(self, y: ArrayLike | None) -> ArrayLike:
         return require_y(type(self).__name__, y)
 
-    def _check_numbers(self, y):
-        y = checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")
-        check_moderate(y, "y")
-        return y
+    def _check_numbers(self, y: ArrayLike | None) -> np.ndarray:
+        Y = checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")
+        check_moderate(Y, "y")
+        return Y
 
-    def _check_alpha(self, n_targets):
-        alpha = np.asarray(self.alpha)
-        if alpha.dtype.kind not in "iuf" or alpha.ndim > 1 or (alpha.ndim == 1 and alpha.shape != (n_targets,)):
-            raise ValueError(
-                f"alpha must be a number or one number per target, {n_targets}; got {self.alpha!r}. To choose the best "
-                "of several, give them as alphas."
-            )
-        if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
-            raise ValueError(f"alpha must be finite and non-negative, got {self.alpha!r}.")
-        return np.array(np.broadcast_to(alpha, n_targets), dtype=np.float64)
-
-    def _check_alphas(self):
-        alphas = np.asarray(self.alphas)
-        if alphas.dtype.kind not in "iuf" or alphas.ndim != 1 or alphas.size == 0:
-            raise ValueError(f"alphas must be a sequence of at least one number, got {self.alphas!r}.")
-        if not (np.isfinite(alphas).all() and (alphas >= 0).all()):
-            raise ValueError(f"alphas must be finite and non-negative, got {self.alphas!r}.")
-        return alphas.astype(np.float64)
+    def _fit_linear(
+        self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False
+    ) -> None:
+        """Fit to the targets of rows, which encode y; `flat` is for predictions of one dimension."""
+        n_samples = self._check_samples(rows)
+        self._forget_errors()
+        self._fit_coefficients(X, rows, y, groups, flat)
+        if isinstance(rows, LocalRows) and n_samples and self.status_ != "stopped":
+            try:
+                self._learn_errors(rows, n_samples, flat)
+            except KeyboardInterrupt:
+                self.status_ = "interrupted"
+                raise
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused in the end
-    def _fit_linear(self, X, rows, y, groups=None, *, flat=False):
-        """Fit the coefficients to the targets of rows that stand for y; `flat` is for y of one dimension."""
+    def _fit_coefficients(
+        self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None, flat: bool
+    ) -> None:
         options = self._options()
         start = self._earlier_fit(rows)
         self.__dict__.pop("_kept", None)
@@ -107,7 +178,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         options = replace(options, callback=lambda state: not progress.step("iteration"))
         try:
             if self.alphas is None:
-                alpha = self._check_alpha(rows.n_targets)
+                alpha = check_alpha(self.alpha, rows.n_targets)
             else:
                 alpha = np.full(rows.n_targets, choose_alpha(self, rows, y, groups, options, flat, progress))
             self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
@@ -123,14 +194,43 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         progress.end()
         self._warn_unless_done(result, options.tol)
 
-    def _n_stages(self):
-        """Solves of a path on each part of the rows, and one more; None if there are no stages, or it is not known."""
+    def _check_samples(self, rows: Rows) -> int:
+        """The number of samples of the posterior, 0 for none; refused where there can be none."""
+        n_samples = check_samples(self.n_posterior_samples, rows)
+        if not n_samples or self.alphas is not None:
+            return n_samples
+        if np.unique(check_alpha(self.alpha, rows.n_targets)).size > 1 or not np.all(self.alpha):
+            raise ValueError(f"n_posterior_samples needs one alpha above 0 for all targets; got {self.alpha!r}.")
+        return n_samples
+
+    def _learn_errors(self, rows: LocalRows, n_samples: int, flat: bool) -> None:
+        alpha, seed = float(np.max(self.alpha_)), self.random_state
+        learned = ErrorBars.learned(rows, alpha, n_samples, self._options(), seed, self._last_result())
+        self._posterior = learned.posterior.arrays()
+        self.noise_variance_ = learned.noise[0] if flat else learned.noise
+
+    def _forget_errors(self) -> None:
+        self.__dict__.pop("_posterior", None)
+        self.__dict__.pop("noise_variance_", None)
+
+    def _std(self, X: Design) -> np.ndarray:
+        """Standard deviations of the predictions, of the same shape."""
+        if not hasattr(self, "_posterior"):
+            raise ValueError(
+                "return_std=True needs samples of the posterior, which fit draws: set n_posterior_samples, 32 say, and "
+                "fit again."
+            )
+        errors = ErrorBars(RidgePosterior.from_arrays(self._posterior), np.asarray(self.noise_variance_))
+        return errors.of_predictions(self._check_design(X)).astype(self.coef_.dtype)
+
+    def _n_stages(self) -> int | None:
+        """Number of solves: paths on all parts of the rows, and the last solve; None without paths, or if not known."""
         n_parts = 1 if self.cv is None else self.cv
         if self.alphas is None or not isinstance(n_parts, numbers.Integral):
             return None
         return int(n_parts) * np.size(self.alphas) + 1
 
-    def _options(self):
+    def _options(self) -> SolverOptions:
         """Checked options of the solver."""
         for name in ("fit_intercept", "early_stopping", "warm_start"):
             check_flag(getattr(self, name), name)
@@ -142,7 +242,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             fit_intercept=self.fit_intercept,
         )
 
-    def _earlier_fit(self, rows):
+    def _earlier_fit(self, rows: Rows) -> Result | None:
         """The machine of an earlier fit to start from, or None."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
@@ -154,13 +254,13 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             )
         return last
 
-    def _last_result(self):
+    def _last_result(self) -> Result:
         """What the last solve found, to start from."""
         coef, intercept = np.atleast_2d(self.coef_).T, np.atleast_1d(self.intercept_).astype(np.float64)
         return Result(coef, intercept, 1, np.empty((0, 0)), "converged")
 
-    def _check_next(self, X):
-        """Features of some more rows in memory, and whether they are the first."""
+    def _check_next(self, X: Design) -> tuple[Features, bool]:
+        """Checked features of more rows in memory, and whether these are the first rows."""
         first = not hasattr(self, "_kept")
         if is_source(X) or (isinstance(X, LinearOperator) and not isinstance(X, BinMatrix)):
             raise TypeError(
@@ -176,19 +276,20 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return self._check_design(X, reset=first), first
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _fit_more(self, Z, Y, weights, first, flat=False):
+    def _fit_more(self, rows: LocalRows, first: bool, flat: bool = False) -> None:
         """Solve for these rows and all of the earlier calls, from where the last solve ended."""
+        self._forget_errors()
         options, start = self._options(), None
         if first:
-            kept: Any = KeptRows.first(Z, Y, weights)
+            kept: KeptRows | KeptSums = KeptRows.first(rows)
         else:
             start = self._last_result()
-            kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(Z, "n_jobs", None))
-            if flat != (self.coef_.ndim == 1) or Y.shape[1] != kept.to_solve.n_targets:
+            kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(rows.Z, "n_jobs", None))
+            if flat != (self.coef_.ndim == 1) or rows.n_targets != kept.to_solve.n_targets:
                 raise ValueError("y must have the targets of the earlier calls of partial_fit, and has others.")
-            kept = kept.joined(Z, Y, weights)
+            kept = kept.joined(rows)
         kept = kept.settled(options.fit_intercept, self._needs_rows)
-        alpha = self._check_alpha(Y.shape[1])
+        alpha = check_alpha(self.alpha, rows.n_targets)
         try:
             result = self._solve(kept.to_solve, alpha, options, start)
         except SolveInterrupted as error:
@@ -197,22 +298,34 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self._keep_all(kept, alpha, result, flat)
         self._warn_unless_done(result, options.tol)
 
-    def _keep_all(self, kept, alpha, result, flat):
+    def _keep_all(self, kept: KeptRows | KeptSums, alpha: np.ndarray, result: Result, flat: bool) -> None:
         self._kept = kept.arrays()
         self.alpha_ = alpha if np.ndim(self.alpha) else float(alpha[0])
         self._keep(result, flat)
 
-    def _solve(self, rows, alpha, options, start):
+    def _solve(
+        self, rows: Rows | GramSystem, alpha: np.ndarray, options: SolverOptions, start: Result | None
+    ) -> Result:
         """One solve for given penalties, one for each target."""
-        system = ridge_system(rows, 1, options)
-        return next(system.solve([alpha], options, None if start is None else start.solution))
+        return next(self._solve_path(rows, [alpha], options, start))
 
-    def _solve_path(self, rows, alphas, options):
-        """Results for falling penalties."""
-        return solve_ridge(rows, alphas, options)
+    def _solve_path(
+        self, rows: Rows | GramSystem, alphas: Penalties, options: SolverOptions, start: Result | None = None
+    ) -> Iterator[Result]:
+        """Results for falling penalties, of which the first solve begins at `start`."""
+        return solve_ridge(rows, alphas, options, None if start is None else start.solution)
 
-    def _solve_until_no_better(self, rows, y, groups, alpha, options, start, flat):
-        """A solve on some of the rows that ends when the others' score no longer rises; the best iterate."""
+    def _solve_until_no_better(
+        self,
+        rows: Rows,
+        y: np.ndarray,
+        groups: ArrayLike | None,
+        alpha: np.ndarray,
+        options: SolverOptions,
+        start: Result | None,
+        flat: bool,
+    ) -> Result:
+        """The best iterate of a solve on some rows, which ends when the score on the other rows no longer rises."""
         train, score = next(held_out_parts(self, rows, y, groups, flat))
         watch = EarlyStop(score, options.callback)
         try:
@@ -221,17 +334,17 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             raise SolveInterrupted(watch.best(error.result)) from error
         return watch.best(result)
 
-    def _keep(self, result, flat):
-        """Set the attributes that tell of a solve."""
+    def _keep(self, result: Result, flat: bool) -> None:
+        """Set the attributes that describe a solve."""
         self._set_linear(result.solution, result.intercept, flat)
         self.n_iter_, self.solver_, self.status_ = result.n_iter, result.solver, result.status
 
-    def _set_linear(self, coef, intercept, flat):
+    def _set_linear(self, coef: np.ndarray, intercept: np.ndarray, flat: bool) -> None:
         intercept = intercept.astype(coef.dtype)
         self.coef_ = coef[:, 0] if flat else np.ascontiguousarray(coef.T)
         self.intercept_ = intercept[0] if flat else intercept
 
-    def _warn_unless_done(self, result, tol):
+    def _warn_unless_done(self, result: Result, tol: float) -> None:
         if result.advice:
             warnings.warn(
                 f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
@@ -240,28 +353,28 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 stacklevel=callers_level(),
             )
 
-    def _linear(self, X):
+    def _linear(self, X: Design) -> np.ndarray:
         check_is_fitted(self)
         X = self._check_design(X)
         return np.asarray(X @ self.coef_.T) + self.intercept_
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
 
-def holds_rows_out(estimator):
-    """Why `partial_fit` is not to be had, or None."""
+def holds_rows_out(estimator: CGRidgeBase) -> str | None:
+    """Why `partial_fit` is unavailable, or None."""
     for name, neutral in (("alphas", None), ("early_stopping", False)):
         if getattr(estimator, name) is not neutral:
             return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."
-    if getattr(estimator, "n_posterior_samples", None) is not None:
+    if estimator.n_posterior_samples is not None:
         return "n_posterior_samples are drawn by fit, and not by partial_fit; set it to None."
     return None
 
 
-def _require_transpose(Z):
+def _require_transpose(Z: LinearOperator) -> None:
     """Refuse an operator that cannot multiply from the left, which shows only when it is asked to."""
     if hasattr(Z, "gram_diagonal"):
         return

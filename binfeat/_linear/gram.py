@@ -1,5 +1,6 @@
 """Ridge from the Gram matrix of dense features: exact, and cheaper than iterations while features are few."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add
 
@@ -9,32 +10,34 @@ from scipy import linalg
 from binfeat._common.memory import allowed_bytes
 from binfeat._common.validation import float_dtype
 from binfeat._engine.policy import threads_to_factorise
-from binfeat._linear.result import Result, refuse_overflow
-from binfeat._rows.products import is_computed
+from binfeat._linear.result import Penalties, Result, SolverOptions, refuse_overflow
+from binfeat._rows.products import Features, is_computed
+from binfeat._rows.rows import Part, Rows
+from binfeat._rows.vectors import quotients
 
 _BLOCK_BYTES, _FEWEST_ROWS = 2**26, 2048  # of features whose products are summed before they are added in float64
 _PANEL = 1024  # columns of the Gram matrix that are added up at a time
-# Measured with 250 to 2,000 features, 2 threads, in both types: what one multiplication of the Gram matrix costs beside
-# one of an iteration's products, which wait for memory; what each further target adds to those.
+# Measured with 250 to 2,000 features, 2 threads, in both types: a multiplication for the Gram matrix, beside one in the
+# products of an iteration, which wait for memory; the share that each further target adds to an iteration.
 _GRAM_COST = 1 / 20
 _TARGET_COST = 0.3
 _CHOLESKY_COST = 0.5  # of D^3 multiplications
 _EIGEN_COST = 8.0
 _DIGIT_ITERATIONS = 15  # iterations for a digit of the residual
-_MEMORY_PART = 4  # of the machine's memory a quarter, for the matrix and its factor
+_MEMORY_PART = 4  # the matrix and its factor may take a quarter of the memory
 _TINY = np.finfo(float).tiny
 
 
-def _eigen_pays(n_alphas):
+def _eigen_pays(n_alphas: int) -> bool:
     return n_alphas * _CHOLESKY_COST > _EIGEN_COST
 
 
-def gram_fits(n_columns):
+def gram_fits(n_columns: int) -> bool:
     """Whether a Gram matrix and its Cholesky factor take no more than a quarter of the memory."""
     return 2 * n_columns**2 * np.dtype(np.float64).itemsize <= allowed_bytes(None, _MEMORY_PART)
 
 
-def gram_pays(rows, n_alphas, tol):
+def gram_pays(rows: Rows, n_alphas: int, tol: float) -> bool:
     """Whether features are dense, and their Gram matrix expected to cost less than conjugate gradients."""
     n_rows, n_columns = rows.shape
     if not (rows.dense and gram_fits(n_columns)):
@@ -57,7 +60,7 @@ class GramSystem:
     dtype: np.dtype  # of solutions
     total: float  # weight of all rows
 
-    def __add__(self, other):
+    def __add__(self, other: "GramSystem") -> "GramSystem":
         """The system of the rows of both (Chan, Golub & LeVeque 1979)."""
         total = self.total + other.total
         share = other.total / max(total, _TINY)
@@ -75,40 +78,42 @@ class GramSystem:
         )
 
     @property
-    def n_targets(self):
+    def n_targets(self) -> int:
         return self.right.shape[1]
 
     @property
-    def nbytes(self):
+    def nbytes(self) -> int:
         """Bytes of the matrix and the right-hand sides."""
         return self.matrix.nbytes + self.right.nbytes
 
-    def intercept(self, W):
+    def intercept(self, W: np.ndarray) -> np.ndarray:
         """Intercepts that belong to coefficients W of shape (n_columns, n_targets)."""
         return self.target_means - self.means @ W
 
-    def solve(self, alphas, options=None, start=None):
+    def solve(
+        self, alphas: Penalties, options: SolverOptions | None = None, start: np.ndarray | None = None
+    ) -> Iterator[Result]:
         """Exact results for each penalty; see `solve_ridge`. There are no iterations, so no start and no limit."""
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
         factors = None
         if len(alphas) > 1 and _eigen_pays(len(alphas)):
             factors = self._eigen()
         for alpha in alphas:
-            alpha = np.broadcast_to(alpha, self.right.shape[1:])
-            W = self._by_cholesky(alpha) if factors is None else self._by_eigen(factors[0], factors[1], alpha)
-            yield self._result(W, alpha)
+            penalties = np.broadcast_to(alpha, self.right.shape[1:])
+            W = self._by_cholesky(penalties) if factors is None else self._by_eigen(*factors, penalties)
+            yield self._result(W, penalties)
 
-    def _eigen(self):
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
         with threads_to_factorise(len(self.matrix)):
             return linalg.eigh(self.matrix, check_finite=False, driver="evd")
 
-    def _by_eigen(self, values, vectors, alpha):
+    def _by_eigen(self, values: np.ndarray, vectors: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         sums = np.maximum(values, 0.0)[:, None] + alpha
         least = values[-1] * len(values) * np.finfo(float).eps
         projected = vectors.T @ self.right
         return vectors @ np.divide(projected, sums, out=np.zeros_like(projected), where=sums > least)
 
-    def _by_cholesky(self, alpha):
+    def _by_cholesky(self, alpha: np.ndarray) -> np.ndarray:
         W = np.empty_like(self.right)
         for penalty in np.unique(alpha):
             targets = alpha == penalty
@@ -123,21 +128,21 @@ class GramSystem:
                 W[:, targets] = self._by_eigen(values, vectors, alpha)[:, targets]
         return W
 
-    def _result(self, W, alpha):
+    def _result(self, W: np.ndarray, alpha: np.ndarray) -> Result:
         norms = np.linalg.norm(self.right, axis=0)
         left = np.linalg.norm(self.right - self.matrix @ W - alpha * W, axis=0)
-        residual = np.divide(left, norms, out=np.zeros_like(norms), where=norms > 0)
+        residual = quotients(left, norms)
         solution, residuals = np.asfortranarray(W, dtype=self.dtype), np.array([np.ones_like(residual), residual])
         return Result(solution, self.intercept(solution), 1, residuals, "converged", "gram")
 
 
-def gram_system(rows, fit_intercept):
+def gram_system(rows: Rows, fit_intercept: bool) -> GramSystem:
     """The normal equations of rows of dense features, from one pass over the rows; see `NormalEquations`."""
     return rows.sum(_system_of, fit_intercept, join=add, in_blocks=True)
 
 
-def _system_of(part, fit_intercept):
-    """The system of a part; sums of as many rows as `_filled` gives are in the features' type, their sums in float64.
+def _system_of(part: Part, fit_intercept: bool) -> GramSystem:
+    """The system of a part; blocks of `_filled` are summed in the features' type, and added up in float64.
 
     So an entry is off by at most ``_FEWEST_ROWS`` roundings (or those of 64 MB of rows) of the sum of the magnitudes
     that it adds up, whatever the number of rows (Blanchard, Higham & Mary 2020, "A Class of Fast and Accurate
@@ -161,13 +166,13 @@ def _system_of(part, fit_intercept):
     return GramSystem(matrix, right, means + pivot, target_means, np.dtype(pivot.dtype), total)
 
 
-def _filled(Z):
+def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
     """Rows, as a slice, and their features to overwrite, always as many rows in whatever blocks they come."""
     dtype, (n_rows, n_columns) = float_dtype(Z.dtype), Z.shape
     step = min(n_rows, max(_FEWEST_ROWS, _BLOCK_BYTES // (dtype.itemsize * max(1, n_columns))))
     held, start, size = np.empty((step, n_columns), dtype), 0, 0
     for _, block in Z.row_blocks() if is_computed(Z) else _slices(Z, step):
-        block = block if isinstance(block, np.ndarray) else block.toarray()
+        block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
         while len(block):
             some, block = block[: step - size], block[step - size :]
             held[size : size + len(some)] = some
@@ -177,19 +182,19 @@ def _filled(Z):
                 start, size = start + size, 0
 
 
-def _slices(Z, step):
+def _slices(Z: Features, step: int) -> Iterator[tuple[slice, Features]]:
     for start in range(0, Z.shape[0], step):
         rows = slice(start, min(start + step, Z.shape[0]))
         yield rows, Z[rows]
 
 
-def _panels(n_columns):
-    """Of some columns at a time the slice, and that of the same and all later columns."""
+def _panels(n_columns: int) -> Iterator[tuple[slice, slice]]:
+    """Slices of some columns at a time, and of the same and all later columns."""
     for start in range(0, n_columns, _PANEL):
         yield slice(start, min(start + _PANEL, n_columns)), slice(start, n_columns)
 
 
-def _add_products(block, matrix):
+def _add_products(block: np.ndarray, matrix: np.ndarray) -> None:
     """Add ``block.T @ block`` to the matrix, on and above the diagonal."""
     n_columns = len(matrix)
     space = np.empty(min(_PANEL, n_columns) * n_columns, block.dtype)
@@ -199,7 +204,7 @@ def _add_products(block, matrix):
         matrix[panel, later] += np.matmul(block[:, panel].T, block[:, later], out=product)
 
 
-def _complete(matrix, means, total):
+def _complete(matrix: np.ndarray, means: np.ndarray, total: float) -> None:
     """Take the means out of the sums above the diagonal, and copy these below it."""
     for panel, later in _panels(len(matrix)):
         matrix[panel, later] -= np.multiply.outer(total * means[panel], means[later])

@@ -1,18 +1,20 @@
 """The L2 support vector machine in the primal, by Newton's method on the ridge system."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from binfeat._linear import cg
 from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import Result, SolveInterrupted
-from binfeat._rows.vectors import column_dots
+from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
+from binfeat._rows.rows import LocalRows
+from binfeat._rows.vectors import column_dots, quotients
 
 _INNER_REDUCTION = 0.1  # each Newton system is solved until its residual is this share of its first one
 _LINE_STEPS = 30
-_ROUNDING = 1e-13  # relative differences of objectives below this say nothing
-_LONGEST_STEP = 2.0  # keeps rounding from being followed where the two machines are all but one
+_ROUNDING = 1e-13  # relative differences of objectives below this are rounding
+_LONGEST_STEP = 2.0  # against long steps along rounding errors, where the two machines nearly coincide
 _NEWTON_STEPS = 100  # far more than a piecewise quadratic objective takes
 
 
@@ -25,40 +27,24 @@ class _Machines:
     scores: np.ndarray
 
     @classmethod
-    def of(cls, rows, machine):
+    def of(cls, rows: LocalRows, machine: Result) -> "_Machines":
         """The machine with these coefficients and intercepts, and what it predicts for the rows."""
         return cls(machine.solution, machine.intercept, np.asarray(rows.design @ machine.solution) + machine.intercept)
 
-    def towards(self, other, step):
+    def towards(self, other: "_Machines", step: np.ndarray) -> "_Machines":
         parts = ((a + (b - a) * step).astype(a.dtype) for a, b in zip(vars(self).values(), vars(other).values()))
         return _Machines(*parts)
 
 
-def solve_hinge(rows, alpha, options, start=None):
-    """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target.
+def solve_hinge(rows: LocalRows, alpha: np.ndarray, options: SolverOptions, start: Result | None = None) -> Result:
+    """Minimise ``sum_i v_i max(0, 1 - y_i f_i)^2 + alpha |w|^2`` with ``f = Z w + b`` for each target, -1 or 1.
 
     The loss is quadratic between kinks, and its Newton step is the ridge machine on the rows inside the
     margin (Keerthi & DeCoste, JMLR 2005); a line search along it is exact. All targets share the products.
 
-    Parameters
-    ----------
-    rows : LocalRows
-        Targets are -1 and 1.
-    alpha : ndarray of shape (n_targets,)
-    options : SolverOptions
-        Newton's method ends when its ridge system is solved to the relative residual `tol` and the objective no
-        longer falls by more than the square of it, or after `max_iter` iterations of conjugate gradients in all.
-    start : Result, default=None
-        A machine to start from.
-
-    Returns
-    -------
-    result : Result
-
-    Raises
-    ------
-    SolveInterrupted
-        At Ctrl-C, with the result so far.
+    Newton's method ends when its ridge system is solved to the relative residual `tol` and the objective no longer
+    falls by more than the square of it, or after `max_iter` iterations of conjugate gradients in all. It begins at the
+    machine `start`, or at 0. SolveInterrupted at Ctrl-C, with the result so far.
     """
     Y, weights = rows.Y, np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
     now = _first(rows, start)
@@ -89,19 +75,28 @@ def solve_hinge(rows, alpha, options, start=None):
     return result
 
 
-def _first(rows, start):
-    """The machine to start from, or 0."""
+def solve_hinge_path(
+    rows: LocalRows, alphas: Penalties, options: SolverOptions, start: Result | None = None
+) -> Iterator[Result]:
+    """A result for each penalty, every solve from where the last one ended; see `solve_hinge`."""
+    for alpha in alphas:
+        start = solve_hinge(rows, np.array(np.broadcast_to(alpha, rows.n_targets), np.float64), options, start)
+        yield start
+
+
+def _first(rows: LocalRows, start: Result | None) -> _Machines:
+    """The machine to start from; without a start all coefficients are 0."""
     if start is not None:
         return _Machines.of(rows, start)
     zero = np.zeros((rows.shape[1], rows.n_targets), rows.dtype)
     return _Machines(zero, np.zeros(rows.n_targets), np.zeros(rows.Y.shape, rows.dtype))
 
 
-def _objective(now, Y, weights, alpha):
+def _objective(now: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     return (weights * np.maximum(0, 1 - Y * now.scores) ** 2).sum(axis=0) + alpha * column_dots(now.coef, now.coef)
 
 
-def _search(now, aim, Y, weights, alpha):
+def _search(now: _Machines, aim: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> _Machines:
     """The minimiser on the line through two machines, for each target: the root of a rising, piecewise linear slope."""
     margins, slopes = 1 - Y * now.scores, Y * (aim.scores - now.scores)
     way = aim.coef - now.coef
@@ -114,7 +109,7 @@ def _search(now, aim, Y, weights, alpha):
         slope = alpha * (tilt + step * bend) - (active * left * slopes).sum(axis=0)
         curve = alpha * bend + (active * slopes**2).sum(axis=0)
         low, high = np.where(slope < 0, step, low), np.where(slope >= 0, step, high)
-        newton = step - np.divide(slope, curve, out=np.zeros_like(slope), where=curve > 0)
+        newton = step - quotients(slope, curve)
         outside = (newton <= low) | (newton >= high)
         before, step = step, np.where(outside & (slope != 0), (low + high) / 2, newton)
         if np.allclose(before, step, rtol=1e-14, atol=0):

@@ -1,12 +1,13 @@
 """What `partial_fit` keeps of the rows so far: the rows themselves, or the sums that a solve takes of dense ones."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._linear.gram import GramSystem, gram_fits, gram_system
+from binfeat._rows.products import Features
 from binfeat._rows.rows import LocalRows
 
 _SUMS = "matrix", "right", "means", "target_means"
@@ -15,20 +16,21 @@ _SUMS = "matrix", "right", "means", "target_means"
 class KeptRows:
     """Rows of all calls, which every solve visits again: codes, CSR or an array, with targets and weights or None."""
 
-    def __init__(self, Z, Y, weights):
+    def __init__(self, Z: Features, Y: np.ndarray, weights: np.ndarray | None) -> None:
         self.to_solve = LocalRows(Z, Y, weights)
 
     @classmethod
-    def first(cls, Z, Y, weights):
+    def first(cls, rows: LocalRows) -> Self:
         """Copies of the caller's rows."""
+        Z: Any = rows.Z
         if isinstance(Z, BinMatrix):
             Z = BinMatrix._trusted(np.array(Z.codes, order="C"), Z.offsets, Z.dtype, Z.n_jobs)
         else:
             Z = Z.copy()
-        return cls(Z, np.array(Y, order="C"), weights)
+        return cls(Z, np.array(rows.Y, order="C"), rows.weights)
 
     @classmethod
-    def from_arrays(cls, arrays, n_columns, dtype, n_jobs):
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None) -> Self:
         """The same again from its `arrays()`."""
         if "codes" in arrays:
             Z: Any = BinMatrix(arrays["codes"], arrays["offsets"], dtype=dtype, n_jobs=n_jobs)
@@ -40,25 +42,25 @@ class KeptRows:
             Z = arrays["Z"]
         return cls(Z, arrays["Y"], arrays.get("weights"))
 
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """All of it as arrays by name."""
         rows = self.to_solve
         kept = {"Y": rows.Y} if rows.weights is None else {"Y": rows.Y, "weights": rows.weights}
-        if isinstance(rows.Z, BinMatrix):
-            return kept | {"codes": rows.Z.codes, "offsets": rows.Z.offsets}
-        if sparse.issparse(rows.Z):
-            return kept | {"data": rows.Z.data, "indices": rows.Z.indices, "indptr": rows.Z.indptr}
-        return kept | {"Z": rows.Z}
+        if isinstance(rows.Z, np.ndarray):
+            return kept | {"Z": rows.Z}
+        names = ("codes", "offsets") if isinstance(rows.Z, BinMatrix) else ("data", "indices", "indptr")
+        return kept | {name: getattr(rows.Z, name) for name in names}
 
-    def joined(self, Z, Y, weights):
+    def joined(self, more: LocalRows) -> "KeptRows":
         """These rows and more. ValueError if their features are of another kind, or of other bins."""
         rows = self.to_solve
-        both = None
-        if weights is not None or rows.weights is not None:
-            both = np.concatenate([np.ones((len(y), 1)) if w is None else w for y, w in _pairs(rows, Y, weights)])
-        return KeptRows(_stacked(rows.Z, Z), np.concatenate([rows.Y, Y]), both)
+        weights = None
+        if rows.weights is not None or more.weights is not None:
+            parts = (np.ones((len(part.Y), 1)) if part.weights is None else part.weights for part in (rows, more))
+            weights = np.concatenate(list(parts))
+        return KeptRows(_stacked(rows.Z, more.Z), np.concatenate([rows.Y, more.Y]), weights)
 
-    def settled(self, fit_intercept, needs_rows):
+    def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptRows | KeptSums":
         """The same, or its sums where they take less memory than the rows, and rows are not needed."""
         rows = self.to_solve
         if not needs_rows and rows.dense and rows.shape[0] > rows.shape[1] and gram_fits(rows.shape[1]):
@@ -69,28 +71,28 @@ class KeptRows:
 class KeptSums:
     """The normal equations of the rows of all calls, of dense features: as much memory for any number of rows."""
 
-    def __init__(self, system, fit_intercept):
+    def __init__(self, system: GramSystem, fit_intercept: bool) -> None:
         self.to_solve, self._fit_intercept = system, fit_intercept
 
     @classmethod
-    def from_arrays(cls, arrays, dtype):
+    def from_arrays(cls, arrays: dict[str, np.ndarray], dtype: np.dtype) -> Self:
         """The same again from its `arrays()`."""
         sums = {name: arrays[name] for name in _SUMS}
         return cls(GramSystem(**sums, dtype=dtype, total=float(arrays["total"])), bool(arrays["fit_intercept"]))
 
-    def arrays(self):
+    def arrays(self) -> dict[str, np.ndarray]:
         """All of it as arrays by name."""
         system = self.to_solve
         others = {"total": np.array(system.total), "fit_intercept": np.array(self._fit_intercept)}
         return {name: getattr(system, name) for name in _SUMS} | others
 
-    def joined(self, Z, Y, weights):
+    def joined(self, more: LocalRows) -> "KeptSums":
         """These rows and more. ValueError if their features are no array."""
-        if not isinstance(Z, np.ndarray):
-            raise ValueError(_another_kind("an array", Z))
-        return KeptSums(self.to_solve + gram_system(LocalRows(Z, Y, weights), self._fit_intercept), self._fit_intercept)
+        if not isinstance(more.Z, np.ndarray):
+            raise ValueError(_another_kind("an array", more.Z))
+        return KeptSums(self.to_solve + gram_system(more, self._fit_intercept), self._fit_intercept)
 
-    def settled(self, fit_intercept, needs_rows):
+    def settled(self, fit_intercept: bool, needs_rows: bool) -> "KeptSums":
         """The same. ValueError if rows are needed, or `fit_intercept` is another one than before."""
         if needs_rows:
             raise ValueError(
@@ -105,18 +107,16 @@ class KeptSums:
         return self
 
 
-def kept_of(arrays, n_columns, dtype, n_jobs=None):
+def kept_of(
+    arrays: dict[str, np.ndarray], n_columns: int, dtype: np.dtype, n_jobs: int | None = None
+) -> KeptRows | KeptSums:
     """What an estimator keeps as arrays."""
     if "matrix" in arrays:
         return KeptSums.from_arrays(arrays, dtype)
     return KeptRows.from_arrays(arrays, n_columns, dtype, n_jobs)
 
 
-def _pairs(rows, Y, weights):
-    return (rows.Y, rows.weights), (Y, weights)
-
-
-def _stacked(Z, more):
+def _stacked(Z: Features, more: Features) -> Features:
     if isinstance(Z, BinMatrix) and isinstance(more, BinMatrix):
         if Z.codes.dtype != more.codes.dtype or not np.array_equal(Z.offsets, more.offsets):
             raise ValueError(
@@ -132,5 +132,5 @@ def _stacked(Z, more):
     raise ValueError(_another_kind({BinMatrix: "codes", np.ndarray: "an array"}.get(type(Z), "a sparse matrix"), more))
 
 
-def _another_kind(before, Z):
+def _another_kind(before: str, Z: Features) -> str:
     return f"X must be {before}, as in the earlier calls of partial_fit; got {type(Z).__name__}."

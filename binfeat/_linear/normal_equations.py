@@ -1,11 +1,16 @@
 """The normal equations of ridge regression on rows anywhere: one pass over them for a product."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from binfeat._common.validation import float_dtype
 from binfeat._engine.vectors import centre
 from binfeat._linear.path import solve_path
+from binfeat._linear.result import Penalties, Result, SolverOptions
 from binfeat._rows.products import gram_diagonal, product, transposed_product
+from binfeat._rows.rows import Part, Rows
 from binfeat._rows.vectors import column_dots, column_sums
 
 _TINY = np.finfo(float).tiny
@@ -18,17 +23,12 @@ class NormalEquations:
 
     For rows z_i, targets y_i and weights v_i, the system is ``(A + alpha) w = b`` with
     ``A = sum_i v_i (z_i - m)(z_i - m)'`` and ``b = sum_i v_i (z_i - m)(y_i - mean(y))``, where m is the
-    weighted mean row, or 0 without intercept. Nothing of the features is copied. Every target may have weights of
+    weighted mean row, or 0 without intercept. Features are not copied. Every target may have weights of
     its own.
 
     A product takes one pass over the rows: with m known, the mean of ``Z w`` follows from w. What rounding leaves of
     the centred values' sum e is taken out at the end, by ``Z'v - m e``. Where all rows are at hand as one part, the
     mean is taken of the values themselves, and e is taken out if columns lie far from zero.
-
-    Parameters
-    ----------
-    rows : Rows
-    fit_intercept : bool
 
     Attributes
     ----------
@@ -38,13 +38,14 @@ class NormalEquations:
         Diagonal of A; ones where the features cannot tell. One column if all targets have the same A.
     """
 
-    def __init__(self, rows, fit_intercept):
+    def __init__(self, rows: Rows, fit_intercept: bool) -> None:
         self._rows, self.dtype = rows, rows.dtype
         weight, targets = rows.totals()
         total = np.maximum(weight, _TINY)
         self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
         self.right, rest, columns, *squares = rows.sum(_moments, self._target_means)
-        self._means = self._typed_means = None  # without intercept
+        self._means: np.ndarray | None = None  # without intercept
+        self._typed_means: np.ndarray | Any = None
         self.diagonal = squares[0] if squares else np.ones((rows.shape[1], weight.size))
         self._recentres = False
         if fit_intercept:
@@ -59,11 +60,11 @@ class NormalEquations:
         if self._recentres:
             self._recentre(self.right, rest, slice(None))
 
-    def _is_far(self, of_means):
+    def _is_far(self, of_means: np.ndarray) -> bool:
         """Whether some column that is not constant lies many standard deviations from zero, by its mean's squares."""
         return not ((of_means <= _FAR**2 * self.diagonal) | (self.diagonal <= _CONSTANT * of_means)).all()
 
-    def apply(self, W, targets):
+    def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """``A @ W``, where column k of W, in Fortran order, belongs to ``targets[k]``; the next call overwrites it."""
         if self._means is None:
             pivot = np.zeros(W.shape[1])
@@ -76,24 +77,24 @@ class NormalEquations:
             self._recentre(image, rest, targets)
         return image
 
-    def intercept(self, W):
+    def intercept(self, W: np.ndarray) -> np.ndarray:
         """Intercepts that go with coefficients W, one for each target; 0 without."""
         return self._target_means - (0.0 if self._means is None else column_dots(W, self._means))
 
-    def solve(self, alphas, options, start=None):
+    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
         """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""
         return solve_path(self, alphas, options, start)
 
-    def _recentre(self, image, rest, targets):
+    def _recentre(self, image: np.ndarray, rest: np.ndarray, targets: np.ndarray | slice) -> None:
         image -= self._of(self._typed_means, targets) * rest.astype(self.dtype)
 
     @staticmethod
-    def _of(means, targets):
+    def _of(means: np.ndarray, targets: np.ndarray | slice) -> np.ndarray:
         return means if means.shape[1] == 1 else np.asfortranarray(means[:, targets])
 
 
-def _moments(part, target_means):
-    """Right-hand side, what it leaves of the targets' sum, weighted column sums, and diagonal, before centring."""
+def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
+    """Right-hand side, the sum of the centred targets, weighted column sums, and diagonal, before centring."""
     dtype = float_dtype(part.Z.dtype)
     values = np.array(part.Y - target_means, dtype, order="F")
     right, rest = _back(part, values, np.zeros(values.shape[1]), slice(None))
@@ -109,14 +110,14 @@ def _moments(part, target_means):
     ]
 
 
-def _product(part, W, pivot, targets):
+def _product(part: Part, W: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray) -> list[np.ndarray]:
     values = part.space("values", (part.Z.shape[0], W.shape[1]), W.dtype)
     product(part.Z, W, values)
     return _back(part, values, pivot, targets)
 
 
-def _back(part, values, pivot, targets):
-    """``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; None is the weighted mean for a pivot."""
+def _back(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray | slice) -> list[np.ndarray]:
+    """``Z' V (values - pivot)`` and the sums of ``V (values - pivot)``; a pivot of None is the weighted mean."""
     if part.weights is None:
         pivot = column_sums(values) / len(values) if pivot is None else pivot
         if pivot.any():
@@ -128,7 +129,7 @@ def _back(part, values, pivot, targets):
     return [out, values.sum(axis=0, dtype=np.float64)]
 
 
-def _centre(part, values, pivot, targets):
+def _centre(part: Part, values: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray | slice) -> None:
     weights, total = part.typed_weights, part.total_weight
     if weights.shape[1] > 1:
         weights, total = np.asfortranarray(weights[:, targets]), total[targets]

@@ -4,6 +4,7 @@ With noise of variance 1 / v_i, the prior ``w ~ N(0, I / alpha)`` and a flat pri
 have the covariance ``(A + alpha)^-1`` about those of the least penalised squares, A the matrix of the normal equations.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +15,9 @@ from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear import cg
 from binfeat._linear.gram import GramSystem
 from binfeat._linear.normal_equations import NormalEquations
+from binfeat._linear.result import RidgeSystem, SolverOptions
 from binfeat._linear.solve import ridge_system
-from binfeat._rows.products import unseen_shares
+from binfeat._rows.products import Features, unseen_shares
 from binfeat._rows.rows import LocalRows
 
 _TOGETHER = 8  # samples that are solved for at a time, and rows of the root in a product
@@ -31,50 +33,47 @@ class RidgePosterior(ArrayRecord):
     coef: np.ndarray  # (n_roots, n_columns), float32
     intercept: np.ndarray  # (n_roots,)
 
-    def parts(self, Z):
-        """Of some roots at a time their numbers, as a slice, and their products with the rows Z, (n_rows, n_some)."""
+    def parts(self, Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
+        """Some roots at a time: their numbers, as a slice, and their products with the rows Z, (n_rows, n_some)."""
         for start in range(0, len(self.intercept), _TOGETHER):
             some = slice(start, start + _TOGETHER)
             yield some, np.asarray(Z @ self.coef[some].T) + self.intercept[some]
 
-    def times(self, factor):
+    def times(self, factor: float) -> "RidgePosterior":
         """The posterior for noise of this variance."""
         root = np.sqrt(factor)
         return RidgePosterior(np.array(self.alpha / factor), self.coef * np.float32(root), self.intercept * root)
 
-    def among(self, places, n_columns, rng):
-        """Samples of more columns: those known are at these places, the others have the prior."""
+    def among(self, places: np.ndarray, n_columns: int, rng: np.random.Generator) -> "RidgePosterior":
+        """Samples for more columns: the known columns are at these places, all others are drawn from the prior."""
         coef = rng.standard_normal((len(self.coef), n_columns), np.float32)
         coef /= np.float32(np.sqrt(self.alpha * len(self.coef)))
         coef[:, places] = self.coef
         return RidgePosterior(self.alpha, coef, self.intercept)
 
-    def variances(self, Z):
-        """Of predictions for the rows of Z."""
+    def variances(self, Z: Features) -> np.ndarray:
+        """Variances of the predictions for the rows of Z."""
         total = np.zeros(Z.shape[0])
         for _, part in self.parts(Z):
             total += np.einsum("ij,ij->i", part, part, dtype=np.float64)
         return total + unseen_shares(Z) / self.alpha
 
 
-def ridge_posterior(rows, alpha, n_samples, options, rng, system=None):
-    """The posterior of a ridge machine: exact where there is a Gram matrix, else by samples.
+def ridge_posterior(
+    rows: LocalRows,
+    alpha: float,
+    n_samples: int,
+    options: SolverOptions,
+    rng: np.random.Generator,
+    system: RidgeSystem | None = None,
+) -> RidgePosterior:
+    """The posterior of a ridge machine with `alpha` above 0: exact where there is a Gram matrix, else by samples.
 
-    A sample is drawn from the prior, with noise for the targets that it then has, and what ridge regression of these
-    targets finds is taken from it (Wilson et al. 2021, "Pathwise Conditioning of Gaussian Processes"). The difference d
+    A sample is drawn from the prior, targets are made of it with noise, and the solution of ridge regression for these
+    targets is subtracted from it (Wilson et al. 2021, "Pathwise Conditioning of Gaussian Processes"). The difference d
     of a prior sample w and noise e solves ``(A + alpha) d = alpha w - Z'V e``, whose right-hand side has the covariance
-    ``A + alpha``: a solve from 0 is as exact in one direction as in another, whatever the penalty.
-
-    Parameters
-    ----------
-    rows : LocalRows
-    alpha : float
-        Above 0.
-    n_samples : int
-    options : SolverOptions
-    rng : numpy.random.Generator
-    system : NormalEquations, MergedEquations, GramSystem or None
-        Of the rows, if there is one.
+    ``A + alpha``: a solve from 0 is as exact in one direction as in another, whatever the penalty. `system` is that of
+    the rows, if it is known.
     """
     system = ridge_system(rows, 1, options) if system is None else system
     if isinstance(system, GramSystem):
@@ -87,8 +86,10 @@ def ridge_posterior(rows, alpha, n_samples, options, rng, system=None):
     return RidgePosterior(np.array(float(alpha)), coef, intercept / np.sqrt(n_samples))
 
 
-def _sampled(rows, alpha, n_samples, options, rng):
-    """What coefficients and intercepts of some samples are off by."""
+def _sampled(
+    rows: LocalRows, alpha: float, n_samples: int, options: SolverOptions, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients and intercepts of some samples of the posterior, less their mean."""
     prior = rng.standard_normal((n_samples, rows.shape[1])).astype(rows.dtype) / rows.dtype.type(np.sqrt(alpha))
     noise = rng.standard_normal((n_samples, rows.shape[0])).T
     if rows.weights is not None:
@@ -99,8 +100,8 @@ def _sampled(rows, alpha, n_samples, options, rng):
     return result.solution.T, result.intercept
 
 
-def _closed(system, alpha, fit_intercept):
-    """From the Cholesky factor of the system; the last root is that of the mean."""
+def _closed(system: GramSystem, alpha: float, fit_intercept: bool) -> RidgePosterior:
+    """The posterior from the Cholesky factor of the system; the last root is for the mean of the targets."""
     shifted = system.matrix + alpha * np.eye(len(system.matrix))
     with threads_to_factorise(len(shifted)):
         factor = linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
@@ -112,8 +113,8 @@ def _closed(system, alpha, fit_intercept):
     return RidgePosterior(np.array(float(alpha)), coef.astype(np.float32), intercept)
 
 
-def noise_variance(rows, posterior, coef, intercept):
-    """Of each target, by the residuals of the rows that the machine was fitted to, and by what it learned of them.
+def noise_variance(rows: LocalRows, posterior: RidgePosterior, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+    """Variance of the noise of each target, from the residuals of the rows that the machine was fitted to.
 
     A residual has the variance ``s2 (1 / v_i - u_i)``, with u_i the variance of the prediction: their weighted squares
     are divided by the rows less the sum of ``v_i u_i``, the trace of the hat matrix.

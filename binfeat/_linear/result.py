@@ -1,10 +1,13 @@
 """What a solver is asked for, and what it gives back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+Penalties: TypeAlias = Sequence[ArrayLike] | np.ndarray  # falling; every one a number, or one for each target
 
 ADVICE = {
     "converged": "",
@@ -16,7 +19,7 @@ ADVICE = {
 }
 
 
-def refuse_overflow(dtype, *values):
+def refuse_overflow(dtype: np.dtype, *values: np.ndarray) -> None:
     """Refuse, by a ValueError, what overflowed on the way from rows and targets to a solution in `dtype`."""
     with np.errstate(over="ignore"):
         finite = all(np.isfinite(array.astype(dtype, copy=False)).all() for array in values)
@@ -27,6 +30,15 @@ def refuse_overflow(dtype, *values):
         )
 
 
+class Iterate(Protocol):
+    """A solve under way, as callbacks see it."""
+
+    @property
+    def solution(self) -> np.ndarray: ...  # (n_columns, n_targets), which the next iteration overwrites
+    @property
+    def intercept(self) -> np.ndarray: ...  # (n_targets,)
+
+
 @dataclass(frozen=True)
 class SolverOptions:
     """How to solve."""
@@ -35,7 +47,7 @@ class SolverOptions:
     max_iter: int = 200
     fit_intercept: bool = True
     solver: str = "auto"  # "cg", "gram", or whichever is expected to cost less
-    callback: Callable[[Any], bool] | None = None  # called with the `State` after each iteration; True stops
+    callback: Callable[[Iterate], bool] | None = None  # called after each iteration; True stops
 
 
 @dataclass(frozen=True)
@@ -49,11 +61,11 @@ class Result:
     status: str  # why the solver stopped, a key of ADVICE
     solver: str = "cg"  # or "gram", "newton-cg"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         refuse_overflow(self.solution.dtype, self.solution, self.intercept)
 
     @property
-    def advice(self):
+    def advice(self) -> str:
         """What to do about the status; empty when there is nothing to do."""
         return ADVICE[self.status]
 
@@ -61,6 +73,13 @@ class Result:
 class SolveInterrupted(KeyboardInterrupt):
     """Ctrl-C during a solve, with the result so far."""
 
-    def __init__(self, result):
+    def __init__(self, result: Result) -> None:
         super().__init__("the solve was interrupted")
         self.result = result
+
+
+class RidgeSystem(Protocol):
+    """Normal equations of rows, in one of several forms."""
+
+    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
+        """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""

@@ -1,24 +1,29 @@
 """Files of rows, read block by block through `pyarrow.dataset`."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.dataset import Dataset, Fragment
 
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "ipc", ".arrow": "ipc", ".csv": "csv"}
 
 
-def is_dataset(X):
+def is_dataset(X: object) -> "TypeGuard[Dataset]":
     """Whether X is a `pyarrow.dataset.Dataset`."""
     pyarrow_dataset = sys.modules.get("pyarrow.dataset")  # whoever has a dataset has imported it
     return pyarrow_dataset is not None and isinstance(X, pyarrow_dataset.Dataset)
 
 
-def opened(*paths):
+def opened(*paths: str | PathLike) -> "Dataset":
     """The dataset of files, or of all files of folders and their folders, of one format.
 
     ImportError without pyarrow; FileNotFoundError if there is no file of a known format, ValueError if files differ.
@@ -36,7 +41,7 @@ def opened(*paths):
         return ds.dataset([str(name) for name in files], format=formats[0], partitioning="hive")
 
 
-def _files_of(path):
+def _files_of(path: Path) -> list[Path]:
     names = [path] if path.is_file() else sorted(name for name in path.rglob("*") if name.is_file())
     files = [name for name in names if name.suffix in _FORMATS and not name.name.startswith((".", "_"))]
     if not files:
@@ -56,24 +61,24 @@ class FileBlock(tuple):
 class DatasetBlocks:
     """Blocks of the rows of a dataset."""
 
-    dataset: Any
-    schema: Any  # whose types go with all files
-    inputs: list
-    targets: list
-    weights: list
+    dataset: "Dataset"
+    schema: "pa.Schema"  # whose types go with all files
+    inputs: list[str]
+    targets: list[str]
+    weights: list[str]
     block_rows: int
 
     @classmethod
-    def of(cls, dataset, target, weight, block_rows):
+    def of(cls, dataset: "Dataset", target: str | Iterable[str] | None, weight: str | None, block_rows: int) -> Self:
         """With columns by their names; ValueError if a file lacks one, OSError if one cannot be read."""
         inputs, targets, weights = split_names(dataset.schema.names, target, weight, "the dataset")
         return cls(dataset, common_schema(dataset), inputs, targets, weights, block_rows)
 
-    def __iter__(self):
+    def __iter__(self) -> "Iterator[FileBlock]":
         for batch, path in self.batches():
             yield self._block(batch, path)
 
-    def batches(self):
+    def batches(self) -> "Iterator[tuple[pa.RecordBatch, str]]":
         """Record batches of the columns, with the names of their files."""
         for fragment in self.dataset.get_fragments():
             path = getattr(fragment, "path", "")
@@ -88,13 +93,13 @@ class DatasetBlocks:
                     break
                 yield batch, path
 
-    def _batches(self, fragment, columns):
-        # Files read ahead, or by several threads, of which each keeps memory for later, would take a gigabyte more.
-        modest = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
-        return fragment.to_batches(schema=self.schema, columns=columns, batch_size=self.block_rows, **modest)
+    def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
+        # Reading ahead and several threads, each of which keeps memory for later, would take a gigabyte more.
+        in_turn = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+        return fragment.to_batches(schema=self.schema, columns=columns, batch_size=self.block_rows, **in_turn)
 
-    def _place_of(self, fragment):
-        """The file, and its first column that cannot be read, after some has not been."""
+    def _place_of(self, fragment: "Fragment") -> str:
+        """The file of a batch that could not be read, and the first column at fault."""
         path = getattr(fragment, "path", "A table in memory")
         for name in (*self.inputs, *self.targets, *self.weights):
             try:
@@ -104,7 +109,7 @@ class DatasetBlocks:
                 return f"{path}, column {name!r},"
         return path
 
-    def _block(self, batch, path):
+    def _block(self, batch: "pa.RecordBatch", path: str) -> FileBlock:
         import pyarrow as pa
 
         targets, weights = ([_values(batch, name) for name in names] for names in (self.targets, self.weights))
@@ -114,11 +119,13 @@ class DatasetBlocks:
         return block
 
 
-def _values(batch, name):
+def _values(batch: "pa.RecordBatch", name: str) -> np.ndarray:
     return batch.column(name).to_numpy(zero_copy_only=False)
 
 
-def split_names(names, target, weight, table):
+def split_names(
+    names: list[str], target: Any, weight: str | None, table: str
+) -> tuple[list[str], list[str], list[str]]:
     """Names of inputs, targets and weights, the last two as the caller gave them.
 
     TypeError or ValueError if `target` is no name, or some are unknown.
@@ -135,7 +142,7 @@ def split_names(names, target, weight, table):
     return [name for name in names if name not in (*targets, *weights)], targets, weights
 
 
-def common_schema(dataset):
+def common_schema(dataset: "Dataset") -> "pa.Schema":
     """The dataset's schema, with floats for integers where a file has some.
 
     Files that cannot be read or lack columns are refused, where pyarrow would fill in nulls.
@@ -158,7 +165,7 @@ def common_schema(dataset):
     return pa.schema(types.items())
 
 
-def _wider(known, found):
+def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType":
     """The type of a column for a file that has it as `found` after others had it as `known`."""
     import pyarrow as pa
 
@@ -172,7 +179,7 @@ def _wider(known, found):
 
 
 @contextmanager
-def _reading(path, prefix="File "):
+def _reading(path: str | Path, prefix: str = "File ") -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:

@@ -1,5 +1,9 @@
 """Dense features that are computed whenever they are needed."""
 
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
 from binfeat._rows.products import ComputedRows
 
 _BLOCK_BYTES = 2**26  # of computed features held at a time
@@ -11,21 +15,21 @@ class LazyFeatures(ComputedRows):
     dense = True
     _instead = "transform, or its toarray()"
 
-    def __init__(self, compute, X, n_columns):
+    def __init__(self, compute: Callable[[np.ndarray], np.ndarray], X: np.ndarray, n_columns: int) -> None:
         self._compute, self._X = compute, X
         super().__init__(X.dtype, (X.shape[0], n_columns))
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Pairs of rows, as a slice, and their features."""
         step = max(1, _BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
         for start in range(0, self.shape[0], step):
             rows = slice(start, min(start + step, self.shape[0]))
             yield rows, self._compute(self._X[rows])
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> "LazyFeatures":
         """Rows by number."""
         return LazyFeatures(self._compute, self._X[rows], self.shape[1])
 
-    def toarray(self):
+    def toarray(self) -> np.ndarray:
         """All features at once."""
         return self._compute(self._X)

@@ -1,13 +1,38 @@
-"""Design matrices of every kind behind one face: products, the diagonal of the Gram matrix, how rows are visited."""
+"""Features of every kind behind one interface: products, the diagonal of the Gram matrix, how rows are visited."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
-from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
 from binfeat._common.operators import FeatureOperator
 
+# What ridge machines take as features: an array, a sparse matrix, a data frame, a BinMatrix or another LinearOperator.
+Design: TypeAlias = Any
 
-def product(Z, W, out):
+
+class Features(Protocol):
+    """Features of rows: an array, a sparse matrix, a BinMatrix or another LinearOperator."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def T(self) -> Any: ...
+    def __matmul__(self, W: np.ndarray, /) -> Any: ...
+    def __getitem__(self, rows: Any, /) -> Any: ...
+
+
+class BlockFeatures(Features, Protocol):
+    """Features that are computed or read again at each visit, a block of rows at a time."""
+
+    def row_blocks(self) -> Iterator[tuple[slice, Features]]: ...
+    def toarray(self) -> np.ndarray: ...  # of dense features
+
+
+def product(Z: Features, W: np.ndarray, out: np.ndarray) -> None:
     """Write ``Z @ W``; W and out are in Fortran order."""
     if hasattr(Z, "_matmat_into"):
         Z._matmat_into(W, out)
@@ -15,7 +40,7 @@ def product(Z, W, out):
         out[:] = Z @ W
 
 
-def transposed_product(Z, V, out):
+def transposed_product(Z: Features, V: np.ndarray, out: np.ndarray) -> None:
     """Write ``Z.T @ V``; V and out are in Fortran order."""
     if hasattr(Z, "_rmatmat_into"):
         Z._rmatmat_into(V, out)
@@ -23,17 +48,10 @@ def transposed_product(Z, V, out):
         out[:] = Z.T @ V
 
 
-def gram_diagonal(Z, weights):
-    """Diagonal of ``Z.T @ diag(w) @ Z`` for each column w of the weights, or None where Z cannot tell.
+def gram_diagonal(Z: Features, weights: np.ndarray | None) -> np.ndarray | Any:
+    """Diagonal of ``Z.T @ diag(w) @ Z`` for each column w of the weights, or of ones, as float64 (n_columns, k).
 
-    Parameters
-    ----------
-    Z : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_columns)
-    weights : ndarray of shape (n_rows, k), or None for ones
-
-    Returns
-    -------
-    diagonal : ndarray of shape (n_columns, k), float64, or None
+    None for an operator that cannot tell.
     """
     if hasattr(Z, "gram_diagonal"):
         columns = [None] if weights is None else weights.T
@@ -41,22 +59,23 @@ def gram_diagonal(Z, weights):
     if isinstance(Z, LinearOperator):
         return None
     weights = np.ones((Z.shape[0], 1)) if weights is None else weights
-    if sparse.issparse(Z):
+    if hasattr(Z, "multiply"):  # sparse
         return np.asarray(Z.multiply(Z).astype(np.float64).T @ weights)
-    return np.einsum("ij,ij,ik->jk", Z, Z, weights, dtype=np.float64)
+    array = np.asarray(Z)
+    return np.einsum("ij,ij,ik->jk", array, array, weights, dtype=np.float64)
 
 
-def unseen_shares(Z):
-    """Of each row the share of its features that it lacks, as bins that no row of `fit` fell in have no column."""
+def unseen_shares(Z: Features) -> np.ndarray:
+    """Share of its features that each row lacks, because bins that no row of `fit` fell in have no column."""
     return Z._unseen_shares() if hasattr(Z, "_unseen_shares") else np.zeros(Z.shape[0])
 
 
-def is_dense(Z):
+def is_dense(Z: Features) -> bool:
     """Whether Z is an array, or features that are, or become, dense arrays."""
     return isinstance(Z, np.ndarray) or getattr(Z, "dense", False)
 
 
-def is_computed(Z):
+def is_computed(Z: Features) -> TypeGuard[BlockFeatures]:
     """Whether features are computed, or read, again at each visit."""
     return getattr(Z, "computed", False)
 
@@ -64,29 +83,29 @@ def is_computed(Z):
 class RowMatrix(FeatureOperator):
     """An operator whose rows can be picked."""
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, rows):
+    def __getitem__(self, rows: Any) -> Features:
         """Rows by slice, integers or mask."""
         return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
 
-    def _matmat(self, W):
+    def _matmat(self, W: np.ndarray) -> np.ndarray:
         W = np.asfortranarray(W, dtype=np.result_type(self.dtype, np.asarray(W).dtype))
         out = np.empty((self.shape[0], W.shape[1]), W.dtype, order="F")
         self._matmat_into(W, out)
         return out
 
-    def _rmatmat(self, V):
+    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
         V = np.asfortranarray(V, dtype=np.result_type(self.dtype, np.asarray(V).dtype))
         out = np.empty((self.shape[1], V.shape[1]), V.dtype, order="F")
         self._rmatmat_into(V, out)
         return out
 
-    def _matvec(self, w):
+    def _matvec(self, w: np.ndarray) -> np.ndarray:
         return self._matmat(np.reshape(w, (-1, 1)))
 
-    def _rmatvec(self, v):
+    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
         return self._rmatmat(np.reshape(v, (-1, 1)))
 
 
@@ -98,18 +117,19 @@ class ComputedRows(RowMatrix):
 
     computed = True
 
-    def gram_diagonal(self, sample_weight=None):
+    def gram_diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""
         weights = np.ones((self.shape[0], 1)) if sample_weight is None else np.reshape(sample_weight, (-1, 1))
-        return sum(gram_diagonal(Z, weights[rows]).ravel() for rows, Z in self.row_blocks())
+        diagonals = (gram_diagonal(Z, weights[rows]).ravel() for rows, Z in self.row_blocks())
+        return sum(diagonals, start=np.zeros(self.shape[1]))
 
-    def _matmat_into(self, W, out):
+    def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
         for rows, Z in self.row_blocks():
             part = np.empty((Z.shape[0], W.shape[1]), out.dtype, order="F")
             product(Z, W, part)
             out[rows] = part
 
-    def _rmatmat_into(self, V, out):
+    def _rmatmat_into(self, V: np.ndarray, out: np.ndarray) -> None:
         out[:] = 0
         part = np.empty_like(out)
         for rows, Z in self.row_blocks():

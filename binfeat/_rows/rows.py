@@ -1,26 +1,30 @@
-"""Features, targets and weights of rows, wherever they live: the one thing that solvers know of them."""
+"""Features, targets and weights of rows, wherever they are: all that solvers know of data."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from binfeat._common.validation import float_dtype
-from binfeat._rows.products import is_computed, is_dense
+from binfeat._rows.products import BlockFeatures, Features, is_computed, is_dense
 from binfeat._rows.vectors import column_dots
 
-_COMPUTED_VISIT = 9  # what making features again costs beside a product with them
+T = TypeVar("T")
+Join: TypeAlias = Callable[[Any, Any], Any]  # of a total and a part to the new total
+
+_COMPUTED_VISIT = 9  # cost of making features again, beside a product with them
 
 
 class Scratch:
     """Arrays in Fortran order that are made once and used again and again."""
 
-    def __init__(self):
-        self._kept = {}
+    def __init__(self) -> None:
+        self._kept: dict[str, np.ndarray] = {}
 
-    def array(self, name, shape, dtype):
+    def array(self, name: str, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
         """Space of this shape; what it held under the same name is lost."""
         kept = self._kept.get(name)
         if kept is None or kept.dtype != dtype or kept.shape[0] != shape[0] or kept.shape[1] < shape[1]:
@@ -32,41 +36,41 @@ class Scratch:
 class Part:
     """Some rows, all in one place."""
 
-    Z: Any  # BinMatrix, ndarray, CSR or LinearOperator of shape (n_rows, n_columns)
+    Z: Features | Any  # (n_rows, n_columns); None where there are no rows
     Y: np.ndarray  # (n_rows, n_targets), float64
     weights: np.ndarray | None  # (n_rows, 1) or (n_rows, n_targets), float64; None for ones
     n_jobs: int | None = None  # threads for vectors of rows
     scratch: Scratch | None = field(default=None, repr=False)  # None makes new arrays for each product
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> "Part":
         """Some of the rows."""
         return Part(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows], self.n_jobs)
 
-    def space(self, name, shape, dtype):
+    def space(self, name: str, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
         """An array in Fortran order to write to; what was written under the same name may be lost."""
         return np.empty(shape, dtype, order="F") if self.scratch is None else self.scratch.array(name, shape, dtype)
 
     @property
-    def known_weights(self):
-        """The weights in Fortran order, with new ones in place of None."""
+    def known_weights(self) -> np.ndarray:
+        """The weights in Fortran order, or a column of ones in place of None."""
         return np.ones((self.Z.shape[0], 1)) if self.weights is None else self._ordered_weights
 
     @property
-    def typed_weights(self):
-        """The same in the type of the products."""
+    def typed_weights(self) -> np.ndarray:
+        """The known weights in the type of the products."""
         return self.known_weights.astype(float_dtype(self.Z.dtype), copy=False)
 
     @cached_property
-    def _ordered_weights(self):
+    def _ordered_weights(self) -> np.ndarray:
         return np.asfortranarray(self.weights)
 
     @cached_property
-    def total_weight(self):
-        """Their sum, at least the smallest positive number."""
+    def total_weight(self) -> np.ndarray:
+        """Sum of the known weights, at least the smallest positive number."""
         return np.maximum(self.known_weights.sum(axis=0), np.finfo(float).tiny)
 
 
-def add_arrays(total, part):
+def add_arrays(total: list[np.ndarray], part: list[np.ndarray]) -> list[np.ndarray]:
     """Add a list of arrays to the total, in place."""
     for mine, other in zip(total, part, strict=True):
         mine += other
@@ -82,18 +86,22 @@ class Rows(ABC):
     dense: bool  # whether features are arrays, or become so when they are computed
     visit_cost: float = 0.0  # of one look at all features, beside a product with them
     whole: bool = False  # whether all rows are one part
-    design: Any  # what predicts: ``design @ W``
+
+    @property
+    @abstractmethod
+    def design(self) -> Features:
+        """What predicts: ``design @ W``."""
 
     @abstractmethod
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> "Rows":
         """Some of the rows, by their rising numbers."""
 
     @abstractmethod
-    def totals(self):
+    def totals(self) -> tuple[np.ndarray, np.ndarray]:
         """Weight of all rows, of shape (1,) or (n_targets,), and weighted sum of each target."""
 
     @abstractmethod
-    def sum(self, function, *arguments, join=add_arrays, in_blocks=False):
+    def sum(self, function: Callable[..., T], *arguments: Any, join: Join = add_arrays, in_blocks: bool = False) -> T:
         """Sum of ``function(part, *arguments)`` over the parts, in an order that depends on their number alone.
 
         A function that visits the rows of a part in blocks by itself, `in_blocks`, is called once for all rows in one
@@ -110,34 +118,40 @@ class LocalRows(Rows):
     Features, targets and weights are those of a `Part`.
     """
 
-    def __init__(self, Z, Y, weights=None, *, scratch=None):
+    def __init__(
+        self, Z: Features | Any, Y: np.ndarray, weights: np.ndarray | None = None, *, scratch: Scratch | None = None
+    ) -> None:
         self.Z, self.Y, self.weights = Z, Y, weights
         self.shape, self.n_targets, self.dtype = Z.shape, Y.shape[1], float_dtype(Z.dtype)
-        self.dense, self.whole, self.design = is_dense(Z), not is_computed(Z), Z
+        self.dense, self.whole = is_dense(Z), not is_computed(Z)
         self.visit_cost = 0.0 if self.whole else _COMPUTED_VISIT
         self._scratch = Scratch() if scratch is None else scratch
         self._part = Part(Z, Y, weights, scratch=self._scratch)
 
-    def weighted(self, weights):
+    @property
+    def design(self) -> Features:
+        return self.Z
+
+    def weighted(self, weights: np.ndarray) -> "LocalRows":
         """The same rows with other weights."""
         return LocalRows(self.Z, self.Y, weights, scratch=self._scratch)
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> "LocalRows":
         return LocalRows(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows])
 
-    def totals(self):
+    def totals(self) -> tuple[np.ndarray, np.ndarray]:
         weights = self._part.known_weights
         return weights.sum(axis=0), column_dots(self.Y, weights)
 
-    def _blocks(self):
-        for rows, Z in self.Z.row_blocks():
+    def _blocks(self, features: BlockFeatures) -> Iterator[Part]:
+        for rows, Z in features.row_blocks():
             weights = None if self.weights is None else self.weights[rows]
             yield Part(Z, self.Y[rows], weights, scratch=self._scratch)
 
-    def sum(self, function, *arguments, join=add_arrays, in_blocks=False):
-        if self.whole or in_blocks:
+    def sum(self, function: Callable[..., T], *arguments: Any, join: Join = add_arrays, in_blocks: bool = False) -> T:
+        if not is_computed(self.Z) or in_blocks:
             return function(self._part, *arguments)
-        results = (function(part, *arguments) for part in self._blocks())
+        results = (function(part, *arguments) for part in self._blocks(self.Z))
         first = next(results)
-        total = [array.copy(order="K") for array in first] if isinstance(first, list) else first
+        total: Any = [array.copy(order="K") for array in first] if isinstance(first, list) else first
         return reduce(join, results, total)

@@ -1,14 +1,19 @@
 """A seeded sample of the rows of a table beyond memory."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import narwhals as nw
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.calendar import times_of
 from binfeat._common.frames import is_frame
 from binfeat._common.validation import INFINITE
-from binfeat._rows.sources import Survey
+from binfeat._rows.sources import Source, Survey, Table
 
 _MOST_ROWS = 200_000  # all that decisions of a kernel machine need
 _MOST_BYTES = 2**29
@@ -19,14 +24,8 @@ _KEYS = 2**20  # that are drawn at a time
 class SampledSource:
     """A source of blocks of a raw table, looked at once: its targets, and a sample of its rows.
 
-    The sample depends on the rows, their order and the seed, not on the blocks.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Which gets `n_features_in_` and `feature_names_in_`.
-    source : iterable of tuples (X, y) or (X, y, sample_weight)
-    seed : int
+    The sample depends on the rows, their order and the seed, not on the blocks. The estimator gets `n_features_in_` and
+    `feature_names_in_`.
 
     Attributes
     ----------
@@ -36,9 +35,9 @@ class SampledSource:
     sample : array, sparse matrix or data frame of shape (n_sampled, n_inputs)
     """
 
-    def __init__(self, estimator, source, seed):
+    def __init__(self, estimator: BaseEstimator, source: Source, seed: int) -> None:
         self._estimator, self._rng = estimator, np.random.default_rng(seed)
-        self._parts: list[tuple] = []
+        self._parts: list[tuple[np.ndarray, np.ndarray, Table]] = []
         self._n_rows, self._bound = 0, 1.0
         self.survey = Survey(source, self._look)
         self._thin()
@@ -47,15 +46,15 @@ class SampledSource:
         self._parts = []
 
     @property
-    def is_whole(self):
+    def is_whole(self) -> bool:
         """Whether the sample is all rows."""
         return self.rows.size == self.survey.n_rows
 
-    def sampled(self, *arrays):
+    def sampled(self, *arrays: ArrayLike | None) -> Iterator[np.ndarray | None]:
         """The sample's part of arrays with a value for each row, or None."""
         return (None if values is None else np.asarray(values)[self.rows] for values in arrays)
 
-    def _look(self, X, first):
+    def _look(self, X: Table, first: bool) -> Table:
         validate_data(self._estimator, X, reset=first, skip_check_array=True)
         types = checked_types(X)
         if first:
@@ -69,7 +68,7 @@ class SampledSource:
             self._thin()
         return X
 
-    def _thin(self):
+    def _thin(self) -> None:
         """Keep the rows with the lowest keys."""
         self._bound = _bound_of(np.concatenate([keys for keys, _, _ in self._parts]), self._most)
         kept = [keys < self._bound for keys, _, _ in self._parts]
@@ -79,7 +78,7 @@ class SampledSource:
         ]
 
 
-def sampled_rows(n_rows, n_inputs, seed):
+def sampled_rows(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:
     """Rising numbers of the rows that a `SampledSource` of so many rows and inputs takes."""
     rng, most = np.random.default_rng(seed), _most_rows(n_inputs)
     keys, rows, bound = np.empty(0), np.empty(0, np.int64), 1.0
@@ -92,24 +91,24 @@ def sampled_rows(n_rows, n_inputs, seed):
     return rows
 
 
-def _most_rows(n_inputs):
+def _most_rows(n_inputs: int) -> int:
     return max(2, min(_MOST_ROWS, _MOST_BYTES // (8 * n_inputs)))
 
 
-def _bound_of(keys, most):
-    """What the lowest keys are below: so many, or all."""
+def _bound_of(keys: np.ndarray, most: int) -> float:
+    """A bound with that many keys below it; 1 if there are no more."""
     return np.partition(keys, most)[most] if keys.size > most else 1.0
 
 
-def require_alike(types, known, where):
+def require_alike(types: list[tuple[str, str]], known: list[tuple[str, str]], where: str) -> None:
     """Refuse columns of one kind, as `checked_types` has it, where they had another."""
     for (name, kind), (_, other) in zip(types, known, strict=True):
         if kind != other:
             raise TypeError(f"{name} of X has {kind}, which do not go with the {other} of {where}.")
 
 
-def checked_types(X):
-    """The name of each column and what it has, none of them infinite."""
+def checked_types(X: Table) -> list[tuple[str, str]]:
+    """Name of each column, and whether it has numbers, categories or times; ValueError for infinite numbers."""
     if is_frame(X):
         return [_frame_type(column) for column in nw.from_native(X, eager_only=True).iter_columns()]
     values = X.data if sparse.issparse(X) else X
@@ -118,7 +117,7 @@ def checked_types(X):
     return [(f"column {j}", "numbers" if values.dtype.kind in _NUMBERS else "categories") for j in range(X.shape[1])]
 
 
-def _frame_type(column):
+def _frame_type(column: nw.Series) -> tuple[str, str]:
     name = f"column {column.name!r}"
     if column.dtype.is_float() and np.isinf(column.to_numpy()).any():
         raise ValueError(INFINITE)
@@ -127,14 +126,14 @@ def _frame_type(column):
     return name, times_of(column.dtype) or "categories"
 
 
-def take_rows(X, rows):
+def take_rows(X: Table, rows: np.ndarray) -> Table:
     """Some rows, by their numbers, of a data frame, sparse matrix or array-like, copied."""
     if is_frame(X):
         return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
     return (X.tocsr() if sparse.issparse(X) else np.asarray(X))[rows]
 
 
-def _joined(tables):
+def _joined(tables: tuple[Table, ...]) -> Table:
     if is_frame(tables[0]):
         frames = [nw.from_native(table, eager_only=True) for table in tables]
         for name in frames[0].columns:
@@ -144,6 +143,6 @@ def _joined(tables):
     return sparse.vstack(tables, format="csr") if sparse.issparse(tables[0]) else np.concatenate(tables)
 
 
-def _number_type(column):
+def _number_type(column: nw.Series) -> Any:
     """The type of a column of numbers or flags, of which frames that are joined need the same; None of others."""
     return column.dtype if column.dtype.is_numeric() or column.dtype == nw.Boolean else None

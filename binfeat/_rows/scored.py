@@ -1,20 +1,22 @@
 """`score` of estimators whose rows may come from a source of blocks."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier
 
 from binfeat._common.validation import require_y
-from binfeat._rows.sources import Survey, check_alone, is_source
+from binfeat._rows.sources import Source, Survey, Table, check_alone, is_source
 
 
 class SourceScorer:
     """Mixin to the left of scikit-learn's, whose `score` it extends."""
 
-    predict: Any
+    predict: Callable[..., Any]
 
-    def score(self, X, y=None, sample_weight=None):
+    def score(self, X: Table | Source, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of a classifier, R^2 of a regressor.
 
         Parameters
@@ -41,19 +43,19 @@ class SourceScorer:
         require_y(f"{type(self).__name__}.score", y)
         return super().score(X, y, sample_weight)  # type: ignore[misc]
 
-    def _score_of_blocks(self, source, y, sample_weight):
+    def _score_of_blocks(self, source: Source, y: ArrayLike | None, sample_weight: ArrayLike | None) -> float:
         check_alone(y, sample_weight)
         predicted, survey = by_block(source, self.predict)
         return score_of(self, survey.y, predicted, survey.sample_weight)
 
 
-def by_block(source, function):
+def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[np.ndarray, Survey]:
     """What a function makes of the rows of each block, joined, and the `Survey` of the source."""
     survey = Survey(source, lambda X, _: X, lambda X: [function(X)])
     return np.concatenate(survey.sum), survey
 
 
-def score_of(estimator, y, predicted, sample_weight):
+def score_of(estimator: BaseEstimator, y: ArrayLike, predicted: np.ndarray, sample_weight: ArrayLike | None) -> float:
     """Accuracy of a classifier's predictions, R^2 of a regressor's."""
     from sklearn.metrics import accuracy_score, r2_score  # late: slow to import
 

@@ -1,13 +1,14 @@
 """Sources of row blocks: tables that are read a block of rows at a time, as often as needed."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from binfeat._common.frames import collected, is_frame
@@ -16,11 +17,22 @@ from binfeat._rows.datasets import DatasetBlocks, FileBlock, is_dataset, opened,
 
 __all__ = ["blocks"]
 
+Table: TypeAlias = Any  # an array, a sparse matrix or a data frame, of any library
+Source: TypeAlias = Iterable[tuple]  # of (X, y) or (X, y, sample_weight), that can be read several times
+
 _PASS_BYTES = 2**25  # of rows that estimators take at once
 _PASS_ROWS = 2**12, 2**17  # the fewest and the most of them
 
 
-def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_rows=2**17):
+def blocks(
+    X: Table | Sequence[tuple] | str | PathLike,
+    y: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    target: str | Iterable[str] | None = None,
+    weight: str | None = None,
+    block_rows: int = 2**17,
+) -> Source:
     """Make a source of row blocks, for tables that do not fit in memory.
 
     The estimators that take a source read it several times. Any object will do whose ``__iter__`` begins again with
@@ -47,7 +59,7 @@ def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_row
     Returns
     -------
     source : iterable
-        Whose blocks may be of any size. Answers do not depend on it.
+        Its blocks may be of any size. Results do not depend on their sizes.
 
     Raises
     ------
@@ -72,34 +84,34 @@ def blocks(X, y=None, sample_weight=None, *, target=None, weight=None, block_row
     [300, 300, 300, 100]
     """
     check_integer(block_rows, "block_rows", 1)
-    X = collected(opened(X) if isinstance(X, str | PathLike) else X)
-    if is_dataset(X):
+    table: Table = collected(opened(X) if isinstance(X, str | PathLike) else X)
+    if is_dataset(table):
         _refuse("files", y=y, sample_weight=sample_weight)
-        return DatasetBlocks.of(X, target, weight, block_rows)
-    if is_frame(X) and y is None:
+        return DatasetBlocks.of(table, target, weight, block_rows)
+    if is_frame(table) and y is None:
         _refuse("a data frame's target", sample_weight=sample_weight)
-        frame = nw.from_native(X, eager_only=True)
+        frame = nw.from_native(table, eager_only=True)
         inputs, targets, weights = split_names(frame.columns, target, weight, "X")
         return _FrameBlocks(frame, inputs, targets, weights, block_rows)
-    if isinstance(X, Sequence) and not isinstance(X, bytes):
+    if isinstance(table, Sequence) and not isinstance(table, bytes):
         _refuse("a sequence of blocks", y=y, sample_weight=sample_weight, target=target, weight=weight)
-        return _ListedBlocks(X)
-    if not getattr(X, "shape", ()):
-        if not hasattr(X, "shape"):
-            check_source(X)
+        return _ListedBlocks(table)
+    if not getattr(table, "shape", ()):
+        if not hasattr(table, "shape"):
+            check_source(table)
         raise TypeError(
             "X must be an array, a data frame, a sequence of blocks, a path or a pyarrow dataset, got "
-            f"{type(X).__name__}. An object that iterates over blocks is a source already."
+            f"{type(table).__name__}. An object that iterates over blocks is a source already."
         )
     _refuse("an array", target=target, weight=weight)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
-        if (values is None and name == "y") or (values is not None and np.shape(values)[:1] != X.shape[:1]):
+        if (values is None and name == "y") or (values is not None and np.shape(values)[:1] != table.shape[:1]):
             got = None if values is None else f"shape {np.shape(values)}"
-            raise ValueError(f"{name} must have one value for each of the {X.shape[0]} rows of X, got {got}.")
-    return _ArrayBlocks(X, y, sample_weight, block_rows)
+            raise ValueError(f"{name} must have one value for each of the {table.shape[0]} rows of X, got {got}.")
+    return _ArrayBlocks(table, y, sample_weight, block_rows)
 
 
-def _refuse(kind, **arguments):
+def _refuse(kind: str, **arguments: object) -> None:
     given = [name for name, value in arguments.items() if value is not None]
     if given:
         raise ValueError(f"{' and '.join(given)} cannot go with {kind}; leave them out.")
@@ -107,46 +119,46 @@ def _refuse(kind, **arguments):
 
 @dataclass(frozen=True, eq=False)
 class _ArrayBlocks:
-    X: Any
-    y: Any
-    sample_weight: Any
+    X: Table
+    y: ArrayLike | None
+    sample_weight: ArrayLike | None
     block_rows: int
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple]:
         for start in range(0, self.X.shape[0], self.block_rows):
             rows = slice(start, start + self.block_rows)
             yield tuple(_rows_of(values, rows) for values in (self.X, self.y, self.sample_weight) if values is not None)
 
 
-def _rows_of(values, rows):
+def _rows_of(values: Any, rows: slice) -> Any:
     frame = nw.from_native(values, pass_through=True, allow_series=True)
     return values[rows] if frame is values else frame[rows].to_native()
 
 
 @dataclass(frozen=True, eq=False)
 class _ListedBlocks:
-    listed: Sequence
+    listed: Sequence[tuple]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple]:
         return iter(self.listed)
 
 
 @dataclass(frozen=True, eq=False)
 class _FrameBlocks:
-    frame: Any  # of narwhals
-    inputs: list
-    targets: list
-    weights: list
+    frame: nw.DataFrame
+    inputs: list[str]
+    targets: list[str]
+    weights: list[str]
     block_rows: int
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple]:
         for start in range(0, len(self.frame), self.block_rows):
             rows = self.frame[start : start + self.block_rows]
             others = [rows[names[0] if len(names) == 1 else names] for names in (self.targets, self.weights) if names]
             yield rows.select(self.inputs).to_native(), *(values.to_numpy() for values in others)
 
 
-def is_source(X):
+def is_source(X: object) -> TypeGuard[Source]:
     """Whether X is read block by block, being no table itself."""
     return (
         hasattr(X, "__iter__")
@@ -155,14 +167,8 @@ def is_source(X):
     )
 
 
-def check_source(X):
-    """Refuse iterators.
-
-    Raises
-    ------
-    TypeError
-        If X can be iterated over only once, or not at all.
-    """
+def check_source(X: object) -> None:
+    """Refuse, by a TypeError, what can be iterated over only once, or not at all."""
     if hasattr(X, "__iter__") and iter(X) is X:
         raise TypeError(
             f"A source of blocks is read several times, and a {type(X).__name__} is used up by the first. Give an "
@@ -170,15 +176,15 @@ def check_source(X):
         )
 
 
-def check_alone(y, sample_weight):
+def check_alone(y: object, sample_weight: object) -> None:
     """Refuse targets and weights beside a source with a ValueError."""
     if y is not None or sample_weight is not None:
         raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
 
 
 @contextmanager
-def naming(where):
-    """Say of an error where it comes from."""
+def naming(where: str) -> Iterator[None]:
+    """Put the place at the beginning of an error's message."""
     try:
         yield
     except (TypeError, ValueError, OSError) as error:
@@ -187,8 +193,8 @@ def naming(where):
 
 
 @contextmanager
-def _naming_column(X):
-    """Say of an error which column of a data frame it comes from."""
+def _naming_column(X: Table) -> Iterator[None]:
+    """Put the name of the data frame's column at fault at the beginning of an error's message."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -198,8 +204,8 @@ def _naming_column(X):
         raise ValueError(f"column {name!r} of X: {error}") from error
 
 
-def _column_at_fault(X, error):
-    """Name of the first column that alone meets the error of a data frame that is to hold numbers, or None."""
+def _column_at_fault(X: Table, error: Exception) -> str | None:
+    """Name of the first column that raises the same error by itself, or None."""
     frame = nw.from_native(X, eager_only=True)
     for name in frame.columns:
         column = frame.select(name).to_native()
@@ -212,8 +218,8 @@ def _column_at_fault(X, error):
     return None
 
 
-def _read(source):
-    """Where it is, X, and a list of y and maybe weights, of each block that has rows."""
+def _read(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
+    """Of each block that has rows: where it is, X, and a list of y and perhaps weights."""
     number, left = 0, iter(source)
     while True:
         where = f"Block {number} of the source, counted from 0"
@@ -227,7 +233,7 @@ def _read(source):
         number += 1
 
 
-def _checked(block):
+def _checked(block: Sequence) -> tuple:
     if not isinstance(block, tuple | list) or len(block) not in (2, 3):
         raise TypeError(f"it must be a tuple (X, y) or (X, y, sample_weight), got {type(block).__name__}.")
     X, *others = block
@@ -245,14 +251,8 @@ def _checked(block):
 class Survey:
     """A first look at all blocks of a source: what they hold besides X, and whether they fit together.
 
-    Parameters
-    ----------
-    source : iterable of tuples (X, y) or (X, y, sample_weight)
-    check : callable
-        ``check(X, reset)`` is called with every block that has rows, and gives it as an array or CSR; `reset` is true
-        for the first of them.
-    look : callable, default=None
-        From a checked block to something that adds up.
+    ``check(X, reset)`` is called with every block that has rows, and gives it as an array or CSR; `reset` is true for
+    the first of these blocks. `look` makes something that adds up of a checked block.
 
     Attributes
     ----------
@@ -271,7 +271,9 @@ class Survey:
         If the source is an iterator or has no rows, or for what is wrong with a block, which is then named.
     """
 
-    def __init__(self, source, check, look=None):
+    def __init__(
+        self, source: Source, check: Callable[[Table, bool], Table], look: Callable[[Any], Any] | None = None
+    ) -> None:
         check_source(source)
         self._source, self._check, self.n_rows = source, check, 0
         self.sum: Any = None
@@ -294,27 +296,23 @@ class Survey:
         self.y, *weights = (np.concatenate(column) for column in zip(*kept))
         self.sample_weight = weights[0] if weights else None
 
-    def _note(self, X, first):
+    def _note(self, X: Table, first: bool) -> None:
         if first:
             self.sparse, self.n_inputs = sparse.issparse(X), X.shape[1]
         elif self.sparse != sparse.issparse(X):
             raise TypeError("X must be sparse in all blocks or in none.")
 
-    def rows(self, check=None, width=0):
-        """The rows again, for as many passes as wanted.
+    def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "Rows":
+        """The rows again, for as many passes as wanted, in equal blocks of about 32 MB.
 
-        Parameters
-        ----------
-        check : callable, default=None
-            From the X of a block to an array or CSR; None is the one of the survey.
-        width : int, default=0
-            Numbers of 8 bytes that a row takes besides its inputs; rows come in equal blocks of about 32 MB.
+        `check` makes an array or CSR of the X of a block; None is the check of the survey. `width` is the number of
+        values of 8 bytes that a row takes besides its inputs.
         """
         step = int(np.clip(_PASS_BYTES // (8 * max(self.n_inputs, width)), *_PASS_ROWS))
         return Rows(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)
 
 
-def _check_alike(others, first):
+def _check_alike(others: list[np.ndarray], first: list[np.ndarray]) -> None:
     if len(others) != len(first):
         raise ValueError("sample_weight must be in all blocks or in none.")
     for name, values, known in zip(("y", "sample_weight"), others, first):
@@ -328,17 +326,17 @@ def _check_alike(others, first):
 class Rows:
     """The rows of a source in blocks of equal size, whatever the source's, except for the last."""
 
-    def __init__(self, source, check, n_rows, step):
+    def __init__(self, source: Source, check: Callable[[Table], Table], n_rows: int, step: int) -> None:
         self._source, self._check, self.n_rows, self.step = source, check, n_rows, step
 
-    def _arrays(self):
+    def _arrays(self) -> Iterator[Table]:
         for where, X, _ in _read(self._source):
             with naming(where):
                 X = self._check(X)
             yield X
 
-    def __iter__(self):
-        held, n_held, n_rows = [], 0, 0
+    def __iter__(self) -> Iterator[Table]:
+        held, n_held, n_rows = list[Table](), 0, 0
         for X in self._arrays():
             held.append(X)
             n_held += X.shape[0]
@@ -353,7 +351,7 @@ class Rows:
             yield _joined(held)
 
 
-def _joined(parts):
+def _joined(parts: list[Table]) -> Table:
     if len(parts) == 1:
         return parts[0]
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

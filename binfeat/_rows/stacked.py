@@ -1,10 +1,15 @@
 """Features of several kinds side by side, as one operator."""
 
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeGuard
+
 import numpy as np
 from scipy import sparse
 
 from binfeat._common.memory import require_memory
 from binfeat._rows.products import (
+    BlockFeatures,
+    Features,
     RowMatrix,
     gram_diagonal,
     is_computed,
@@ -27,7 +32,7 @@ class StackedFeatures(RowMatrix):
 
     _instead = "output='csr' in all maps, or its tocsr() or toarray()"
 
-    def __init__(self, blocks, scales):
+    def __init__(self, blocks: Iterable[Features], scales: Iterable[float]) -> None:
         self.blocks, self.scales = list(blocks), [float(scale) for scale in scales]
         self._starts = np.cumsum([0, *(block.shape[1] for block in self.blocks)])
         self.dense = all(map(is_dense, self.blocks))
@@ -35,44 +40,44 @@ class StackedFeatures(RowMatrix):
         dtype = np.result_type(*(block.dtype for block in self.blocks))
         super().__init__(dtype, (self.blocks[0].shape[0], int(self._starts[-1])))
 
-    def _parts(self):
-        """Each block with its number and its columns."""
+    def _parts(self) -> Iterator[tuple[Features, float, slice]]:
+        """Every block with its scale and its columns."""
         return zip(self.blocks, self.scales, map(slice, self._starts[:-1], self._starts[1:]), strict=True)
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray | slice) -> "StackedFeatures":
         """Rows by number, as blocks."""
         return StackedFeatures([block[rows] for block in self.blocks], self.scales)
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Pairs of rows, as a slice, and their features; what is computed or read is held meanwhile."""
         source = next(filter(_is_streamed, self.blocks), None)
         for rows, Z in self._slices() if source is None else source.row_blocks():
             held = [Z if block is source else _held(block[rows]) for block in self.blocks]
             yield rows, StackedFeatures(held, self.scales)
 
-    def _slices(self):
+    def _slices(self) -> Iterator[tuple[slice, Any]]:
         width = sum(block.shape[1] for block in self.blocks if is_computed(block) and is_dense(block))
         step = int(np.clip(_BLOCK_BYTES // (self.dtype.itemsize * max(1, width)), 1, _MOST_ROWS))
         for start in range(0, self.shape[0], step):
             yield slice(start, min(start + step, self.shape[0])), None
 
-    def toarray(self):
+    def toarray(self) -> np.ndarray:
         """All features in a dense array.
 
         Raises
         ------
         MemoryError
-            If it would need more memory than the machine has.
+            If it would need more memory than the computer has.
         """
         require_memory(self.shape[0] * self.shape[1] * self.dtype.itemsize, "the array", "Use the blocks as they are.")
         out = np.empty(self.shape, self.dtype)
         for block, scale, columns in self._parts():
-            block = block.tocsr() if hasattr(block, "gram_diagonal") and not is_dense(block) else block
-            out[:, columns] = block.toarray() if hasattr(block, "toarray") else block
+            block = block.tocsr() if hasattr(block, "tocsr") and not is_dense(block) else block
+            out[:, columns] = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
             out[:, columns] *= scale
         return out
 
-    def tocsr(self):
+    def tocsr(self) -> sparse.csr_array:
         """All features in one CSR matrix."""
         parts = []
         for block, scale, _ in self._parts():
@@ -80,33 +85,34 @@ class StackedFeatures(RowMatrix):
             parts.append((block.tocsr() if hasattr(block, "tocsr") else sparse.csr_array(block)) * scale)
         return sparse.hstack(parts, format="csr", dtype=self.dtype)
 
-    def gram_diagonal(self, sample_weight=None):
+    def gram_diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""
         weights = None if sample_weight is None else np.reshape(sample_weight, (-1, 1))
         parts = [gram_diagonal(block, weights).ravel() * scale**2 for block, scale, _ in self._parts()]
         return np.concatenate(parts)
 
-    def _unseen_shares(self):
-        return sum(scale**2 * unseen_shares(block) for block, scale, _ in self._parts())
+    def _unseen_shares(self) -> np.ndarray:
+        shares = (scale**2 * unseen_shares(block) for block, scale, _ in self._parts())
+        return sum(shares, start=np.zeros(self.shape[0]))
 
-    def _matmat_into(self, W, out):
+    def _matmat_into(self, W: np.ndarray, out: np.ndarray) -> None:
         part = np.empty_like(out)
         for i, (block, scale, columns) in enumerate(self._parts()):
             product(block, np.asfortranarray(W[columns] * W.dtype.type(scale)), part if i else out)
             if i:
                 out += part
 
-    def _rmatmat_into(self, V, out):
+    def _rmatmat_into(self, V: np.ndarray, out: np.ndarray) -> None:
         for block, scale, columns in self._parts():
             part = np.empty((block.shape[1], V.shape[1]), V.dtype, order="F")
             transposed_product(block, V, part)
             np.multiply(part, V.dtype.type(scale), out=out[columns])
 
 
-def _is_streamed(block):
+def _is_streamed(block: Features) -> TypeGuard[BlockFeatures]:
     return getattr(block, "streamed", False)
 
 
-def _held(block):
+def _held(block: Features) -> Features:
     """The features of some rows, computed once."""
     return block.toarray() if is_computed(block) and is_dense(block) else block

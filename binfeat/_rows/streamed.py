@@ -1,9 +1,14 @@
 """Features of a source's rows as an operator that reads the source whenever it needs them."""
 
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import DTypeLike
 
 from binfeat._common.validation import float_dtype
-from binfeat._rows.products import ComputedRows
+from binfeat._rows.products import ComputedRows, Features
+from binfeat._rows.sources import Rows, Survey
 
 
 class StreamedFeatures(ComputedRows):
@@ -15,34 +20,44 @@ class StreamedFeatures(ComputedRows):
 
     streamed = True
 
-    def __init__(self, rows, compute, n_columns, dtype, dense, y=None, sample_weight=None, taken=None):
+    def __init__(
+        self,
+        rows: Rows,
+        compute: Callable[[Any], Features],
+        n_columns: int,
+        dtype: DTypeLike,
+        dense: bool,
+        y: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
+        taken: np.ndarray | None = None,
+    ) -> None:
         self._rows, self._compute, self._taken = rows, compute, taken
         self.dense, self.y, self.sample_weight = dense, y, sample_weight
         super().__init__(np.dtype(dtype), (rows.n_rows if taken is None else taken.size, n_columns))
 
     @classmethod
-    def of(cls, survey, compute, n_columns, *, dense):
+    def of(cls, survey: Survey, compute: Callable[[Any], Features], n_columns: int, *, dense: bool) -> Self:
         """Features of the rows that a survey has seen."""
-        rows, came_along = survey.rows(width=n_columns if dense else 0), (survey.y, survey.sample_weight)
-        return cls(rows, compute, n_columns, float_dtype(survey.dtype), dense, *came_along)
+        rows = survey.rows(width=n_columns if dense else 0)
+        return cls(rows, compute, n_columns, float_dtype(survey.dtype), dense, survey.y, survey.sample_weight)
 
-    def row_blocks(self):
+    def row_blocks(self) -> Iterator[tuple[slice, Features]]:
         """Pairs of rows, as a slice, and their features."""
-        blocks = (self._compute(X) for X in self._rows) if self._taken is None else self._taken_blocks()
+        blocks = (self._compute(X) for X in self._rows) if self._taken is None else self._taken_blocks(self._taken)
         stop = 0
         for Z in blocks:
             start, stop = stop, stop + Z.shape[0]
             yield slice(start, stop), Z
 
-    def _taken_blocks(self):
+    def _taken_blocks(self, taken: np.ndarray) -> Iterator[Features]:
         start = 0
         for X in self._rows:
-            first, last = np.searchsorted(self._taken, (start, start + X.shape[0]))
+            first, last = np.searchsorted(taken, (start, start + X.shape[0]))
             if first < last:
-                yield self._compute(X[self._taken[first:last] - start])
+                yield self._compute(X[taken[first:last] - start])
             start += X.shape[0]
 
-    def take(self, rows):
+    def take(self, rows: np.ndarray) -> "StreamedFeatures":
         """Rows by number, which must ascend."""
         rows = np.asarray(rows)
         if (np.diff(rows) < 0).any():

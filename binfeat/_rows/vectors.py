@@ -1,11 +1,13 @@
 """Sums over the columns of tall arrays, in float64 and a fixed order of summation."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from binfeat._engine.vectors import BLOCK, partial_dots, partial_squares
 
 
-def _sums(kernel, a, b):
+def _sums(kernel: Callable[..., None], a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Sum over the blocks of `kernel`'s partial sums, for each column of `a`."""
     a, b = np.asfortranarray(a).T, np.asfortranarray(b).T
     partial = np.empty((a.shape[0], -(-a.shape[1] // BLOCK)))
@@ -13,18 +15,23 @@ def _sums(kernel, a, b):
     return partial.sum(axis=1)
 
 
-def column_dots(a, b):
-    """Dot product of each column of `a` with that of `b`, or with its only one."""
+def column_dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Dot product of each column of `a` with the same column of `b`, or with the only column of `b`."""
     return _sums(partial_dots, a, b)
 
 
-def weighted_squares(a, weights):
-    """Sum of the squares of each column of `a`, times weights, one column of them or one for each."""
+def weighted_squares(a: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted sum of the squares of each column of `a`; weights are one column, or one for each column of `a`."""
     return _sums(partial_squares, a, weights)
 
 
-def column_sums(a):
-    """Sum of each column of `a`, without ones as many as rows; bitwise that of `column_dots` with them."""
+def quotients(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``a / b``, and 0 where b is not above 0."""
+    return np.divide(a, b, out=np.zeros_like(b), where=b > 0)
+
+
+def column_sums(a: np.ndarray) -> np.ndarray:
+    """Sum of each column of `a`; bitwise the `column_dots` with a column of ones, without making that column."""
     ones, sums = np.ones((1, BLOCK), a.dtype), []
     for column in np.asfortranarray(a).T:
         whole = column.size // BLOCK

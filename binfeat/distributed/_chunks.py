@@ -47,22 +47,22 @@ class Chunks:
     name: str  # for errors
 
     def each(self, function, *arguments, own=(), common=()):
-        """Delayed results of ``function(chunk, *its own, *arguments, *common)``; errors and Dask's keys name the chunk.
+        """Delayed results of ``function(chunk, *own, *arguments, *common)``; errors and Dask's keys name the chunk.
 
         `own` has sequences of an argument for each chunk; `common` has large arguments, sent out once and together.
         """
-        call, what = delayed(_call), getattr(function, "__name__", "part").strip("_")
+        call, name = delayed(_call), getattr(function, "__name__", "part").strip("_")
         common = shared(common) if common else ()
         return [
             call(
-                *(function, f"Chunk {i} of {self.name}", self.kind, common, block, *its_own, *arguments),
-                dask_key_name=f"{what}-chunk{i}-{uuid4().hex}",
+                *(function, f"Chunk {i} of {self.name}", self.kind, common, block, *own_arguments, *arguments),
+                dask_key_name=f"{name}-chunk{i}-{uuid4().hex}",
             )
-            for i, (block, *its_own) in enumerate(zip(self.blocks, *own, strict=True))
+            for i, (block, *own_arguments) in enumerate(zip(self.blocks, *own, strict=True))
         ]
 
     def alive(self):
-        """The same, once it is known that no block lies on a client that is closed."""
+        """These chunks; RuntimeError if a block lies on a client that is closed."""
         for block in self.blocks:
             require_live(block, self.name)
         return self
@@ -105,8 +105,8 @@ def _call(function, where, kind, common, chunk, *arguments):
             kind.check(chunk)
         return function(chunk, *arguments, *common)
     except (TypeError, ValueError, MemoryError) as error:
-        like = next(own for own in (TypeError, ValueError, MemoryError) if isinstance(error, own))
-        raise like(f"{where}: {error}") from error
+        error_type = next(known for known in (TypeError, ValueError, MemoryError) if isinstance(error, known))
+        raise error_type(f"{where}: {error}") from error
 
 
 def is_chunked(X):
@@ -206,7 +206,7 @@ def _rows_among(parts, start, stop):
 
 def values_beside(chunks, y, sample_weight):
     """Delayed targets, and delayed weights, for the rows of each chunk, as arrays or None; errors name their chunk."""
-    return [beside(chunks, *each).each(_same) for each in ((y, "y"), (sample_weight, "sample_weight"))]
+    return [beside(chunks, values, name).each(_same) for values, name in ((y, "y"), (sample_weight, "sample_weight"))]
 
 
 def _same(values):
@@ -298,8 +298,8 @@ def shared(value):
 
 
 @contextmanager
-def _in_words():
-    """Dask's options, and its errors about what is lost in words."""
+def _explaining_losses():
+    """Set Dask's options, and explain its errors about workers and clients that are lost."""
     try:
         with dask.config.set(_OPTIONS):
             yield
@@ -314,7 +314,7 @@ def _in_words():
 
 @contextmanager
 def letting_go():
-    """Let go of what lies on workers when an error leaves: whoever keeps the error keeps its frames' variables."""
+    """Release data on workers when an error is raised: who keeps the error would keep the variables of its frames."""
     try:
         yield
     except BaseException as error:
@@ -326,14 +326,14 @@ def letting_go():
 
 
 def compute(values):
-    """What a list of delayed values comes to."""
-    with _in_words():
+    """The results of a list of delayed values."""
+    with _explaining_losses():
         return list(dask.compute(*values))
 
 
 def persist(values):
-    """The delayed values, computed and kept where they are; those that a worker takes with it are made again."""
-    with _in_words():
+    """The delayed values, computed and kept where they are; values that are lost with a worker are made again."""
+    with _explaining_losses():
         return list(dask.persist(*values))
 
 

@@ -1,6 +1,9 @@
 """`score` of estimators whose rows may be on workers."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
+
+from sklearn.base import BaseEstimator
 
 from binfeat._common.validation import require_y
 from binfeat._rows.scored import score_of
@@ -8,10 +11,10 @@ from binfeat.distributed._chunks import compute, is_chunked
 
 
 class DaskScorer:
-    """Base of estimators that predict, to the left of what they are in memory."""
+    """Mixin to the left of the estimator for rows in memory, `_in_memory`."""
 
-    _in_memory: ClassVar[Any]
-    predict: Any
+    _in_memory: ClassVar[type[BaseEstimator]]
+    predict: Callable[..., Any]
 
     def score(self, X, y=None, sample_weight=None):
         """R^2 of predicted numbers, or accuracy of predicted labels.
@@ -30,5 +33,5 @@ class DaskScorer:
         if not is_chunked(X):
             return self._in_memory.score(self, X, y, sample_weight)
         require_y(f"{type(self).__name__}.score", y)
-        predicted, y, sample_weight = (compute([each])[0] for each in (self.predict(X), y, sample_weight))
+        predicted, y, sample_weight = (compute([values])[0] for values in (self.predict(X), y, sample_weight))
         return float(score_of(self, y, predicted, sample_weight))

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, Self
 
+import dask.array as da
 import numpy as np
 from dask import delayed
+from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import is_classifier
 from sklearn.callback import with_callbacks
@@ -13,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
 from binfeat._common.availability import unavailable_if
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, counted_classes, one_against_rest, unite_classes, weights_of_classes
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
+from binfeat._rows.products import Design
 from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import (
     compute,
@@ -29,30 +32,30 @@ from binfeat.distributed._chunks import (
     values_beside,
     weights_of_chunk,
 )
-from binfeat.distributed._docs import RIDGE_TEXTS
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
 
 
-@filled(RIDGE_TEXTS)
 class _OnDask(DaskScorer, CGRidgeBase):
-    """What is different in the ridge machines where rows are on workers."""
+    """The ridge machines for rows on workers."""
 
     _encoder: Callable
 
     @with_callbacks
     @all_or_nothing
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X: Design, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None) -> Self:
         """Fit the machine.
 
         Parameters
         ----------
-        $X
+        X : Dask array or dataframe, BinBlocks, or X of the class in `binfeat`, of shape (n_rows, n_features)
             Chunks of arrays may be dense or CSR.
         y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or, of numbers, (n_rows, n_targets)
             If its chunks are not those of X, rows are counted where lengths are not known, which reads X once more.
-        $sample_weight
-        $groups
+        sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row; a group is held out as a whole.
 
         Returns
         -------
@@ -75,7 +78,8 @@ class _OnDask(DaskScorer, CGRidgeBase):
         return self
 
     @unavailable_if(holds_rows_out)
-    def partial_fit(self, X, y, *arguments, **options):
+    def partial_fit(self, X: Design, y: ArrayLike, *arguments: Any, **options: Any) -> Self:
+        """Fit the machine to these rows in memory and those of all earlier calls, as the class in `binfeat` does."""
         if is_chunked(X):
             raise TypeError("partial_fit takes rows in memory, and X is a Dask collection; use fit, or compute it.")
         return self._in_memory.partial_fit(self, X, y, *arguments, **options)
@@ -109,20 +113,22 @@ class _OnDask(DaskScorer, CGRidgeBase):
         return results_of(inputs_of(self, X, reset=False), self._on_worker(), method, tail, dtype)
 
 
-@filled(RIDGE_TEXTS, like=ridge.CGRidge)
 class CGRidge(_OnDask, ridge.CGRidge):
     """`binfeat.CGRidge` on the features of the rows of a Dask array or dataframe.
 
     For the same features and targets, its coefficients are those of `binfeat.CGRidge` up to the solver's tolerance, for
     any chunks. A fitted machine takes both Dask collections and rows in memory; for Dask collections it predicts Dask
-    arrays.
+    arrays. Parameters are those of `binfeat.CGRidge`, and so are all other attributes.
 
-    $Parameters
-
-    $Attributes
+    Attributes
+    ----------
     traffic_ : ndarray of shape (n_products, 2), int64
         Bytes of coefficients sent out and of sums received, for each product with the normal equations; an iteration
         makes one. For the Gram matrix, a single row with all that it needed.
+
+    See Also
+    --------
+    binfeat.CGRidge : Parameters, attributes, and the machine for rows in memory.
 
     Notes
     -----
@@ -136,7 +142,7 @@ class CGRidge(_OnDask, ridge.CGRidge):
     fetch y to this process, and predictions of the held-out rows each time that they are scored.
 
     An estimate for one billion rows on 100 workers, from measurements by `python -m perf scale_dask` on a 2-core x86-64
-    machine with two workers of one thread. An iteration takes 2.2 ns for each row and grid with 1,500 bins per grid
+    computer with two workers of one thread. An iteration takes 2.2 ns for each row and grid with 1,500 bins per grid
     (3 ns is assumed for 50,000), 0.04 s in Dask, and 2 ns for each byte that a worker receives; binning takes 17 ns for
     each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in 11 s. There are
     3.2 million coefficients of 8 bytes: an iteration sends 25.6 MB from this process and receives 25.6 MB, and moves
@@ -162,7 +168,8 @@ class CGRidge(_OnDask, ridge.CGRidge):
         """The function that makes the targets of a part, their number, and whether y has one dimension."""
         return _numbers, facts[0].n_targets, facts[0].target_ndim == 1
 
-    def predict(self, X, return_std=False):
+    def predict(self, X: Design, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray] | da.Array:  # type: ignore[override]
+        """Predict targets, as `binfeat.CGRidge` does; for a Dask collection a Dask array that is not yet computed."""
         if not is_chunked(X):
             return super().predict(X, return_std)
         check_is_fitted(self)
@@ -171,19 +178,21 @@ class CGRidge(_OnDask, ridge.CGRidge):
         return self._by_chunk("predict", X, self.coef_.shape[:-1], np.result_type(self.coef_, np.float32))
 
 
-@filled(RIDGE_TEXTS, like=ridge.CGRidgeClassifier)
 class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
     """`binfeat.CGRidgeClassifier` on the features of the rows of a Dask array or dataframe.
 
     For the same features and labels, its coefficients are those of `binfeat.CGRidgeClassifier` up to the solver's
     tolerance; the notes on `binfeat.distributed.CGRidge` hold for it, too. ``loss="squared_hinge"`` takes rows in
-    memory only.
+    memory only. Parameters are those of `binfeat.CGRidgeClassifier`, and so are all other attributes.
 
-    $Parameters
-
-    $Attributes
+    Attributes
+    ----------
     traffic_ : ndarray of shape (n_products, 2), int64
-        As in `CGRidge`.
+        As in `binfeat.distributed.CGRidge`.
+
+    See Also
+    --------
+    binfeat.CGRidgeClassifier : Parameters, attributes, and the machine for rows in memory.
     """
 
     _in_memory = ridge.CGRidgeClassifier
@@ -200,14 +209,16 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         encode = partial(_signs, classes=self.classes_, of_class=of_class)
         return encode, 1 if counts.size == 2 else counts.size, False
 
-    def decision_function(self, X):
+    def decision_function(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
+        """Scores of `binfeat.CGRidgeClassifier`; for a Dask collection a Dask array that is not yet computed."""
         if not is_chunked(X):
             return super().decision_function(X)
         check_is_fitted(self)
         tail = () if len(self.coef_) == 1 else (len(self.coef_),)
         return self._by_chunk("decision_function", X, tail, self.coef_.dtype)
 
-    def predict(self, X):
+    def predict(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
+        """Labels, as of `binfeat.CGRidgeClassifier`; for a Dask collection a Dask array that is not yet computed."""
         if not is_chunked(X):
             return super().predict(X)
         check_is_fitted(self)

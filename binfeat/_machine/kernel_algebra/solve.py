@@ -5,23 +5,24 @@ from scipy.linalg import blas, lapack
 
 from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, factor, needs_precision, precise_inverse_root
 from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
+from binfeat._rows.vectors import quotients
 
-_MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more take a fourth of the memory
+_MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more rows take a quarter of the memory
 _RANK = 500  # of the preconditioner
 _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
-_PART_OF_ERROR = 0.02  # that the residual may be
-_PART_OF_FIT = 0.03  # of what the machine leaves of its targets, which leave-one-out predictions are told by
-_VECTORS = 16  # of iterations, for each target, with those that a product adds up
+_PART_OF_ERROR = 0.02  # of predictions that the residual may be
+_PART_OF_FIT = 0.03  # of the residuals of the fit that it may be, because leave-one-out predictions rest on these
+_VECTORS = 16  # of an iteration, for each target, with the temporary ones of a product
 
 
 def cholesky_rows(n_targets):
-    """Rows up to which the factor is cheaper than iterations, which many targets share less of."""
+    """Rows up to which a Cholesky factor costs less than iterations, whose cost grows faster with targets."""
     return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets, _MOST_FACTORED)
 
 
 def solve_bytes(n_rows, n_targets):
-    """Memory that the kernel matrix of so many rows, or of each of an array of numbers, and its solution take."""
+    """Memory for the kernel matrix of `n_rows` rows, a number or an array of numbers, and for its solution."""
     iterations = packed_bytes(n_rows) + 4 * n_rows * (_RANK + _VECTORS * n_targets)
     return np.where(n_rows <= cholesky_rows(n_targets), 4 * n_rows**2, iterations)
 
@@ -37,13 +38,13 @@ def solve_kernel(K, alpha, weights, Y, error):
     Parameters
     ----------
     K : ndarray of shape (n_rows, n_rows), float32, or PackedKernel
-        An array is solved with by its Cholesky factor, which takes its place; a packed one by iterations. Of rows in
-        random order, the first of which make the preconditioner.
+        An array is overwritten by its Cholesky factor; a packed matrix is solved with by iterations. Rows are in
+        random order, and the first ones make the preconditioner.
     alpha : float
     weights : ndarray of shape (n_rows,) or None
     Y : ndarray of shape (n_rows, n_targets), float32
     error : float
-        Of predictions, by the targets': iterations leave a small part of it.
+        Error of predictions relative to the targets; iterations stop at a small part of it.
     """
     if not isinstance(K, PackedKernel):
         if needs_precision(len(K), alpha):
@@ -80,7 +81,7 @@ class _Nystrom:
 
 
 def _conjugate_gradients(K, shift, Y, precondition, tol):
-    """All targets through every product together."""
+    """Conjugate gradients with all targets in every product, until all of them are done."""
     solution, residual = np.zeros_like(Y), Y.copy()
     direction = preconditioned = precondition(residual)
     square = np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
@@ -88,7 +89,7 @@ def _conjugate_gradients(K, shift, Y, precondition, tol):
     for _ in range(_MAX_ITER):
         image = K @ direction + direction.sum(axis=0) + shift[:, np.newaxis] * direction
         curved = np.einsum("ij,ij->j", direction, image, dtype=np.float64)
-        step = np.divide(square, curved, out=np.zeros_like(square), where=curved > 0).astype(np.float32)
+        step = quotients(square, curved).astype(np.float32)
         solution += step * direction
         residual -= step * image
         enough = np.minimum(most, _PART_OF_FIT * np.linalg.norm(shift[:, np.newaxis] * solution, axis=0))
@@ -96,6 +97,6 @@ def _conjugate_gradients(K, shift, Y, precondition, tol):
             break
         preconditioned = precondition(residual)
         before, square = square, np.einsum("ij,ij->j", residual, preconditioned, dtype=np.float64)
-        ratio = np.divide(square, before, out=np.zeros_like(square), where=before > 0).astype(np.float32)
+        ratio = quotients(square, before).astype(np.float32)
         direction = preconditioned + ratio * direction
     return solution
