@@ -11,7 +11,7 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
 )
-from binfeat._machine import pipeline as fit
+from binfeat._machine import estimator
 from binfeat._machine.machines import growth
 from binfeat._machine.search import plan as search_plan
 
@@ -19,15 +19,14 @@ pytestmark = pytest.mark.usefixtures("few_grids")
 
 
 def held_out_of(machine, monkeypatch, X, y, groups=None):
-    seen = []
-    real = fit.MachineFit.__init__
+    seen, real = [], estimator.fit
 
-    def spy(self, problem, rows):
+    def spy(problem, *rest):
         seen.append((np.sort(problem.train), np.sort(problem.held_out)))
-        real(self, problem, rows)
+        return real(problem, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(fit.MachineFit, "__init__", spy)
+        patch.setattr(estimator, "fit", spy)
         machine.fit(X, y, groups=groups)
     return seen[0]
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat._machine.kernel_algebra import leave_one_out, solve, sums
-from binfeat._machine.machines import exact
+from binfeat._machine.machines import exact, exact_tuning
 from tests import naive
 from tests.interrupts import SEARCH_STEP, interrupted
 
@@ -161,7 +161,7 @@ def test_a_linear_part_where_targets_are_linear(rng, monkeypatch):
     score = machine.score(X[400:], truth[400:])
     assert score > ridge.score(X[400:] / X.std(axis=0), truth[400:]) - 0.03
     assert KernelMachineRegressor(**EXACT, kernel="laplacian").fit(X[:400], y).kernel_ == "Laplacian()"
-    monkeypatch.setattr(exact, "_LINEAR_SHARES", ())
+    monkeypatch.setattr(exact_tuning, "_LINEAR_SHARES", ())
     assert KernelMachineRegressor(**EXACT).fit(X[:400], y).score(X[400:], truth[400:]) < score
 
 
@@ -433,7 +433,7 @@ def test_a_third_of_the_seconds_goes_to_the_search(table):
     assert machine.score(X, y) > 0.5
 
 
-@pytest.mark.parametrize(("home", "name"), [SEARCH_STEP, (exact, "residuals"), (exact, "solve_kernel")])
+@pytest.mark.parametrize(("home", "name"), [SEARCH_STEP, (exact_tuning, "residuals"), (exact, "solve_kernel")])
 def test_ctrl_c_leaves_nothing_or_what_was(table, short, home, name):
     X, y, labels = table
     for machine, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):

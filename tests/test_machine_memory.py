@@ -6,7 +6,7 @@ import pytest
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._binning import bin_matrix, grids
 from binfeat._machine.machines import growth
-from binfeat._machine.machines.exact import exact_bytes
+from binfeat._machine.machines.exact_size import exact_bytes
 from binfeat._machine.machines.feature_bytes import (
     bytes_for_bins,
     dtype_and_targets_at_a_time,

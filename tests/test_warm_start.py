@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from binfeat._machine.fitted.previous import Earlier
 from machines import assert_same_state
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
@@ -92,8 +91,6 @@ def test_rows_that_take_another_kind_of_machine(table, limits):
     machine.set_params(features="fourier").fit(X, y)
     limits(**few, fourier_bytes=1000)
     assert first_line(machine.fit(X, y))[1] == "none: rows are too many for Fourier features"
-    mixed = Earlier(machine.set_params(features="hybrid", gamma="scale").fit(X, y))
-    assert mixed.hinders(takes_exact=False, may_mix=False, fourier_bytes=0, n_rows=400) == "rows are beyond memory"
 
 
 def test_columns_classes_and_targets_are_refused(table):

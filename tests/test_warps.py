@@ -7,7 +7,7 @@ import pytest
 from machines import assert_same_state
 
 from binfeat import KernelMachineRegressor, kernels
-from binfeat._machine.search import kernel_choice
+from binfeat._machine.search import kernel_search
 from binfeat._machine.search.length_scales import LengthScaleSearch
 from binfeat._machine.search.warps import WarpSearch
 from tests import naive
@@ -110,7 +110,7 @@ def test_few_rows_of_many_inputs_are_not_mapped(rng):
 @pytest.fixture(scope="module")
 def few_rows_are_enough():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_choice, "FEWEST_ROWS", 300)
+        patch.setattr(kernel_search, "FEWEST_ROWS", 300)
         yield
 
 

@@ -80,8 +80,6 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
         reason = "rows are too many for an exact machine"
     elif choice.takes_exact and not was_exact:
         reason = "rows are so few that the machine is exact"
-    elif previous.features == "hybrid" and not rows.in_memory:
-        reason = "rows are beyond memory"
     elif rows.in_memory and 8 * previous.function.n_fourier * n_rows > run.limits.fourier_bytes:
         reason = "rows are too many for Fourier features"
     if reason is not None:

@@ -70,8 +70,11 @@ class KernelMatrix(ABC):
         return self.of_prepared(self.prepared(A, gamma), self.prepared(B, gamma), gamma, out)
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        """Arrays (..., n) that are computed once of rows (n_inputs, n)."""
-        return (A,)
+        """Arrays (..., n) that are computed once of rows (n_inputs, n), float32.
+
+        Of rows in float64 products are summed in float64, so that values do not depend on what stands beside a row.
+        """
+        return (_typed(A),)
 
     @abstractmethod
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -195,7 +198,7 @@ class RadialMatrix(DifferentiableMatrix):
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
         """The scaled rows, their squares, and the rows as they are."""
         scaled = self._scaled(A, gamma)
-        return scaled, np.einsum("ji,ji->i", scaled, scaled), A
+        return scaled, _typed(np.einsum("ji,ji->i", scaled, scaled)), _typed(A)
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
@@ -213,7 +216,7 @@ class RadialMatrix(DifferentiableMatrix):
     ) -> np.ndarray:
         """Values for pairs of prepared rows; `falls` gets minus their derivatives by the squared distances."""
         (A_scaled, A_squares, A_rows), (B_scaled, B_squares, B_rows) = A, B
-        S = np.matmul((-2 * A_scaled).T, B_scaled, out=out)
+        S = _typed(np.matmul((-2 * A_scaled).T, B_scaled, out=out))
         if self.categorical.any():
             S += self._mismatches(A_rows, B_rows, gamma)
         if np.isinf(self._nu):
@@ -289,7 +292,7 @@ class LinearMatrix(KernelMatrix):
         return A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis]
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        return np.matmul(A[0].T, B[0], out=out)
+        return _typed(np.matmul(A[0].T, B[0], out=out))
 
 
 def linear_squares(X: np.ndarray, gamma: np.ndarray, categorical: np.ndarray) -> np.ndarray:

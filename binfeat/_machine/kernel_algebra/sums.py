@@ -29,7 +29,8 @@ class KernelSum:
     def __call__(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Values (n, m), float32, for (n_inputs, n) and (n_inputs, m); if A is B, every pair is computed once."""
         out = np.empty((A.shape[1], B.shape[1]), np.float32)
-        sides = self._prepared(A), self._prepared(B)
+        dtype = np.float32 if A is B else np.float64
+        sides = [self._prepared(X.astype(dtype, copy=False)) for X in (A, B)]
 
         def fill(tiles: Iterable[tuple[slice, slice]]) -> None:
             for rows, columns in tiles:
