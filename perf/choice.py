@@ -82,24 +82,24 @@ def _scalers(X, some):
     return ["passthrough"] if sparse.issparse(X) else some
 
 
-def one_gamma(X, y, n_grids, kernels=BINNING_KERNELS, scalers=SCALERS):
+def one_gamma(X, y, n_grids):
     """Binning machines with one gamma for all inputs."""
-    for scaler in _scalers(X, scalers):
+    for scaler in _scalers(X, SCALERS):
         distance = mean_exponent(scaled(scaler, X), 1)
-        for kernel in kernels:
+        for kernel in BINNING_KERNELS:
             for exponent in EXPONENTS:
                 yield machine(scaler, _binning(kernel, exponent / distance, n_grids), y.dtype.kind == "f")
 
 
-def learned_widths(X, y, n_grids, kernels=BINNING_KERNELS, scalers=LEARNING_SCALERS):
+def learned_widths(X, y, n_grids):
     """Binning machines with learned length scales."""
-    for scaler, kernel, gamma in _learned(X, y, kernels, scalers):
+    for scaler, kernel, gamma in _learned(X, y, BINNING_KERNELS):
         yield machine(scaler, _binning(kernel, gamma, n_grids), y.dtype.kind == "f")
 
 
-def _learned(X, y, kernels, scalers):
+def _learned(X, y, kernels):
     """Each scaling and kernel with the length scales that `learn_gamma` finds, times a factor."""
-    for scaler in _scalers(X, scalers):
+    for scaler in _scalers(X, LEARNING_SCALERS):
         X_scaled = scaled(scaler, X)
         for kernel in kernels:
             learned = learn_gamma(
@@ -114,18 +114,18 @@ def _binning(kernel, gamma, n_grids):
     return RandomBinning(kernel=kernel, gamma=gamma, n_grids=n_grids, output="codes", random_state=0)
 
 
-def fourier(X, y, n_frequencies, kernels=FOURIER_KERNELS, scalers=SCALERS):
+def fourier(X, y, n_frequencies):
     """Machines of Fourier features with one gamma, of fewer of them than the machine that is measured."""
-    for scaler in _scalers(X, scalers):
-        for kernel in kernels:
+    for scaler in _scalers(X, SCALERS):
+        for kernel in FOURIER_KERNELS:
             distance = mean_exponent(scaled(scaler, X), kernel.power)
             for exponent in FOURIER_EXPONENTS:
                 yield _fourier_machine(scaler, kernel, exponent / distance, n_frequencies, y)
 
 
-def learned_fourier(X, y, n_frequencies, kernels=LEARNED_FOURIER_KERNELS, scalers=LEARNING_SCALERS):
+def learned_fourier(X, y, n_frequencies):
     """The same with learned length scales."""
-    for scaler, kernel, gamma in _learned(X, y, kernels, scalers):
+    for scaler, kernel, gamma in _learned(X, y, LEARNED_FOURIER_KERNELS):
         yield _fourier_machine(scaler, kernel, gamma, n_frequencies, y)
 
 

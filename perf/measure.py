@@ -1,6 +1,5 @@
-"""Seconds in interleaved rounds, of stages and in new processes; peak memory."""
+"""Seconds in interleaved rounds and in new processes; peak memory."""
 
-import functools
 import gc
 import multiprocessing
 import os
@@ -8,11 +7,9 @@ import statistics
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from unittest import mock
 
 
 @dataclass(frozen=True)
@@ -90,48 +87,6 @@ def interleave(timers, repeats):
             if (done + 1) * repeats[name] // rounds > done * repeats[name] // rounds:
                 seconds[name].append(timer())
     return {name: Times(tuple(own)) for name, own in seconds.items()}
-
-
-def stages(call, functions, repeats):
-    """Where a call's time goes.
-
-    Parameters
-    ----------
-    call : callable
-    functions : dict of str to (object, str)
-        For each stage, the module or class and the name there of the function it consists of. No stage
-        may call another.
-    repeats : int
-
-    Returns
-    -------
-    seconds : dict of str to float
-        Of each stage, and of the "rest", in the fastest run.
-    """
-    call()
-    return min((_stages_once(call, functions) for _ in range(repeats)), key=lambda seconds: sum(seconds.values()))
-
-
-def _stages_once(call, functions):
-    seconds = dict.fromkeys(functions, 0.0)
-    with ExitStack() as stack:
-        for stage, (owner, name) in functions.items():
-            watched = _add_seconds(getattr(owner, name), stage, seconds)
-            stack.enter_context(mock.patch.object(owner, name, watched))
-        total = stopwatch(call)()
-    return {**seconds, "rest": total - sum(seconds.values())}
-
-
-def _add_seconds(function, stage, seconds):
-    @functools.wraps(function)
-    def watched(*arguments, **keywords):
-        start = perf_counter()
-        try:
-            return function(*arguments, **keywords)
-        finally:
-            seconds[stage] += perf_counter() - start
-
-    return watched
 
 
 def peak_memory(prepare, *arguments):

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
@@ -95,15 +94,6 @@ def lightgbm(n_trees, n_leaves, rate=0.1, regression=False):
     return kind(n_estimators=n_trees, num_leaves=n_leaves, learning_rate=rate, **options)
 
 
-def xgboost(n_trees, depth):
-    """An XGBoost machine on all cores; None where it is not installed."""
-    try:
-        from xgboost import XGBClassifier
-    except ImportError:
-        return None
-    return XGBClassifier(n_estimators=n_trees, max_depth=depth, n_jobs=os.cpu_count(), random_state=0)
-
-
 class _XRFM(BaseEstimator):
     """xRFM with its defaults, and a tenth of the training rows to validate on."""
 
@@ -144,13 +134,6 @@ class XRFMRegressor(RegressorMixin, _XRFM):
 
     def predict(self, X):
         return self.mean_ + self.std_ * self._predict(X)
-
-
-def xrfm(regression=False):
-    """An xRFM machine; None where it is not installed."""
-    if find_spec("xrfm") is None:
-        return None
-    return XRFMRegressor() if regression else XRFMClassifier()
 
 
 def skipped(name):

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from perf import curves, record, suite
+from perf import plots, record, suite
 
 ROOT = Path(__file__).parents[1]
 README_FILES = (ROOT / "README.md", ROOT / "perf" / "README.md")
@@ -62,7 +62,7 @@ def _pictures(records, errors):
     pictures : dict of str to dict of str to bytes
         For each case, and for "reach", names of files and their content.
     """
-    pictures = {"reach": {"reach.png": _png(curves.reached(_aimed(records)))}}
+    pictures = {"reach": {"reach.png": _png(plots.reached(_aimed(records)))}}
     for case, kept in records.items():
         try:
             draw = getattr(suite.load(case), "pictures", None)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from perf import __main__ as command
-from perf import curves, data, floors, gate, judge, measure, peers, record, report, sides, suite
+from perf import data, floors, gate, judge, measure, peers, plots, record, report, sides, suite
 from perf.measure import Times
 from perf.record import Row
 
@@ -180,10 +181,9 @@ def test_every_case_has_a_first_line_and_a_run():
         assert callable(module.run)
 
 
-def test_floors_are_summed_and_the_largest_is_named(monkeypatch):
+def test_floors_are_summed_and_the_largest_is_named():
     known = {"gather, 256 entries": 1e-9, "gather, 4,096 entries": 3e-9, "scatter, 256 entries": 2e-9}
-    monkeypatch.setattr(floors, "rates", lambda quick: known)
-    assert [floors.look_up("gather", n, False) for n in (2, 256, 257, 10**6)] == [1e-9, 1e-9, 3e-9, 3e-9]
+    assert [floors.look_up("gather", n, known) for n in (2, 256, 257, 10**6)] == [1e-9, 1e-9, 3e-9, 3e-9]
     row = floors.over_floor("it", measure.Times((3.0, 2.0)), {"product": 0.5, "new memory": 1.1})
     assert (row.what, row.measured, row.ok) == ("it / floor, mostly new memory", 2.0 / 1.6, True)
     row = floors.over_floor("it", measure.Times((2.0,)), {"product": 0.8, "new memory": 0.5})
@@ -208,10 +208,8 @@ def test_work_of_the_floors_is_done():
 # peers and loaders
 
 
-class Constant:
+class Constant(ClassifierMixin, BaseEstimator):
     """A classifier that gives one answer, or none."""
-
-    _estimator_type = "classifier"
 
     def __init__(self, answer):
         self.answer = answer
@@ -224,8 +222,7 @@ class Constant:
         return np.full(len(X), self.answer)
 
 
-def test_absent_and_crashing_peers_are_named_and_leave_the_others(monkeypatch):
-    monkeypatch.setattr(peers, "is_classifier", lambda machine: True)
+def test_absent_and_crashing_peers_are_named_and_leave_the_others():
     X, y = np.zeros((4, 1)), np.array([0, 0, 0, 1])
     makers = {"ours": lambda: Constant(0), "absent": lambda: None, "broken": lambda: Constant(None)}
     trials, rows = peers.contest(makers, [data.Split(X, y, X, y)] * 2)
@@ -258,17 +255,32 @@ def test_missing_and_damaged_data_files(tmp_path, monkeypatch):
             load()
 
 
+def test_coefficients_that_an_iteration_on_dask_carries():
+    pytest.importorskip("distributed")
+    from perf.cases.scale_dask import ways_of_coefficients
+
+    assert ways_of_coefficients(2, 4) == 7  # to the scheduler and back, to two workers, half of four sums between them
+    assert ways_of_coefficients(1, 4) == 4
+
+
 # the report
 
 
 @pytest.fixture
 def records(folder, cases):
     def pictures(content):
-        return {"case.png": curves.panels(content["rows"], "error", "rows")}
+        return {"case.png": plots.curves(content["rows"], "rows", "error")}
 
     cases["case"] = case(None, pictures=pictures)
     record.save("case", [*ROWS, Row("slow <", 2.0, 4.0, (">=", 3))], quick=False)
     return record.newest()[0]
+
+
+def test_a_curve_rises_and_has_the_title_of_its_panel():
+    figure = plots.curves([row.as_dict() for row in reversed(ROWS)], "rows", "error")
+    (line,) = figure.axes[0].get_lines()
+    assert (line.get_label(), *zip(*line.get_xydata())) == ("ours", (10, 100), (2.5, 1.5))
+    assert figure.axes[0].get_title() == "rows"
 
 
 def test_page_is_whole_and_puts_misses_first(records):

@@ -1,4 +1,4 @@
-"""The paper's experiments in perf: figures carried, choices on held-out rows, and what is drawn from a record."""
+"""The paper's Table 1 in perf: figures carried, data sets, choices on held-out rows."""
 
 import argparse
 
@@ -13,10 +13,8 @@ pytest.importorskip("perf", reason="perf is in the checkout only")
 
 from binfeat import kernels
 from perf import choice, data, exact, fetch, paper, suite, tasks
-from perf.cases import figure3, fourier_size, table1
-from perf.cases import kernels as kernel_errors
+from perf.cases import table1
 from perf.data import MissingDataError, Split
-from perf.peers import trial
 from perf.record import Row
 
 
@@ -35,10 +33,6 @@ def split_of(X, y, n=300):
     return Split(X[:n], y[:n], X[n:], y[n:])
 
 
-def record_of(rows):
-    return {"rows": [row.as_dict() for row in rows]}
-
-
 def test_rows_keep_their_coordinates():
     at = {"panel": "P", "x": 50, "series": "learned"}
     assert Row("a", 1.0, at=at).as_dict()["at"] == at
@@ -49,17 +43,6 @@ def test_table_1_has_every_data_set_of_ours():
     assert list(paper.TABLE_1) == list(tasks.LOADERS)
     assert all(name in paper.TABLE_1 for name, _ in table1.ERRORS)
     assert paper.TABLE_1["Forest Cover"].binning == paper.Published(2.2, 1500, 50)
-
-
-@pytest.mark.parametrize(
-    ("bound", "distance", "size"),
-    [(paper.fourier_bound, paper.fourier_distance, 300), (paper.binning_bound, paper.binning_distance, 50)],
-)
-def test_bounds(bound, distance, size):
-    np.testing.assert_allclose(bound(size, distance(size, [0.5, 0.01])), [0.5, 0.01])
-    assert bound(size, 0.0) == 1
-    np.testing.assert_allclose(paper.fourier_bound(100, 0.3), 2 * np.exp(-4.5))
-    np.testing.assert_allclose(paper.binning_bound(10, 0.5), 2 * np.exp(-5))
 
 
 def test_mean_exponent(rng):
@@ -170,16 +153,6 @@ def test_table_1_of_one_column(monkeypatch, table):
         suite.names_among(tasks.LOADERS)("CPU,GPU")
 
 
-def test_the_exact_kernel_separates_what_it_can(table):
-    """It has the error of random features where these are many."""
-    X, y = table
-    split = split_of(X, y > 0, 300)
-    features = choice.Waves(kernel=kernels.RBF(), gamma=1.0, n_components=2000, random_state=0)
-    machine = choice.machine(StandardScaler(), features, False).set_params(ridge__alpha=0.1)
-    error = fourier_size.exact_error(machine, split)
-    assert error == pytest.approx(trial(clone(machine), split).error, abs=3)
-
-
 def test_a_data_set_that_fails_leaves_the_others(monkeypatch):
     def absent():
         raise MissingDataError("cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
@@ -268,62 +241,3 @@ def test_what_cannot_be_fetched_says_so(monkeypatch):
     monkeypatch.setattr(fetch, "fetch_openml", offline)
     with pytest.raises(MissingDataError, match=r"cpu_act could not be fetched by scikit-learn; set BINFEAT_DATA .* no"):
         fetch.cpu_act()
-
-
-@pytest.mark.parametrize("kernel", [kernels.Laplacian(), kernels.Hat()])
-def test_kernel_errors_shrink(kernel):
-    X = kernel_errors.pairs()
-    exact_values = kernel_errors.exact_values(kernel, X)
-    assert exact_values.shape == (kernel_errors.N_PAIRS,)
-    assert exact_values[0] == 1
-    for few, many in (
-        (kernel_errors.fourier_estimates(kernel, "iid", size, X, 0) for size in (16, 1024)),
-        (kernel_errors.binning_estimates(kernel, size, X, 0) for size in (16, 1024)),
-    ):
-        assert np.std(many - exact_values) < np.std(few - exact_values) / 4
-
-
-def test_shares_of_pairs_stand_beside_their_bounds():
-    gaps = np.full((2, 10), 0.2)
-    rows = list(kernel_errors._rows("binning", "Hat", None, kernel_errors.TAIL_SIZE, gaps))
-    assert rows[0].ours == pytest.approx(0.2)
-    assert [row.at["bound"] for row in rows[1:]] == [100 * bound for bound in kernel_errors.TAIL_BOUNDS]
-    assert all(row.ours == 100 * (row.at["x"] <= 0.2) for row in rows[1:])
-
-
-def test_the_largest_share_beside_its_bound_is_judged():
-    first, *rows = kernel_errors.run(quick=True)
-    shares = [row.ours / row.at["bound"] for row in rows if row.at and row.at.get("bound", 100) < 100]
-    assert first.ours == max(shares)
-    assert first.reach == ("<=", 1)
-
-
-def test_pictures_are_drawn_from_records():
-    pytest.importorskip("matplotlib")
-    rows = [
-        Row("a", 3.0, unit="%", at={"panel": panel, "series": series, "x": x, "what": "training"})
-        for panel in ("rows", "P", "seconds")
-        for series in ("one gamma", "learned widths")
-        for x in (100, 10)
-    ]
-    (figure,) = figure3.pictures(record_of([Row("not drawn", 1.0), *rows])).values()
-    one, learned, read_off = figure.axes[0].get_lines()
-    assert one.get_xdata().tolist() == learned.get_xdata().tolist() == [10, 100]
-    assert read_off.get_label() == "the paper, read off"
-    gaps = np.linspace(-0.2, 0.2, 50)
-    rows = [
-        row
-        for features, kernel, sampler in (
-            ("Fourier", "RBF", "iid"),
-            ("Fourier", "RBF", "qmc"),
-            ("binning", "Hat", None),
-        )
-        for size in (16, kernel_errors.TAIL_SIZE)
-        for row in kernel_errors._rows(features, kernel, sampler, size, gaps)
-    ]
-    pictures = kernel_errors.pictures(record_of(rows))
-    assert list(pictures) == ["kernels.png"]
-    titles = [ax.get_title() for ax in pictures["kernels.png"].axes]
-    assert titles == ["Fourier features, RBF", "Random binning", "Tails, Fourier, iid", "Tails, binning"]
-    labels = [line.get_label() for line in pictures["kernels.png"].axes[0].get_lines()]
-    assert labels == ["iid", "qmc", "bound, 5 % of pairs beyond"]

@@ -257,7 +257,7 @@ def test_ours_is_fitted_anew_and_of_the_peers_what_is_not_kept(fits, folder):
     assert rows["error / the best peer's, geometric mean"].ok
     assert rows["mean rank / the best peer's"].measured == 1
     assert rows["tables where we are first"].ours == 1
-    assert plots.tables({"rows": [row.as_dict() for row in rows.values()]}).axes[0].texts[0].get_text() == "wine"
+    assert plots.tables([row.as_dict() for row in rows.values()]).axes[0].texts[0].get_text() == "wine"
 
 
 def test_options_narrow_the_case_and_leave_no_record(fits, folder, capsys, monkeypatch):

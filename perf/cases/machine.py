@@ -3,6 +3,7 @@
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from binfeat import KernelMachineClassifier
+from perf import plots
 from perf.data import Split, forest_cover
 from perf.peers import QUICK, lightgbm, skipped, trial
 from perf.record import Row
@@ -16,9 +17,7 @@ QUICK_CURVE = ((50, 31, 0.1, 2.3),)
 
 def pictures(record):
     """Error against seconds of the fit."""
-    from perf import curves
-
-    return {"machine.png": curves.panels(record["rows"], "test error (%)", "seconds of the fit")}
+    return {"machine.png": plots.curves(record["rows"], "seconds of the fit", "test error (%)")}
 
 
 def run(quick):

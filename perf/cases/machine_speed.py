@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat import KernelMachineClassifier
 from perf.data import forest_cover
-from perf.floors import find_bins, look_up, over_floor
+from perf.floors import find_bins, look_up, over_floor, rates
 from perf.measure import Times, interleave, stopwatch
 from perf.record import Row
 from perf.suite import guarded
@@ -62,9 +62,9 @@ def _prediction(X, y, quick):
     times = interleave({"many": stopwatch(partial(machine.predict, X[-n_rows:]))}, 3 if quick else 7)
     row_grids = n_rows * PREDICTION_GRIDS / times["many"].best / 1e6
     yield Row(f"predict, row-grids a second at {PREDICTION_GRIDS} grids", row_grids, reach=(">=", 20), unit="M")
-    bins_of_grid = machine.feature_coef_.shape[1] / PREDICTION_GRIDS
-    gathers = {"gathers": n_rows * PREDICTION_GRIDS * look_up("gather", bins_of_grid, quick)}
-    floor = find_bins(X[-n_rows:], PREDICTION_GRIDS, bins_of_grid, quick) | gathers
+    bins_of_grid, known = machine.feature_coef_.shape[1] / PREDICTION_GRIDS, rates(quick)
+    gathers = {"gathers": n_rows * PREDICTION_GRIDS * look_up("gather", bins_of_grid, known)}
+    floor = find_bins(X[-n_rows:], PREDICTION_GRIDS, bins_of_grid, known) | gathers
     yield over_floor(f"predict, {PREDICTION_GRIDS} grids", times["many"], floor)
 
 

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+from perf import plots
 from perf.data import MissingDataError
 from perf.record import Row
 from perf.suite import guarded, names_among
@@ -31,9 +32,7 @@ def add_options(parser):
 
 def pictures(record):
     """Ratio of errors against ratio of seconds, a point for each table."""
-    from perf import plots
-
-    return {"tables.png": plots.tables(record)}
+    return {"tables.png": plots.tables(record["rows"])}
 
 
 def run(quick, only=None, peers=None, splits=None, ours=False, printed=False):
