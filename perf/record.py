@@ -157,7 +157,7 @@ class RecordError(Exception):
     """A record cannot be written, or is not one."""
 
 
-def save(name, rows, quick):
+def save(name, rows, quick, folder=FOLDER):
     """Write the record of a run.
 
     Returns
@@ -179,10 +179,10 @@ def save(name, rows, quick):
         "threads": _threads(),
         "rows": [row.as_dict() for row in rows],
     }
-    path = FOLDER / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
+    path = folder / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
     unfinished = path.with_suffix(".part")
     try:
-        FOLDER.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         unfinished.write_text(json.dumps(content, indent=1) + "\n")
         unfinished.replace(path)
     except OSError as error:
@@ -223,7 +223,7 @@ def read(path):
         raise RecordError(f"{path} is not a record, delete it or run its case again: {error!r}") from error
 
 
-def newest(folder=None):
+def newest(folder=FOLDER):
     """The newest full record of every case, and the errors of files that are not records.
 
     Returns
@@ -232,7 +232,7 @@ def newest(folder=None):
     errors : list of RecordError
     """
     records, errors = {}, []
-    for path in sorted((FOLDER if folder is None else folder).glob("*.json")):  # names end with the time
+    for path in sorted(folder.glob("*.json")):  # names end with the time
         try:
             record = read(path)
         except RecordError as error:

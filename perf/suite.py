@@ -3,18 +3,27 @@
 import argparse
 import pkgutil
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 
 from perf import cases, record
 from perf.data import MissingDataError
 
 
-def case_names():
-    return [module.name for module in pkgutil.iter_modules(cases.__path__)]
+class _Cases(Mapping):
+    """Modules of the cases by name, imported when they are asked for."""
+
+    def __iter__(self):
+        return (module.name for module in pkgutil.iter_modules(cases.__path__))
+
+    def __len__(self):
+        return len(list(iter(self)))
+
+    def __getitem__(self, name):
+        return import_module(f"perf.cases.{name}")
 
 
-def load(name):
-    return import_module(f"perf.cases.{name}")
+CASES = _Cases()
 
 
 def names_among(known):
@@ -46,7 +55,7 @@ def guarded(what, part, *arguments):
         yield record.failed(what, error)
 
 
-def run(names, quick, options=None):
+def run(names, quick, options=None, cases=CASES, folder=record.FOLDER):
     """Run cases one after the other, print their tables and keep their records.
 
     Parameters
@@ -56,24 +65,27 @@ def run(names, quick, options=None):
     options : dict of str to dict, default=None
         More keywords of the cases that take some. What a case's `NARROWING` names makes it a part of itself, which is
         not recorded.
+    cases : Mapping of str to module
+    folder : pathlib.Path
+        Where records go.
 
     Returns
     -------
     failed : list of str
         Cases of which a part failed, or the record could not be kept.
     """
-    return [name for name in names if not _run_one(name, quick, (options or {}).get(name, {}))]
+    return [name for name in names if not _run_one(name, cases, quick, (options or {}).get(name, {}), folder)]
 
 
-def _run_one(name, quick, options):
-    rows = list(guarded(name, lambda: load(name).run(quick, **options)))
+def _run_one(name, cases, quick, options, folder):
+    rows = list(guarded(name, lambda: cases[name].run(quick, **options)))
     print(record.table(name, rows, quick), flush=True)
     ok = all(row.error is None for row in rows)
-    if any(options.get(key) for key in getattr(load(name), "NARROWING", ())):
+    if options and any(options.get(key) for key in getattr(cases[name], "NARROWING", ())):
         print("Not recorded, since it is a part of the case only.\n", flush=True)
         return ok
     try:
-        print(f"Recorded in {record.save(name, rows, quick)}\n", flush=True)
+        print(f"Recorded in {record.save(name, rows, quick, folder)}\n", flush=True)
     except record.RecordError as error:
         print(error, file=sys.stderr)
         return False

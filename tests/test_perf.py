@@ -25,19 +25,9 @@ ROWS = [
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path):
     """Where records go."""
-    monkeypatch.setattr(record, "FOLDER", tmp_path / "records")
     return tmp_path / "records"
-
-
-@pytest.fixture
-def cases(monkeypatch):
-    """Stand-ins for the cases: modules by name."""
-    modules = {}
-    monkeypatch.setattr(suite, "case_names", lambda: list(modules))
-    monkeypatch.setattr(suite, "load", modules.__getitem__)
-    return modules
 
 
 def case(run, **more):
@@ -86,7 +76,7 @@ def test_table_puts_failures_and_misses_first():
 
 
 def test_record_comes_back_as_it_was(folder):
-    kept = record.read(record.save("case", ROWS, quick=False))
+    kept = record.read(record.save("case", ROWS, False, folder))
     assert kept.case == "case"
     assert kept.rows == ROWS
     assert kept.content["machine"]["cores"] >= 1
@@ -95,12 +85,12 @@ def test_record_comes_back_as_it_was(folder):
 
 def test_newest_full_record_of_each_case_is_taken(folder):
     folder.mkdir()
-    own = json.loads(record.save("a", ROWS, quick=False).read_text())
+    own = json.loads(record.save("a", ROWS, False, folder).read_text())
     (folder / "a-20990101T000000Z.json").write_text(json.dumps({**own, "time": "2099"}))
     (folder / "a-20990102T000000Z.json").write_text(json.dumps({**own, "quick": True}))
     (folder / "b-20990101T000000Z.json").write_text("{")
     (folder / "c-20990101T000000Z.json").write_text(json.dumps({**own, "rows": [{}]}))
-    records, errors = record.newest()
+    records, errors = record.newest(folder)
     assert [records[name].content["time"] for name in records] == ["2099"]
     assert [error.args[0].split(" is not")[0][-23:] for error in errors] == [
         "b-20990101T000000Z.json",
@@ -115,7 +105,7 @@ def full_disk(*_):
 def test_full_disk_is_said_and_leaves_no_half_record(folder, monkeypatch):
     monkeypatch.setattr(Path, "replace", full_disk)
     with pytest.raises(record.RecordError, match=r"case-.*json cannot be written: .*No space left .* run case again"):
-        record.save("case", ROWS, quick=False)
+        record.save("case", ROWS, False, folder)
     assert list(folder.iterdir()) == []
 
 
@@ -131,9 +121,9 @@ def without_data(quick):
     raise data.MissingDataError("table.csv is not bundled")
 
 
-def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, cases, capsys):
-    cases |= {"bad": case(failing_midway), "empty": case(without_data), "good": case(lambda quick: [Row("x", 1.0)])}
-    assert command.main(["bad", "empty", "good"]) == 1
+def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, capsys):
+    cases = {"bad": case(failing_midway), "empty": case(without_data), "good": case(lambda quick: [Row("x", 1.0)])}
+    assert command.main(["bad", "empty", "good"], cases, folder) == 1
     out, err = capsys.readouterr()
     assert "FAILED bad: ZeroDivisionError: a peer crashed" in out
     assert "FAILED empty: table.csv is not bundled" in out
@@ -144,39 +134,38 @@ def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, cases, capsys)
     assert kept["good"].rows == [Row("x", 1.0)]
 
 
-def test_all_runs_every_case_and_none_lists_them(folder, cases, capsys):
-    cases |= {name: case(lambda quick: [Row(f"quick {quick}", 1.0)]) for name in ("one", "two")}
-    assert command.main(["all", "--quick"]) == 0
+def test_all_runs_every_case_and_none_lists_them(folder, capsys):
+    cases = {name: case(lambda quick: [Row(f"quick {quick}", 1.0)]) for name in ("one", "two")}
+    assert command.main(["all", "--quick"], cases, folder) == 0
     assert len(list(folder.iterdir())) == 2
     capsys.readouterr()
-    assert command.main([]) == 0
+    assert command.main([], cases, folder) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["one", "two", "report", "gate"]
 
 
-def test_unknown_names_are_refused_with_those_there_are(cases, capsys):
-    cases["one"] = case(lambda quick: [])
+def test_unknown_names_are_refused_with_those_there_are(capsys):
+    cases = {"one": case(lambda quick: [])}
     for arguments, message in (
         (["none"], "unknown case none; there are: one, all"),
         (["gate", "HEAD", "--threshold", "25", "none"], "unknown case none; there are: hashed"),
     ):
         with pytest.raises(SystemExit) as stopped:
-            command.main(arguments)
+            command.main(arguments, cases)
         assert stopped.value.code == 2
         assert message in capsys.readouterr().err
 
 
-def test_full_disk_fails_the_run_after_the_table(folder, cases, capsys, monkeypatch):
+def test_full_disk_fails_the_run_after_the_table(folder, capsys, monkeypatch):
     monkeypatch.setattr(Path, "write_text", full_disk)
-    cases |= {name: case(lambda quick: [Row("x", 1.0)]) for name in ("one", "two")}
-    assert command.main(["one", "two"]) == 1
+    cases = {name: case(lambda quick: [Row("x", 1.0)]) for name in ("one", "two")}
+    assert command.main(["one", "two"], cases, folder) == 1
     out, err = capsys.readouterr()
     assert out.count("figures MISSED") == 2
     assert err.count("No space left on device") == 2
 
 
 def test_every_case_has_a_first_line_and_a_run():
-    for name in suite.case_names():
-        module = suite.load(name)
+    for module in suite.CASES.values():
         assert module.__doc__.splitlines()[0]
         assert callable(module.run)
 
@@ -267,13 +256,24 @@ def test_coefficients_that_an_iteration_on_dask_carries():
 
 
 @pytest.fixture
-def records(folder, cases):
+def records(folder):
+    record.save("case", [*ROWS, Row("slow <", 2.0, 4.0, (">=", 3))], False, folder)
+    return record.newest(folder)[0]
+
+
+@pytest.fixture
+def places(folder, tmp_path):
+    """Where the report is read from and written to."""
+
     def pictures(content):
         return {"case.png": plots.curves(content["rows"], "rows", "error")}
 
-    cases["case"] = case(None, pictures=pictures)
-    record.save("case", [*ROWS, Row("slow <", 2.0, 4.0, (">=", 3))], quick=False)
-    return record.newest()[0]
+    return {
+        "cases": {"case": case(None, pictures=pictures)},
+        "folder": folder,
+        "readme_files": (),
+        "pictures_folder": tmp_path / "pictures",
+    }
 
 
 def test_a_curve_rises_and_has_the_title_of_its_panel():
@@ -291,13 +291,11 @@ def test_page_is_whole_and_puts_misses_first(records):
     assert "http" not in page
 
 
-def test_report_writes_the_page_the_pictures_and_the_tables(records, tmp_path, monkeypatch, capsys):
+def test_report_writes_the_page_the_pictures_and_the_tables(records, places, tmp_path, capsys):
     readme = tmp_path / "README.md"
     readme.write_text("# a\n<!-- perf: case -->\nold\n<!-- /perf -->\n<!-- perf: other -->\nstays\n<!-- /perf -->\n")
-    monkeypatch.setattr(report, "README_FILES", (readme,))
-    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
-    assert command.main(["report"]) == 0
-    assert (record.FOLDER / report.PAGE).read_text().startswith("<!doctype html>")
+    assert report.main([], **{**places, "readme_files": (readme,)}) == 0
+    assert (places["folder"] / report.PAGE).read_text().startswith("<!doctype html>")
     for name in ("case.png", "reach.png"):
         assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
     text = readme.read_text()
@@ -307,11 +305,11 @@ def test_report_writes_the_page_the_pictures_and_the_tables(records, tmp_path, m
     assert report.renew(text, records) == text
 
 
-def test_short_table_has_the_rows_that_are_named(records, monkeypatch):
+def test_short_table_has_the_rows_that_are_named(records):
     text = "<!-- perf: short -->\nold\n<!-- /perf -->\n"
     assert report.renew(text, records) == text  # no record of its cases
-    monkeypatch.setattr(report, "SHORT", ("case: fit / peer", "case: slow <"))
-    rows = [line.split(" | ")[0] for line in report.renew(text, records).splitlines() if line.startswith("| case")]
+    renewed = report.renew(text, records, short=("case: fit / peer", "case: slow <"))
+    rows = [line.split(" | ")[0] for line in renewed.splitlines() if line.startswith("| case")]
     assert rows == ["| case: slow <", "| case: fit / peer"]
 
 
@@ -324,22 +322,18 @@ def test_short_table_of_the_readme_is_part_of_the_long_one():
     assert set(short) <= set(long)
 
 
-def test_report_without_records_or_with_a_picture_that_fails(records, tmp_path, monkeypatch, capsys, cases):
-    monkeypatch.setattr(report, "README_FILES", ())
-    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
-    cases["case"].pictures = lambda content: content["nothing"]
-    assert command.main(["report"]) == 1
+def test_report_without_records_or_with_a_picture_that_fails(records, places, tmp_path, capsys):
+    places["cases"]["case"].pictures = lambda content: content["nothing"]
+    assert report.main([], **places) == 1
     assert "the pictures of case cannot be drawn: KeyError: 'nothing'" in capsys.readouterr().err
-    assert (record.FOLDER / report.PAGE).is_file()
-    monkeypatch.setattr(record, "FOLDER", tmp_path / "empty")
-    assert command.main(["report"]) == 1
+    assert (places["folder"] / report.PAGE).is_file()
+    assert report.main([], **{**places, "folder": tmp_path / "empty"}) == 1
     assert "there is no full record" in capsys.readouterr().err
 
 
-def test_report_on_a_full_disk(records, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
+def test_report_on_a_full_disk(records, places, monkeypatch, capsys):
     monkeypatch.setattr(Path, "write_text", full_disk)
-    assert command.main(["report"]) == 1
+    assert report.main([], **places) == 1
     assert "the report cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
 
 

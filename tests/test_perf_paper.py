@@ -12,10 +12,12 @@ from sklearn.utils import Bunch
 pytest.importorskip("perf", reason="perf is in the checkout only")
 
 from binfeat import kernels
-from perf import choice, data, exact, fetch, paper, suite, tasks
+from perf import choice, exact, fetch, paper, suite, tasks
 from perf.cases import table1
 from perf.data import MissingDataError, Split
 from perf.record import Row
+
+METHODS = (choice.FOURIER, choice.ONE_GAMMA)
 
 
 @pytest.fixture(autouse=True)
@@ -128,11 +130,10 @@ def test_exact_machines(regression, table):
     assert names == (["SVR", "KernelRidge"] if regression else ["SVC", "LinearSVC"]) + ["Nystroem + ridge"]
 
 
-def test_table_1_of_a_small_task(table, monkeypatch):
-    monkeypatch.setattr(table1, "METHODS", (choice.FOURIER, choice.ONE_GAMMA))
+def test_table_1_of_a_small_task(table):
     X, y = (part[:160] for part in table)
     task = tasks.Task("CPU", [split_of(X, y, 120), split_of(X[::-1], y[::-1], 120)], "some rows")
-    rows = list(table1.of_task(task, step=10))
+    rows = list(table1.of_task(task, step=10, methods=METHODS))
     by_name = {row.what: row for row in rows}
     assert rows[0].what == "CPU: some rows"
     assert by_name["CPU, Fourier + LS, D = 300, error"].reach == ("<=", 3.6)
@@ -141,56 +142,52 @@ def test_table_1_of_a_small_task(table, monkeypatch):
     assert "CPU, KernelRidge, 120 of 120 rows, error" in by_name
 
 
-def test_table_1_of_one_column(monkeypatch, table):
+def test_table_1_of_one_column(table):
     X, y = (part[:160] for part in table)
-    monkeypatch.setattr(tasks, "LOADERS", {"CPU": lambda: tasks.Task("CPU", [split_of(X, y, 120)] * 2, "some rows")})
-    monkeypatch.setattr(table1, "METHODS", (choice.FOURIER, choice.ONE_GAMMA))
-    monkeypatch.setattr(table1, "QUICK_ROWS", 80)
-    names = [row.what for row in table1.run(True, only=["CPU"], column="fourier")]
+    loaders = {"CPU": lambda: tasks.Task("CPU", [split_of(X, y, 120)] * 2, "some rows")}
+    rows = table1.run(True, only=["CPU"], column="fourier", loaders=loaders, methods=METHODS, quick_rows=80)
+    names = [row.what for row in rows]
     assert "CPU, Fourier + LS, D = 300, error" in names
     assert not any("Binning" in name or "KernelRidge" in name for name in names)
     with pytest.raises(argparse.ArgumentTypeError, match="unknown: GPU; there are: CPU"):
-        suite.names_among(tasks.LOADERS)("CPU,GPU")
+        suite.names_among(loaders)("CPU,GPU")
 
 
-def test_a_data_set_that_fails_leaves_the_others(monkeypatch):
+def test_a_data_set_that_fails_leaves_the_others(table):
     def absent():
         raise MissingDataError("cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
 
-    def broken(task, step, column):
-        yield Row("figure", 1.0)
+    def broken(X, y, size):
         raise ValueError("no more")
 
-    monkeypatch.setattr(tasks, "LOADERS", {"CPU": absent, "Adult": lambda: tasks.Task("Adult", [], "")})
-    monkeypatch.setattr(table1, "of_task", broken)
-    skipped, figure, failed = table1.run(True)
+    loaders = {"CPU": absent, "Adult": lambda: tasks.Task("Adult", [split_of(*table)], "figure")}
+    methods = [choice.Method("broken", "fourier", broken, choice.FOURIER_ALPHAS)]
+    skipped, figure, failed = table1.run(True, loaders=loaders, methods=methods, quick_rows=80)
     assert (skipped.what, skipped.error) == ("CPU", "cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
-    assert (figure.what, failed.what) == ("figure", "Adult")
+    assert (figure.what, failed.what) == ("Adult: figure", "Adult")
     assert "no more" in failed.error
 
 
-def test_tasks_of_numbers(table, monkeypatch, rng):
-    monkeypatch.setattr(data, "cpu_act", lambda: (rng.normal(size=(7_000, 3)), rng.normal(size=7_000)))
-    task = tasks.cpu()
+def test_tasks_of_numbers(rng):
+    task = tasks.cpu(Bunch(cpu_act=lambda: (rng.normal(size=(7_000, 3)), rng.normal(size=7_000))))
     assert (len(task.splits), len(task.splits[0].y), task.is_regression) == (tasks.N_SPLITS, 6_500, True)
     assert "500 rows to test" in task.deviation
     assert len(task.quick(50).splits[0].y) == 50
-    monkeypatch.setattr(data, "forest_cover", lambda: (rng.integers(9, size=(100, 4)), np.arange(100) % 7 + 1))
-    split = tasks.forest_cover().splits[0]
+    source = Bunch(forest_cover=lambda: (rng.integers(9, size=(100, 4)), np.arange(100) % 7 + 1))
+    split = tasks.forest_cover(source).splits[0]
     assert (split.X.shape, split.y_test.tolist()) == ((90, 4), [k % 7 == 1 for k in range(90, 100)])
 
 
-def test_sparse_rows_of_adult_suit_every_machine(monkeypatch, rng):
+def test_sparse_rows_of_adult_suit_every_machine(rng):
     X = sparse.random(20, 4, density=0.5, format="csr", rng=rng)
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     y = np.arange(20) % 2 * 2 - 1
-    monkeypatch.setattr(data, "adult_a9a", lambda: Split(X, y, X, y))
-    split = tasks.adult().splits[0]
+    split = tasks.adult(Bunch(adult_a9a=lambda: Split(X, y, X, y))).splits[0]
     assert (split.X.indices.dtype, split.X.indptr.dtype, split.y.dtype) == (np.int32, np.int32, bool)
     np.testing.assert_array_equal(split.X_test.toarray(), X.toarray())
 
 
-def test_connections_are_coded_as_numbers(monkeypatch):
+def test_connections_are_coded_as_numbers():
     pd = pytest.importorskip("pandas")
 
     def frame(protocols):
@@ -198,8 +195,7 @@ def test_connections_are_coded_as_numbers(monkeypatch):
 
     attacks = np.array([True, False, True])
     split = Split(frame(["tcp", "udp", "tcp"]), attacks, frame(["udp", "other", "tcp"]), attacks)
-    monkeypatch.setattr(data, "kddcup99", lambda: split)
-    coded = tasks.kddcup99().splits[0]
+    coded = tasks.kddcup99(Bunch(kddcup99=lambda: split)).splits[0]
     np.testing.assert_array_equal(coded.X, [[1, 1, 0], [2, 0, 1], [3, 1, 0]])
     np.testing.assert_array_equal(coded.X_test, [[1, 0, 1], [2, 0, 0], [3, 1, 0]])
 

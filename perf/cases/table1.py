@@ -48,24 +48,28 @@ def add_options(parser):
     group.add_argument("--column", choices=("fourier", "binning"), help="these features only, and no exact machines")
 
 
-def run(quick, only=None, column=None):
+def run(quick, only=None, column=None, loaders=tasks.LOADERS, methods=METHODS, quick_rows=QUICK_ROWS):
     rows = []
-    for name in only or (QUICK_TASKS if quick else tasks.LOADERS):
-        for row in guarded(name, _of_name, name, quick, column):
+    for name in only or (QUICK_TASKS if quick else loaders):
+        for row in guarded(name, _of_name, loaders[name], quick_rows if quick else None, column, methods):
             print(*row.cells, flush=True)
             rows.append(row)
     return rows
 
 
-def _of_name(name, quick, column):
-    task = tasks.LOADERS[name]()
-    return of_task(task.quick(QUICK_ROWS) if quick else task, QUICK_STEP if quick else 1, column)
+def _of_name(load, quick_rows, column, methods):
+    task = load()
+    return (
+        of_task(task.quick(quick_rows), QUICK_STEP, column, methods)
+        if quick_rows
+        else of_task(task, 1, column, methods)
+    )
 
 
-def of_task(task, step=1, column=None):
+def of_task(task, step=1, column=None, methods=METHODS):
     """All rows of one data set; `step` above 1 skips candidates, `column` leaves all but its features out."""
     yield Row(f"{task.name}: {task.deviation}", len(task.splits[0].y), unit="rows")
-    methods = [method for method in METHODS if column in (None, method.column)]
+    methods = [method for method in methods if column in (None, method.column)]
     for method in methods:
         published = getattr(TABLE_1[task.name], method.column)
         start = perf_counter()

@@ -10,7 +10,7 @@ from perf.suite import guarded, names_among
 from perf.tables import TABLES
 from perf.tables.contest import Child
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, PEERS, QUICK_MACHINES
-from perf.tables.results import folder, keep, kept
+from perf.tables.results import FOLDER, keep, kept
 from perf.tables.standings import geometric_mean, mean_ranks, standing
 
 N_SPLITS = 3
@@ -35,40 +35,51 @@ def pictures(record):
     return {"tables.png": plots.tables(record["rows"])}
 
 
-def run(quick, only=None, peers=None, splits=None, ours=False, printed=False):
+def run(
+    quick,
+    only=None,
+    peers=None,
+    splits=None,
+    ours=False,
+    printed=False,
+    tables=TABLES,
+    machines=MACHINES,
+    child=Child,
+    folder=FOLDER,
+):
     """Fit what is asked for, and compare all that is kept of the chosen tables and peers."""
     if quick:
         with tempfile.TemporaryDirectory() as kept_briefly:
-            yield from _run(QUICK_TABLES, QUICK_MACHINES, list(QUICK_MACHINES), 1, Path(kept_briefly))
+            yield from _run(QUICK_TABLES, QUICK_MACHINES, list(QUICK_MACHINES), 1, child, Path(kept_briefly))
         return
-    machines = {name: machine for name, machine in MACHINES.items() if name in (OURS, *(peers or PEERS))}
+    machines = {name: machine for name, machine in machines.items() if not peers or name in (OURS, *peers)}
     yield from [Row(f"{name}: not installed, skipped", None) for name, one in machines.items() if not one.installed]
     fitted = () if printed else [OURS] if ours else peers or machines
-    yield from _run(only or TABLES, machines, fitted, splits or N_SPLITS, folder())
+    yield from _run(only or tables, machines, fitted, splits or N_SPLITS, child, folder)
 
 
-def _run(tables, machines, fitted, n_splits, folder):
+def _run(tables, machines, fitted, n_splits, child, folder):
     """Fit ours anew, and of the peers what is not kept; then compare what is kept."""
     fitted = [name for name in fitted if machines[name].installed]
     before = kept(folder)
     for table in tables:
         orders = [(who, k) for k in range(n_splits) for who in fitted if who == OURS or (table, who, k) not in before]
-        yield from guarded(table, _fit, table, machines, orders, folder)
+        yield from guarded(table, _fit, table, machines, orders, child, folder)
     results = [
         one for one in kept(folder).values() if one.table in tables and one.who in machines and one.split < n_splits
     ]
     yield from _compare(tables, list(machines), results)
 
 
-def _fit(table, machines, orders, folder):
+def _fit(table, machines, orders, child, folder):
     """Fit machines to splits of a table; one that fails on a split is not tried on others."""
     if not orders:
         return
     failures = {}
     try:
-        with Child(table, machines) as child:
+        with child(table, machines) as process:
             for who, k in orders:
-                result = failures[who].on(k) if who in failures else child.fit(who, k)
+                result = failures[who].on(k) if who in failures else process.fit(who, k)
                 if result is None:
                     continue
                 if result.failed:

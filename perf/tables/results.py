@@ -9,6 +9,7 @@ import numpy as np
 from perf import record
 from perf.tables.splitting import is_regression
 
+FOLDER = record.FOLDER / "tables"
 _REGRESSION_FLOOR = 0.05  # percent
 
 
@@ -58,10 +59,6 @@ def error_of(predictions, y):
     if is_regression(y):
         return 100 * float(np.sqrt(np.mean((predictions - y) ** 2)) / y.std()), _REGRESSION_FLOOR
     return 100 * float(np.mean(predictions != y)), 100 * 0.5 / len(y)
-
-
-def folder():
-    return record.FOLDER / "tables"
 
 
 def keep(result, folder):
