@@ -35,8 +35,8 @@ LEARNING_SCALERS = (StandardScaler(), QuantileTransformer(n_quantiles=100, rando
 COARSE_ROWS = 50_000
 FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of the coarse search with Fourier features
 FINE_FOURIER_ROWS, FINE_FOURIER_COMPONENTS = 100_000, 4_000
-FOURIER_TOL = 1e-6  # for which the Gram matrix costs less than iterations; it solves exactly
-LEARNING_ROWS, LEARNING_STEPS = 1_000, 150  # of the search for length scales, which goes on to shorten them till then
+FOURIER_TOL = 1e-6  # so low that the Gram matrix, which solves exactly, costs less than iterations
+LEARNING_ROWS, LEARNING_STEPS = 1_000, 150  # of the search for length scales; more steps gain nothing
 _DISTANCE_ROWS = 5_000
 _HELD_OUT = 0.25
 _HELD_SHARE = 0.25  # of the memory that features may take at once
@@ -78,7 +78,7 @@ def scaled(scaler, X):
 
 
 def _scalers(X, some):
-    """What the columns may be scaled by; CSR of flags stays as it is."""
+    """Scalers to try; CSR input, whose columns are flags, stays as it is."""
     return ["passthrough"] if sparse.issparse(X) else some
 
 
@@ -115,7 +115,7 @@ def _binning(kernel, gamma, n_grids):
 
 
 def fourier(X, y, n_frequencies):
-    """Machines of Fourier features with one gamma, of fewer of them than the machine that is measured."""
+    """Machines of Fourier features with one gamma; they have fewer features than the machine that is measured."""
     for scaler in _scalers(X, SCALERS):
         for kernel in FOURIER_KERNELS:
             distance = mean_exponent(scaled(scaler, X), kernel.power)
@@ -124,7 +124,7 @@ def fourier(X, y, n_frequencies):
 
 
 def learned_fourier(X, y, n_frequencies):
-    """The same with learned length scales."""
+    """Machines of Fourier features with learned length scales."""
     for scaler, kernel, gamma in _learned(X, y, LEARNED_FOURIER_KERNELS):
         yield _fourier_machine(scaler, kernel, gamma, n_frequencies, y)
 
@@ -136,13 +136,13 @@ def _fourier_machine(scaler, kernel, gamma, n_frequencies, y):
 
 
 def finer(best):
-    """The same machine with its gamma multiplied."""
+    """Copies of the machine with gamma multiplied by each of `FACTORS`."""
     for factor in FACTORS:
         yield clone(best).set_params(features__gamma=best.get_params()["features__gamma"] * factor)
 
 
 def best_of(machines, X, y, alphas):
-    """The machine with the best mean score on held-out rows, with its penalty: R^2, or the share of right labels.
+    """The machine and penalty with the best score on held-out rows: R^2, or the share of right labels.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def best_of(machines, X, y, alphas):
 
 @dataclass(frozen=True)
 class Method:
-    """A way to a machine: candidates from rows X, y and the paper's D or P, then a finer search around the best.
+    """How a machine is chosen: candidates for rows X, y and the paper's D or P, then a finer search around the best.
 
     Attributes
     ----------

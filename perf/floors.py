@@ -152,14 +152,14 @@ def find_bins(X, n_grids, bins_of_grid, known):
 
 
 def over_floor(what, ours, parts):
-    """Row that compares a figure with the sum of its floors, and names the one that binds it.
+    """Row that compares a figure with the sum of its floors, and names the largest of them.
 
     Parameters
     ----------
     what : str
     ours : Times
     parts : dict of str to float
-        Seconds that each kind of work takes at least; those that move bytes have "memory" in their names.
+        Seconds that each kind of work takes at least; work that moves bytes has "memory" in its name.
     """
     binds = max(parts, key=parts.get)
     share = _OF_MEMORY if "memory" in binds else _OF_ARITHMETIC

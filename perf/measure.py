@@ -47,7 +47,7 @@ def new_process(statement, setup="pass", environment=None):
     ----------
     statement, setup : str
     environment : dict of str to str, default=None
-        Variables that are other than here.
+        Variables that differ from those of this process.
     """
     script = (
         f"from time import perf_counter\n{setup}\nstart = perf_counter()\n{statement}\nprint(perf_counter() - start)"
@@ -62,14 +62,15 @@ def new_process(statement, setup="pass", environment=None):
 
 
 def interleave(timers, repeats):
-    """Run timers in rounds, so that a slow minute of the machine falls on all of them.
+    """Run timers in rounds, so that a slow minute of the computer falls on all of them.
 
     Parameters
     ----------
     timers : dict of str to callable
         Each returns the seconds of one run; see `stopwatch` and `new_process`.
     repeats : int or dict of str to int
-        Runs of each. Fewer are spread over the rounds. What runs more than once also runs once before, unmeasured.
+        How often each timer runs. Fewer runs are spread over the rounds. A timer that runs more than once also runs
+        once before, unmeasured.
 
     Returns
     -------
@@ -90,12 +91,12 @@ def interleave(timers, repeats):
 
 
 def peak_memory(prepare, *arguments):
-    """Most bytes that a call holds, in a new process, beyond those held before it.
+    """Peak memory of a call in a new process, beyond what the process held before.
 
     Parameters
     ----------
     prepare : function of a module
-        Loads the input, runs the call once on a small one so that all is imported and compiled, and
+        Loads the input, runs the call once on a small input so that everything is imported and compiled, and
         returns the call.
     *arguments
         Of `prepare`.

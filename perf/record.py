@@ -1,4 +1,4 @@
-"""Rows of a case: their table, misses first, and their record in JSON, written and read."""
+"""Rows of a case: their table, which begins with missed figures, and their record in JSON."""
 
 import json
 import operator
@@ -115,7 +115,7 @@ def failed(what, error):
 
 
 def misses_first(rows):
-    """The rows that have figures, those that miss their reach before the others."""
+    """The rows that have figures; rows that miss their reach come first."""
     return sorted((row for row in rows if row.error is None), key=lambda row: row.ok is not False)
 
 
@@ -126,7 +126,7 @@ def verdict(rows):
 
 
 def table(name, rows, quick):
-    """Lay out the rows as text: what failed, what misses its reach, the others."""
+    """Rows as text: first what failed, then what misses its reach, then the others."""
     lines = [HEADER, *(row.cells for row in misses_first(rows))]
     widths = [max(len(line[k]) for line in lines) for k in range(len(HEADER))]
     return "\n".join(
@@ -154,7 +154,7 @@ def _threads():
 
 
 class RecordError(Exception):
-    """A record cannot be written, or is not one."""
+    """A record cannot be written, or a file is not a record."""
 
 
 def save(name, rows, quick, folder=FOLDER):

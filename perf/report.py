@@ -55,7 +55,7 @@ def main(arguments, cases=suite.CASES, folder=record.FOLDER, readme_files=README
 
 
 def _pictures(records, errors, cases):
-    """PNG of every picture; what cannot be drawn is added to `errors`.
+    """PNG of every picture; pictures that cannot be drawn are named in `errors`.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def _png(figure):
 
 
 def _aimed(records):
-    """Names and rows of all that has a reach, misses first."""
+    """Names and rows of all figures that have a reach; misses come first."""
     rows = [(f"{case}: {row.what}", row) for case, kept in records.items() for row in kept.rows if row.ok is not None]
     return sorted(rows, key=lambda named: named[1].ok)
 
@@ -146,7 +146,7 @@ def _cells(rows):
 
 
 def _origin(records):
-    """Where and when the records were made, in one sentence for each machine and day."""
+    """Where and when the records were made, in one sentence for each computer and day."""
     lines = {}
     for case, kept in records.items():
         own = kept.content

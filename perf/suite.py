@@ -1,4 +1,4 @@
-"""The cases, found by name and run so that one that fails leaves the others alone."""
+"""The cases, found by name; a case that fails does not stop the others."""
 
 import argparse
 import pkgutil
@@ -27,7 +27,7 @@ CASES = _Cases()
 
 
 def names_among(known):
-    """From names between commas, an option of a case, to a list of them; refused if one is not known."""
+    """Parser of an option whose value is names with commas between them; names that are not known are refused."""
 
     def names(text):
         unknown = [name for name in text.split(",") if name not in known]
@@ -39,7 +39,7 @@ def names_among(known):
 
 
 def guarded(what, part, *arguments):
-    """Rows of a part of a case; should it fail, those before the failure and one that says so.
+    """Rows of a part of a case; if the part fails, the rows before the failure and a row that says so.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def run(names, quick, options=None, cases=CASES, folder=record.FOLDER):
     names : list of str
     quick : bool
     options : dict of str to dict, default=None
-        More keywords of the cases that take some. What a case's `NARROWING` names makes it a part of itself, which is
-        not recorded.
+        More keywords of the cases that take some. A run with any of the keywords that a case's `NARROWING` names
+        measures only a part of the case, and is not recorded.
     cases : Mapping of str to module
     folder : pathlib.Path
         Where records go.

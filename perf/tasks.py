@@ -1,4 +1,4 @@
-"""The five data sets of the paper's Table 1, as near as they can be had, ready to train on."""
+"""The five data sets of the paper's Table 1, or the nearest that are available, ready to train on."""
 
 import os
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ N_SPLITS = 3  # of CPU and Census
 
 @dataclass(frozen=True)
 class Task:
-    """A line of Table 1 here: its splits, and in what the data are not the paper's."""
+    """A line of Table 1: its splits, and how the data differ from the paper's."""
 
     name: str
     splits: list
@@ -26,7 +26,7 @@ class Task:
         return self.splits[0].y.dtype.kind == "f"
 
     def quick(self, n_rows):
-        """The first split alone, with so many rows."""
+        """The first split alone, with `n_rows` rows."""
         return Task(self.name, [split.quick(n_rows) for split in self.splits[:1]], self.deviation)
 
 

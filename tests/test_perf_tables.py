@@ -21,7 +21,7 @@ from perf.tables import TABLES, contest, splitting
 from perf.tables.contest import Child
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, Peer
 from perf.tables.results import Result, error_of, keep, kept
-from perf.tables.standings import geometric_mean, mean_ranks, standing
+from perf.tables.standings import geometric_mean, mean_ranks, standing_of
 
 HERE = ("diabetes", "iris", "made_categories", "made_missing", "made_wide", "made_rare")  # need no file and no package
 
@@ -100,7 +100,7 @@ def test_error_is_relative_to_the_spread_or_a_share_of_the_rows():
 
 
 def test_ratios_have_a_floor_and_take_the_best_peer():
-    one = standing("a", [result(OURS, 0.0, fit=3.0), result(LIGHTGBM, 0.15, fit=2.0), result("svm", 0.05)])
+    one = standing_of("a", [result(OURS, 0.0, fit=3.0), result(LIGHTGBM, 0.15, fit=2.0), result("svm", 0.05)])
     assert one.best_peer == "svm"
     assert one.error_ratio == pytest.approx(0.5)
     assert one.fit_ratio == 1.5
@@ -111,18 +111,18 @@ def test_ratios_have_a_floor_and_take_the_best_peer():
 def test_errors_are_means_and_times_medians_of_the_splits_that_all_have():
     ours = [result(OURS, error, split, fit=error) for split, error in enumerate((1.0, 2.0, 9.0))]
     theirs = [result(LIGHTGBM, 1.0, split) for split in range(3)]
-    entry = standing("a", ours + theirs).entries[OURS]
+    entry = standing_of("a", ours + theirs).entries[OURS]
     assert (entry.error, entry.fit) == (4.0, 2.0)
-    assert standing("a", ours + theirs[:2]).entries[OURS].error == 1.5
+    assert standing_of("a", ours + theirs[:2]).entries[OURS].error == 1.5
 
 
 def test_equal_errors_share_a_rank_and_who_has_no_figures_is_last():
     results = [result(OURS, 2.0), result(LIGHTGBM, 1.0), result("svm", 2.0), failed("xgboost")]
-    one = standing("a", results)
+    one = standing_of("a", results)
     everybody = [OURS, LIGHTGBM, "svm", "xgboost", "xrfm"]
     assert list(one.ranks(everybody).values()) == [2.5, 1, 2.5, 4.5, 4.5]
     assert one.failed == {"xgboost": "ValueError: no"}
-    alone = standing("b", [result(OURS, 1.0, table="b"), result(LIGHTGBM, 3.0, table="b")])
+    alone = standing_of("b", [result(OURS, 1.0, table="b"), result(LIGHTGBM, 3.0, table="b")])
     assert mean_ranks([one, alone], [OURS, LIGHTGBM]) == {OURS: 1.5, LIGHTGBM: 1.5}
     text = one.text(everybody)
     assert text.index(LIGHTGBM) < text.index("xgboost")
@@ -130,8 +130,8 @@ def test_equal_errors_share_a_rank_and_who_has_no_figures_is_last():
 
 
 def test_a_table_that_one_side_has_no_figures_of_is_not_compared():
-    assert not standing("a", [failed(OURS), result("svm", 1.0)]).is_comparable
-    assert not standing("a", [result(OURS, 1.0)]).is_comparable
+    assert not standing_of("a", [failed(OURS), result("svm", 1.0)]).is_comparable
+    assert not standing_of("a", [result(OURS, 1.0)]).is_comparable
 
 
 # fits in a process of their own

@@ -18,7 +18,7 @@ from perf.suite import guarded
 
 N_ROWS, QUICK_ROWS = 100_000, 10_000
 N_COMPONENTS = 1_000
-GAMMA = 0.02  # for Adult; the order of one over its inputs times their variance
+GAMMA = 0.02  # for Adult; about one over the number of inputs times their variance
 BLOCK = 512
 
 
@@ -75,7 +75,7 @@ def _require_same_features(ours, theirs, X):
 
 
 def _write(n_rows, dtype):
-    """A new array like the features, written by as many threads from a block that stays in the cache."""
+    """A new array of the size of the features, written by all threads from a block that stays in the cache."""
     Z, block = np.empty((n_rows, N_COMPONENTS), dtype), np.ones((BLOCK, N_COMPONENTS), dtype)
 
     def work(blocks):

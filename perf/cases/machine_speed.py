@@ -32,12 +32,12 @@ def run(quick):
 
 
 def _growth(machine, X, y, sizes):
-    """The whole fit, widths learned: their search has a sample of its own size."""
+    """The whole fit with learned length scales, whose search takes a sample of a fixed size."""
     yield from _times_of_sizes("fit", machine, X, y, sizes, 1)
 
 
 def _given_widths(learned, X, y, sizes, repeats):
-    """The same widths and penalty for every size, and bins alone: hashing, look-up, solver, choice of a kernel."""
+    """Length scales and penalty given, and bins alone: hashing, look-up, solver, choice of a kernel."""
     given = {"gamma": learned.gamma_, "alpha": learned.alpha_, "refit": False, "features": "binning"}
     machine = KernelMachineClassifier(**{**learned.get_params(), **given})
     yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, repeats)
@@ -82,7 +82,7 @@ def _one_row(X, y, quick):
 
 
 def _machine(n_grids, scaling):
-    """Widths take no part in the speed of predictions."""
+    """A machine with given length scales, which do not change the speed of predictions."""
     given = {"kernel": "laplacian", "features": "binning", "gamma": "scale", "alpha": 0.1, "refit": False}
     return KernelMachineClassifier(n_grids=n_grids, scaling=scaling, **given, random_state=0)
 

@@ -22,12 +22,12 @@ QUICK_ROWS = 50_000
 MANY_ROWS = 10**7  # from which on Dask should cost less in proportion
 MACHINE = {"features": "binning", "max_grids": GRIDS, "random_state": 0}
 TEST_ROWS = 100_000
-FEW_STEPS, MANY_STEPS = 2, 12  # of two fits, whose difference is that of so many iterations
+FEW_STEPS, MANY_STEPS = 2, 12  # iterations of two fits, whose difference in bytes is due to ten iterations
 NARROWING = ("rows",)
 
 
 def add_options(parser):
-    """What makes the tables larger; such a run is not recorded."""
+    """The number of rows; a run with it is not recorded."""
     group = parser.add_argument_group("options of scale_dask")
     group.add_argument("--rows", type=int, metavar="N", help=f"rows of the table, not {N_ROWS:,}")
 
@@ -77,9 +77,9 @@ def _iteration(n_rows, quick):
         Z = _features(distributed, X)
         _carried(Z, y, FEW_STEPS)  # until then codes are on their way
         few, many = (_carried(Z, y, n_steps) for n_steps in (FEW_STEPS, MANY_STEPS))
-    each, ways = (many - few) / (MANY_STEPS - FEW_STEPS), ways_of_coefficients(N_WORKERS, N_CHUNKS)
+    carried, ways = (many - few) / (MANY_STEPS - FEW_STEPS), ways_of_coefficients(N_WORKERS, N_CHUNKS)
     what = f"an iteration, carried in all / {ways:g} times the coefficients"
-    yield Row(what, each / 1e6, ways * 8 * Z.shape[1] / 1e6, ("<=", 1.1), "MB")
+    yield Row(what, carried / 1e6, ways * 8 * Z.shape[1] / 1e6, ("<=", 1.1), "MB")
 
 
 def _carried(Z, y, n_steps):

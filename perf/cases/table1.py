@@ -41,7 +41,7 @@ NARROWING = ("only", "column")
 
 
 def add_options(parser):
-    """What narrows the case; a narrowed run is not recorded."""
+    """What narrows the case; such a run is not recorded."""
     group = parser.add_argument_group("options of table1")
     data = names_among(tasks.LOADERS)
     group.add_argument("--only", type=data, metavar="DATA,...", help=f"of {', '.join(tasks.LOADERS)} these only")
@@ -94,7 +94,7 @@ def _of_method(task, method, machines, paper):
     with quiet():  # of few rows most are alone in their bins
         trial(clone(machines[0]), task.splits[0].quick(min(WARM_UP_ROWS, len(task.splits[0].y) // 2)))
     trials = [trial(clone(machine).set_params(features__random_state=seed), split) for machine, split, seed in pairs]
-    errors = np.array([one.error for one in trials])
+    errors = np.array([done.error for done in trials])
     reach = ERRORS.get((task.name, method.name))
     if reach is not None:
         yield Row(f"{what}, error", errors.mean(), reach=("<=", reach), unit="%")
@@ -102,7 +102,7 @@ def _of_method(task, method, machines, paper):
     if len(errors) > 1:
         yield Row(f"{what}, error, standard deviation over splits or draws", errors.std(ddof=1), unit="points")
     judged = None if task.name in OTHER_DATA else (">=", TIMES_FASTER[method.column])
-    times = Times(tuple(one.seconds for one in trials))
+    times = Times(tuple(done.seconds for done in trials))
     yield Row(f"{what}, training / the paper's in 2007", times, float(paper.seconds), judged)
 
 
@@ -117,5 +117,5 @@ def _of_exact(task, scalers):
             results.setdefault((name, len(own.y)), []).append(trial(best, own))
     for (name, n_rows), trials in results.items():
         what = f"{task.name}, {name}, {n_rows:,} of {len(task.splits[0].y):,} rows"
-        yield Row(f"{what}, error", float(np.mean([one.error for one in trials])), unit="%")
-        yield Row(f"{what}, training", Times(tuple(one.seconds for one in trials)))
+        yield Row(f"{what}, error", float(np.mean([done.error for done in trials])), unit="%")
+        yield Row(f"{what}, training", Times(tuple(done.seconds for done in trials)))
