@@ -1,1 +1,1 @@
-"""The performance suite: ours beside its reference, measured in one run. See README.md here."""
+"""The performance suite: binfeat beside what it is compared with, measured in one run. See README.md here."""

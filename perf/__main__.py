@@ -5,7 +5,7 @@ import signal
 import sys
 from importlib import import_module
 
-from perf import suite
+from perf import record, suite
 
 COMMANDS = {
     "report": "one HTML page, the pictures and the tables of the README files, from the newest full records",
@@ -13,37 +13,36 @@ COMMANDS = {
 }
 
 
-def main(arguments=None):
+def main(arguments=None, cases=suite.CASES, folder=record.FOLDER):
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in COMMANDS:
         return import_module(f"perf.{arguments[0]}").main(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m perf", description="Measure binfeat beside its references.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run, or all; none lists them")
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds: shows that it runs, not how fast")
-    known = suite.case_names()
-    own = [name for name in known if name in arguments and hasattr(suite.load(name), "add_options")]
+    own = [name for name in cases if name in arguments and hasattr(cases[name], "add_options")]
     for name in own:
-        suite.load(name).add_options(parser)
+        cases[name].add_options(parser)
     options = parser.parse_intermixed_args(arguments)
-    unknown = [name for name in options.names if name not in (*known, "all")]
+    unknown = [name for name in options.names if name not in (*cases, "all")]
     if unknown:
         parser.error(
-            f"unknown case {', '.join(unknown)}; there are: {', '.join(known)}, all; and first, the commands "
+            f"unknown case {', '.join(unknown)}; there are: {', '.join(cases)}, all; and first, the commands "
             f"{', '.join(COMMANDS)}"
         )
     if not options.names:
-        _list(known)
-    names = known if "all" in options.names else options.names
+        _list(cases)
+    names = list(cases) if "all" in options.names else options.names
     more = {key: value for key, value in vars(options).items() if key not in ("names", "quick")}
-    failed = suite.run(names, options.quick, dict.fromkeys(own, more))
+    failed = suite.run(names, options.quick, dict.fromkeys(own, more), cases, folder)
     if failed:
         print(f"{parser.prog}: failed, in part or in whole: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def _list(known):
-    for name in known:
-        print(f"{name:16} {suite.load(name).__doc__.splitlines()[0]}")
+def _list(cases):
+    for name, case in cases.items():
+        print(f"{name:16} {case.__doc__.splitlines()[0]}")
     for name, what in COMMANDS.items():
         print(f"{name:16} {what}")
 

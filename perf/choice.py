@@ -35,8 +35,8 @@ LEARNING_SCALERS = (StandardScaler(), QuantileTransformer(n_quantiles=100, rando
 COARSE_ROWS = 50_000
 FOURIER_ROWS, FOURIER_COMPONENTS = 20_000, 2_000  # of the coarse search with Fourier features
 FINE_FOURIER_ROWS, FINE_FOURIER_COMPONENTS = 100_000, 4_000
-FOURIER_TOL = 1e-6  # for which the Gram matrix costs less than iterations; it solves exactly
-LEARNING_ROWS, LEARNING_STEPS = 1_000, 150  # of the search for length scales, which goes on to shorten them till then
+FOURIER_TOL = 1e-6  # so low that the Gram matrix, which solves exactly, costs less than iterations
+LEARNING_ROWS, LEARNING_STEPS = 1_000, 150  # of the search for length scales; more steps gain nothing
 _DISTANCE_ROWS = 5_000
 _HELD_OUT = 0.25
 _HELD_SHARE = 0.25  # of the memory that features may take at once
@@ -78,28 +78,28 @@ def scaled(scaler, X):
 
 
 def _scalers(X, some):
-    """What the columns may be scaled by; CSR of flags stays as it is."""
+    """Scalers to try; CSR input, whose columns are flags, stays as it is."""
     return ["passthrough"] if sparse.issparse(X) else some
 
 
-def one_gamma(X, y, n_grids, kernels=BINNING_KERNELS, scalers=SCALERS):
+def one_gamma(X, y, n_grids):
     """Binning machines with one gamma for all inputs."""
-    for scaler in _scalers(X, scalers):
+    for scaler in _scalers(X, SCALERS):
         distance = mean_exponent(scaled(scaler, X), 1)
-        for kernel in kernels:
+        for kernel in BINNING_KERNELS:
             for exponent in EXPONENTS:
                 yield machine(scaler, _binning(kernel, exponent / distance, n_grids), y.dtype.kind == "f")
 
 
-def learned_widths(X, y, n_grids, kernels=BINNING_KERNELS, scalers=LEARNING_SCALERS):
+def learned_widths(X, y, n_grids):
     """Binning machines with learned length scales."""
-    for scaler, kernel, gamma in _learned(X, y, kernels, scalers):
+    for scaler, kernel, gamma in _learned(X, y, BINNING_KERNELS):
         yield machine(scaler, _binning(kernel, gamma, n_grids), y.dtype.kind == "f")
 
 
-def _learned(X, y, kernels, scalers):
+def _learned(X, y, kernels):
     """Each scaling and kernel with the length scales that `learn_gamma` finds, times a factor."""
-    for scaler in _scalers(X, scalers):
+    for scaler in _scalers(X, LEARNING_SCALERS):
         X_scaled = scaled(scaler, X)
         for kernel in kernels:
             learned = learn_gamma(
@@ -114,18 +114,18 @@ def _binning(kernel, gamma, n_grids):
     return RandomBinning(kernel=kernel, gamma=gamma, n_grids=n_grids, output="codes", random_state=0)
 
 
-def fourier(X, y, n_frequencies, kernels=FOURIER_KERNELS, scalers=SCALERS):
-    """Machines of Fourier features with one gamma, of fewer of them than the machine that is measured."""
-    for scaler in _scalers(X, scalers):
-        for kernel in kernels:
+def fourier(X, y, n_frequencies):
+    """Machines of Fourier features with one gamma; they have fewer features than the machine that is measured."""
+    for scaler in _scalers(X, SCALERS):
+        for kernel in FOURIER_KERNELS:
             distance = mean_exponent(scaled(scaler, X), kernel.power)
             for exponent in FOURIER_EXPONENTS:
                 yield _fourier_machine(scaler, kernel, exponent / distance, n_frequencies, y)
 
 
-def learned_fourier(X, y, n_frequencies, kernels=LEARNED_FOURIER_KERNELS, scalers=LEARNING_SCALERS):
-    """The same with learned length scales."""
-    for scaler, kernel, gamma in _learned(X, y, kernels, scalers):
+def learned_fourier(X, y, n_frequencies):
+    """Machines of Fourier features with learned length scales."""
+    for scaler, kernel, gamma in _learned(X, y, LEARNED_FOURIER_KERNELS):
         yield _fourier_machine(scaler, kernel, gamma, n_frequencies, y)
 
 
@@ -136,13 +136,13 @@ def _fourier_machine(scaler, kernel, gamma, n_frequencies, y):
 
 
 def finer(best):
-    """The same machine with its gamma multiplied."""
+    """Copies of the machine with gamma multiplied by each of `FACTORS`."""
     for factor in FACTORS:
         yield clone(best).set_params(features__gamma=best.get_params()["features__gamma"] * factor)
 
 
 def best_of(machines, X, y, alphas):
-    """The machine with the best mean score on held-out rows, with its penalty: R^2, or the share of right labels.
+    """The machine and penalty with the best score on held-out rows: R^2, or the share of right labels.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def best_of(machines, X, y, alphas):
 
 @dataclass(frozen=True)
 class Method:
-    """A way to a machine: candidates from rows X, y and the paper's D or P, then a finer search around the best.
+    """How a machine is chosen: candidates for rows X, y and the paper's D or P, then a finer search around the best.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ _KDD_COLUMNS = 41
 
 
 class MissingDataError(Exception):
-    """A table is neither on this machine nor can it be fetched."""
+    """A table is not on this computer and cannot be fetched."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def _kdd_part(name):
 
 
 def with_categories(table, names):
-    """The frame with these columns as categories."""
+    """A copy of the frame whose columns `names` are categories."""
     return table.astype(dict.fromkeys(names, "category"))
 
 

@@ -22,7 +22,7 @@ _MARGINS = np.array([1.0, 10.0, 100.0])
 
 
 def machines(scaler, X, regression):
-    """Name, machine, its parameters to choose from, and the most rows it is given; None is all.
+    """Name, machine, its parameters to choose from, and the most rows to train it on; None is all.
 
     X are scaled training rows.
     """

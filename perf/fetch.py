@@ -1,4 +1,4 @@
-"""The tables of `perf.data` as scikit-learn fetches them, for connected machines without `BINFEAT_DATA`."""
+"""The tables of `perf.data` as scikit-learn fetches them, for computers that are online and have no `BINFEAT_DATA`."""
 
 import numpy as np
 from sklearn.datasets import fetch_kddcup99, fetch_openml

@@ -136,31 +136,30 @@ def rates(quick=False):
     return {name: times[name].best / work for name, (_, work) in calls.items()}
 
 
-def look_up(kind, n_entries, quick):
-    """Seconds of a "gather" or "scatter" with a table of at least so many entries."""
-    known = {int(name.split()[1].replace(",", "")): rate for name, rate in rates(quick).items() if kind in name}
-    return known[min((size for size in known if size >= n_entries), default=max(known))]
+def look_up(kind, n_entries, known):
+    """Seconds of a "gather" or "scatter" with a table of at least so many entries; `known` are `rates`."""
+    of_size = {int(name.split()[1].replace(",", "")): rate for name, rate in known.items() if kind in name}
+    return of_size[min((size for size in of_size if size >= n_entries), default=max(of_size))]
 
 
-def find_bins(X, n_grids, bins_of_grid, quick):
+def find_bins(X, n_grids, bins_of_grid, known):
     """Seconds that finding the bins of rows takes at least, as `over_floor` wants them."""
-    own = rates(quick)
     return {
-        "memory read": X.nbytes * own["memory: read"],
-        "hashing": X.size * n_grids * own["hash, a term"],
-        "look-ups": len(X) * n_grids * look_up("gather", LOAD * bins_of_grid, quick),
+        "memory read": X.nbytes * known["memory: read"],
+        "hashing": X.size * n_grids * known["hash, a term"],
+        "look-ups": len(X) * n_grids * look_up("gather", LOAD * bins_of_grid, known),
     }
 
 
 def over_floor(what, ours, parts):
-    """Row that compares a figure with the sum of its floors, and names the one that binds it.
+    """Row that compares a figure with the sum of its floors, and names the largest of them.
 
     Parameters
     ----------
     what : str
     ours : Times
     parts : dict of str to float
-        Seconds that each kind of work takes at least; those that move bytes have "memory" in their names.
+        Seconds that each kind of work takes at least; work that moves bytes has "memory" in its name.
     """
     binds = max(parts, key=parts.get)
     share = _OF_MEMORY if "memory" in binds else _OF_ARITHMETIC

@@ -1,4 +1,4 @@
-"""What the cases of clusters and of few labels run on: tables with classes, and made rows in curved clusters."""
+"""Tables for the cases of clusters and of few labels: real ones with classes, and made rows in curved clusters."""
 
 import numpy as np
 from sklearn.datasets import load_digits, make_circles, make_moons
@@ -19,7 +19,7 @@ _HIDDEN, _STEEPNESS, _NOISE = 8, 1.5, 0.05
 
 
 def table(load, n_rows=None):
-    """X, and the numbers of classes, of a table or of so many random rows of it."""
+    """X and the classes, numbered from 0, of a table; of `n_rows` random rows if given."""
     X, y = load()
     y = np.unique(y, return_inverse=True)[1]
     rows = slice(None) if n_rows is None else np.random.default_rng(0).permutation(len(y))[:n_rows]
@@ -27,7 +27,10 @@ def table(load, n_rows=None):
 
 
 def curved(n_rows, n_inputs=20, n_clusters=10):
-    """Rows near curved surfaces, one a cluster: a layer of tanh maps two numbers to all inputs; and their clusters."""
+    """Rows near curved surfaces, one surface for each cluster, and the cluster of every row.
+
+    A layer of tanh maps two random numbers to all inputs.
+    """
     rng = np.random.default_rng(0)
     y = rng.integers(n_clusters, size=n_rows)
     X = _NOISE * rng.normal(size=(n_rows, n_inputs))

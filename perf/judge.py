@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from perf.measure import Times
 
-FLOOR = 1e-3  # seconds that a call must lose: less than that is the clock and the scheduler
+FLOOR = 1e-3  # seconds: smaller differences come from the clock and the scheduler
 ROUNDS = 9  # of the first look; the second has twice as many
-_ROUNDS_LOST = 8 / 9  # a busy machine shifts the minimum by a fifth, but not this share of rounds to one side
+_ROUNDS_LOST = 8 / 9  # a busy computer shifts the minimum by a fifth, but does not slow one side in so many rounds
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Times of one case on both sides, one of each in every round."""
+    """Times of one case on both sides, which run once each in every round."""
 
     base: Times
     head: Times

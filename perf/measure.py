@@ -1,6 +1,5 @@
-"""Seconds in interleaved rounds, of stages and in new processes; peak memory."""
+"""Seconds in interleaved rounds and in new processes; peak memory."""
 
-import functools
 import gc
 import multiprocessing
 import os
@@ -8,11 +7,9 @@ import statistics
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from unittest import mock
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def new_process(statement, setup="pass", environment=None):
     ----------
     statement, setup : str
     environment : dict of str to str, default=None
-        Variables that are other than here.
+        Variables that differ from those of this process.
     """
     script = (
         f"from time import perf_counter\n{setup}\nstart = perf_counter()\n{statement}\nprint(perf_counter() - start)"
@@ -65,14 +62,15 @@ def new_process(statement, setup="pass", environment=None):
 
 
 def interleave(timers, repeats):
-    """Run timers in rounds, so that a slow minute of the machine falls on all of them.
+    """Run timers in rounds, so that a slow minute of the computer falls on all of them.
 
     Parameters
     ----------
     timers : dict of str to callable
         Each returns the seconds of one run; see `stopwatch` and `new_process`.
     repeats : int or dict of str to int
-        Runs of each. Fewer are spread over the rounds. What runs more than once also runs once before, unmeasured.
+        How often each timer runs. Fewer runs are spread over the rounds. A timer that runs more than once also runs
+        once before, unmeasured.
 
     Returns
     -------
@@ -92,55 +90,13 @@ def interleave(timers, repeats):
     return {name: Times(tuple(own)) for name, own in seconds.items()}
 
 
-def stages(call, functions, repeats):
-    """Where a call's time goes.
-
-    Parameters
-    ----------
-    call : callable
-    functions : dict of str to (object, str)
-        For each stage, the module or class and the name there of the function it consists of. No stage
-        may call another.
-    repeats : int
-
-    Returns
-    -------
-    seconds : dict of str to float
-        Of each stage, and of the "rest", in the fastest run.
-    """
-    call()
-    return min((_stages_once(call, functions) for _ in range(repeats)), key=lambda seconds: sum(seconds.values()))
-
-
-def _stages_once(call, functions):
-    seconds = dict.fromkeys(functions, 0.0)
-    with ExitStack() as stack:
-        for stage, (owner, name) in functions.items():
-            watched = _add_seconds(getattr(owner, name), stage, seconds)
-            stack.enter_context(mock.patch.object(owner, name, watched))
-        total = stopwatch(call)()
-    return {**seconds, "rest": total - sum(seconds.values())}
-
-
-def _add_seconds(function, stage, seconds):
-    @functools.wraps(function)
-    def watched(*arguments, **keywords):
-        start = perf_counter()
-        try:
-            return function(*arguments, **keywords)
-        finally:
-            seconds[stage] += perf_counter() - start
-
-    return watched
-
-
 def peak_memory(prepare, *arguments):
-    """Most bytes that a call holds, in a new process, beyond those held before it.
+    """Peak memory of a call in a new process, beyond what the process held before.
 
     Parameters
     ----------
     prepare : function of a module
-        Loads the input, runs the call once on a small one so that all is imported and compiled, and
+        Loads the input, runs the call once on a small input so that everything is imported and compiled, and
         returns the call.
     *arguments
         Of `prepare`.

@@ -1,4 +1,4 @@
-"""Micro cases: a few milliseconds to 0.2 s each, with the counters that no clock blurs."""
+"""Micro cases: a few milliseconds to 0.2 s each, with counters that do not depend on the clock."""
 
 import functools
 import hashlib

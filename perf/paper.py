@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 
 @dataclass(frozen=True)
 class Published:
@@ -65,26 +63,3 @@ TABLE_1 = {
         {"CVM": Published(6.2, 1.4), "CVM, second figure": Published(18, 20), "SVM + sampling": Published(8.3, 1)},
     ),
 }
-
-# Read off Figure 3: (rows, error in percent), (grids, error in percent), (grids, seconds of training and testing).
-FIGURE_3 = {"rows": ((100, 45), (500_000, 2.5)), "P": ((50, 2),), "seconds": ((50, 1200),)}
-
-
-def fourier_bound(n_frequencies, distance):
-    """Bound of Pr(|z'z - k| >= distance) for a fixed pair: each of D terms lies in [-1, 1] (Hoeffding)."""
-    return np.minimum(1.0, 2 * np.exp(-n_frequencies * np.square(distance) / 2))
-
-
-def binning_bound(n_grids, distance):
-    """The same for binning, where each of P terms is 0 or 1."""
-    return np.minimum(1.0, 2 * np.exp(-2 * n_grids * np.square(distance)))
-
-
-def fourier_distance(n_frequencies, probability):
-    """The distance at which the bound is so much."""
-    return np.sqrt(2 * np.log(np.divide(2, probability)) / n_frequencies)
-
-
-def binning_distance(n_grids, probability):
-    """The distance at which the bound is so much."""
-    return fourier_distance(4 * n_grids, probability)

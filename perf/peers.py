@@ -1,8 +1,7 @@
-"""What the kernel machines are compared with, and one fit of either."""
+"""Fits of kernel machines and of the machines that they are compared with."""
 
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from time import perf_counter
 
 import numpy as np
@@ -25,7 +24,7 @@ class Trial:
 
     @property
     def error(self):
-        """In percent: of wrong labels, or relative RMS."""
+        """In percent: wrong labels, or relative RMS."""
         if is_classifier(self.machine):
             return 100 * float(np.mean(self.predictions != self.split.y_test))
         return relative_rms(self.predictions, self.split.y_test)
@@ -40,21 +39,21 @@ def trial(machine, split):
 
 
 def contest(makers, splits):
-    """Fit machines to one split after another, all in turn.
+    """Fit every machine to each split; a machine that fails is left out of the later splits.
 
     Parameters
     ----------
     makers : dict of str to callable
         Each makes a machine, or None where its package is not installed.
     splits : list of Split
-        The same one several times for several timings.
+        The same split several times for several timings.
 
     Returns
     -------
     trials : dict of str to list of Trial
-        One for each split; none of a machine that is absent or failed.
+        For each machine its trials on the splits; a machine that is absent or failed has no entry.
     rows : list of Row
-        What became of those.
+        What became of machines without an entry.
     """
     trials, rows = {name: [] for name in makers}, []
     for split in splits:
@@ -72,11 +71,11 @@ def contest(makers, splits):
 
 
 def mean_error(trials):
-    return float(np.mean([one.error for one in trials]))
+    return float(np.mean([done.error for done in trials]))
 
 
 def fit_times(trials):
-    return Times(tuple(one.seconds for one in trials))
+    return Times(tuple(done.seconds for done in trials))
 
 
 def relative_rms(predictions, y):
@@ -93,15 +92,6 @@ def lightgbm(n_trees, n_leaves, rate=0.1, regression=False):
     kind = LGBMRegressor if regression else LGBMClassifier
     options = {"n_jobs": os.cpu_count(), "random_state": 0, "verbose": -1}
     return kind(n_estimators=n_trees, num_leaves=n_leaves, learning_rate=rate, **options)
-
-
-def xgboost(n_trees, depth):
-    """An XGBoost machine on all cores; None where it is not installed."""
-    try:
-        from xgboost import XGBClassifier
-    except ImportError:
-        return None
-    return XGBClassifier(n_estimators=n_trees, max_depth=depth, n_jobs=os.cpu_count(), random_state=0)
 
 
 class _XRFM(BaseEstimator):
@@ -144,13 +134,6 @@ class XRFMRegressor(RegressorMixin, _XRFM):
 
     def predict(self, X):
         return self.mean_ + self.std_ * self._predict(X)
-
-
-def xrfm(regression=False):
-    """An xRFM machine; None where it is not installed."""
-    if find_spec("xrfm") is None:
-        return None
-    return XRFMRegressor() if regression else XRFMClassifier()
 
 
 def skipped(name):

@@ -1,4 +1,4 @@
-"""Rows of a case: their table, misses first, and their record in JSON, written and read."""
+"""Rows of a case: their table, which begins with missed figures, and their record in JSON."""
 
 import json
 import operator
@@ -115,7 +115,7 @@ def failed(what, error):
 
 
 def misses_first(rows):
-    """The rows that have figures, those that miss their reach before the others."""
+    """The rows that have figures; rows that miss their reach come first."""
     return sorted((row for row in rows if row.error is None), key=lambda row: row.ok is not False)
 
 
@@ -126,7 +126,7 @@ def verdict(rows):
 
 
 def table(name, rows, quick):
-    """Lay out the rows as text: what failed, what misses its reach, the others."""
+    """Rows as text: first what failed, then what misses its reach, then the others."""
     lines = [HEADER, *(row.cells for row in misses_first(rows))]
     widths = [max(len(line[k]) for line in lines) for k in range(len(HEADER))]
     return "\n".join(
@@ -154,10 +154,10 @@ def _threads():
 
 
 class RecordError(Exception):
-    """A record cannot be written, or is not one."""
+    """A record cannot be written, or a file is not a record."""
 
 
-def save(name, rows, quick):
+def save(name, rows, quick, folder=FOLDER):
     """Write the record of a run.
 
     Returns
@@ -179,10 +179,10 @@ def save(name, rows, quick):
         "threads": _threads(),
         "rows": [row.as_dict() for row in rows],
     }
-    path = FOLDER / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
+    path = folder / f"{name}-{now:%Y%m%dT%H%M%SZ}.json"
     unfinished = path.with_suffix(".part")
     try:
-        FOLDER.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
         unfinished.write_text(json.dumps(content, indent=1) + "\n")
         unfinished.replace(path)
     except OSError as error:
@@ -223,7 +223,7 @@ def read(path):
         raise RecordError(f"{path} is not a record, delete it or run its case again: {error!r}") from error
 
 
-def newest(folder=None):
+def newest(folder=FOLDER):
     """The newest full record of every case, and the errors of files that are not records.
 
     Returns
@@ -232,7 +232,7 @@ def newest(folder=None):
     errors : list of RecordError
     """
     records, errors = {}, []
-    for path in sorted((FOLDER if folder is None else folder).glob("*.json")):  # names end with the time
+    for path in sorted(folder.glob("*.json")):  # names end with the time
         try:
             record = read(path)
         except RecordError as error:

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from perf import curves, record, suite
+from perf import plots, record, suite
 
 ROOT = Path(__file__).parents[1]
 README_FILES = (ROOT / "README.md", ROOT / "perf" / "README.md")
@@ -36,16 +36,16 @@ small { color: #666 }
 """
 
 
-def main(arguments):
+def main(arguments, cases=suite.CASES, folder=record.FOLDER, readme_files=README_FILES, pictures_folder=PICTURES):
     parser = argparse.ArgumentParser(prog="python -m perf report", description=__doc__)
     parser.parse_args(arguments)
-    records, errors = record.newest()
+    records, errors = record.newest(folder)
     if not records:
-        errors.append(f"there is no full record in {record.FOLDER}: run python -m perf NAME first.")
+        errors.append(f"there is no full record in {folder}: run python -m perf NAME first.")
     else:
-        pictures = _pictures(records, errors)
+        pictures = _pictures(records, errors, cases)
         try:
-            for path in write(records, pictures):
+            for path in write(records, pictures, folder, readme_files, pictures_folder):
                 print(path)
         except OSError as error:
             errors.append(f"the report cannot be written: {error}")
@@ -54,18 +54,18 @@ def main(arguments):
     return 1 if errors else 0
 
 
-def _pictures(records, errors):
-    """PNG of every picture; what cannot be drawn is added to `errors`.
+def _pictures(records, errors, cases):
+    """PNG of every picture; pictures that cannot be drawn are named in `errors`.
 
     Returns
     -------
     pictures : dict of str to dict of str to bytes
         For each case, and for "reach", names of files and their content.
     """
-    pictures = {"reach": {"reach.png": _png(curves.reached(_aimed(records)))}}
+    pictures = {"reach": {"reach.png": _png(plots.reached(_aimed(records)))}}
     for case, kept in records.items():
         try:
-            draw = getattr(suite.load(case), "pictures", None)
+            draw = getattr(cases[case], "pictures", None)
             drawn = {} if draw is None else draw(kept.content)
             pictures[case] = {name: _png(figure) for name, figure in drawn.items()}
         except Exception as error:
@@ -80,31 +80,34 @@ def _png(figure):
 
 
 def _aimed(records):
-    """Names and rows of all that has a reach, misses first."""
+    """Names and rows of all figures that have a reach; misses come first."""
     rows = [(f"{case}: {row.what}", row) for case, kept in records.items() for row in kept.rows if row.ok is not None]
     return sorted(rows, key=lambda named: named[1].ok)
 
 
-def write(records, pictures):
+def write(records, pictures, folder, readme_files, pictures_folder):
     """Write the page, the pictures and the tables.
 
     Parameters
     ----------
     records : dict of str to Record
     pictures : dict of str to dict of str to bytes
+    folder, pictures_folder : Path
+        Of the page and of the pictures.
+    readme_files : iterable of Path
 
     Returns
     -------
     paths : list of Path
         What was written.
     """
-    PICTURES.mkdir(exist_ok=True)
-    paths = [record.FOLDER / PAGE]
+    pictures_folder.mkdir(exist_ok=True)
+    paths = [folder / PAGE]
     paths[0].write_text(page(records, pictures))
     for name, content in (pair for own in pictures.values() for pair in own.items()):
-        paths.append(PICTURES / name)
+        paths.append(pictures_folder / name)
         paths[-1].write_bytes(content)
-    for path in README_FILES:
+    for path in readme_files:
         text = path.read_text()
         if (renewed := renew(text, records)) != text:
             path.write_text(renewed)
@@ -112,20 +115,21 @@ def write(records, pictures):
     return paths
 
 
-def renew(text, records):
+def renew(text, records, short=SHORT):
     """Markdown with its tables made anew.
 
     Between ``<!-- perf: CASE ... -->`` and ``<!-- /perf -->`` goes the table of the rows of these cases that have a
-    reach; ``reach`` stands for all cases, ``short`` for the rows of `SHORT`. Tables of cases without a record stay.
+    reach; ``reach`` stands for all cases, ``short`` for the rows that `short` names. Tables of cases without a record
+    stay.
     """
-    special = {"reach": list(records), "short": list(dict.fromkeys(row.split(":")[0] for row in SHORT))}
+    special = {"reach": list(records), "short": list(dict.fromkeys(row.split(":")[0] for row in short))}
 
     def table(block):
         names = special.get(block[2], block[2].split())
         if not all(name in records for name in names):
             return block[0]
         own = {name: records[name] for name in names}
-        rows = [(name, row) for name, row in _aimed(own) if block[2] != "short" or name in SHORT]
+        rows = [(name, row) for name, row in _aimed(own) if block[2] != "short" or name in short]
         return f"{block[1]}{_origin(own)}\n\n{markdown(rows)}{block[3]}"
 
     return _BLOCK.sub(table, text)
@@ -142,7 +146,7 @@ def _cells(rows):
 
 
 def _origin(records):
-    """Where and when the records were made, in one sentence for each machine and day."""
+    """Where and when the records were made, in one sentence for each computer and day."""
     lines = {}
     for case, kept in records.items():
         own = kept.content

@@ -20,8 +20,8 @@ class GateError(Exception):
 class Side:
     """A revision, with a process that runs micro cases on it.
 
-    Its environment is this interpreter with its own `PYTHONPATH` and its own Numba cache. Dependencies are those
-    installed, the same for both sides, so that only binfeat differs. The cases are this tree's on both sides.
+    Its environment is this interpreter with its own `PYTHONPATH` and its own Numba cache. Both sides have
+    the installed dependencies and this tree's cases, so that only binfeat differs.
 
     Parameters
     ----------

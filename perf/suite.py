@@ -1,24 +1,33 @@
-"""The cases, found by name and run so that one that fails leaves the others alone."""
+"""The cases, found by name; a case that fails does not stop the others."""
 
 import argparse
 import pkgutil
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 
 from perf import cases, record
 from perf.data import MissingDataError
 
 
-def case_names():
-    return [module.name for module in pkgutil.iter_modules(cases.__path__)]
+class _Cases(Mapping):
+    """Modules of the cases by name, imported when they are asked for."""
+
+    def __iter__(self):
+        return (module.name for module in pkgutil.iter_modules(cases.__path__))
+
+    def __len__(self):
+        return len(list(iter(self)))
+
+    def __getitem__(self, name):
+        return import_module(f"perf.cases.{name}")
 
 
-def load(name):
-    return import_module(f"perf.cases.{name}")
+CASES = _Cases()
 
 
 def names_among(known):
-    """From names between commas, an option of a case, to a list of them; refused if one is not known."""
+    """Parser of an option whose value is names with commas between them; names that are not known are refused."""
 
     def names(text):
         unknown = [name for name in text.split(",") if name not in known]
@@ -30,7 +39,7 @@ def names_among(known):
 
 
 def guarded(what, part, *arguments):
-    """Rows of a part of a case; should it fail, those before the failure and one that says so.
+    """Rows of a part of a case; if the part fails, the rows before the failure and a row that says so.
 
     Parameters
     ----------
@@ -46,7 +55,7 @@ def guarded(what, part, *arguments):
         yield record.failed(what, error)
 
 
-def run(names, quick, options=None):
+def run(names, quick, options=None, cases=CASES, folder=record.FOLDER):
     """Run cases one after the other, print their tables and keep their records.
 
     Parameters
@@ -54,26 +63,29 @@ def run(names, quick, options=None):
     names : list of str
     quick : bool
     options : dict of str to dict, default=None
-        More keywords of the cases that take some. What a case's `NARROWING` names makes it a part of itself, which is
-        not recorded.
+        More keywords of the cases that take some. A run with any of the keywords that a case's `NARROWING` names
+        measures only a part of the case, and is not recorded.
+    cases : Mapping of str to module
+    folder : pathlib.Path
+        Where records go.
 
     Returns
     -------
     failed : list of str
         Cases of which a part failed, or the record could not be kept.
     """
-    return [name for name in names if not _run_one(name, quick, (options or {}).get(name, {}))]
+    return [name for name in names if not _run_one(name, cases, quick, (options or {}).get(name, {}), folder)]
 
 
-def _run_one(name, quick, options):
-    rows = list(guarded(name, lambda: load(name).run(quick, **options)))
+def _run_one(name, cases, quick, options, folder):
+    rows = list(guarded(name, lambda: cases[name].run(quick, **options)))
     print(record.table(name, rows, quick), flush=True)
     ok = all(row.error is None for row in rows)
-    if any(options.get(key) for key in getattr(load(name), "NARROWING", ())):
+    if options and any(options.get(key) for key in getattr(cases[name], "NARROWING", ())):
         print("Not recorded, since it is a part of the case only.\n", flush=True)
         return ok
     try:
-        print(f"Recorded in {record.save(name, rows, quick)}\n", flush=True)
+        print(f"Recorded in {record.save(name, rows, quick, folder)}\n", flush=True)
     except record.RecordError as error:
         print(error, file=sys.stderr)
         return False

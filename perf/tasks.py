@@ -1,4 +1,4 @@
-"""The five data sets of the paper's Table 1, as near as they can be had, ready to train on."""
+"""The five data sets of the paper's Table 1, or the nearest that are available, ready to train on."""
 
 import os
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ N_SPLITS = 3  # of CPU and Census
 
 @dataclass(frozen=True)
 class Task:
-    """A line of Table 1 here: its splits, and in what the data are not the paper's."""
+    """A line of Table 1: its splits, and how the data differ from the paper's."""
 
     name: str
     splits: list
@@ -26,20 +26,21 @@ class Task:
         return self.splits[0].y.dtype.kind == "f"
 
     def quick(self, n_rows):
-        """The first split alone, with so many rows."""
+        """The first split alone, with `n_rows` rows."""
         return Task(self.name, [split.quick(n_rows) for split in self.splits[:1]], self.deviation)
 
 
 def _source():
+    """The module that loads the tables where the caller names no other."""
     return data if "BINFEAT_DATA" in os.environ else fetch
 
 
-def cpu():
-    return _seeded("CPU", _source().cpu_act(), data.CPU_ACT_ROWS, "the paper's data")
+def cpu(source=None):
+    return _seeded("CPU", (source or _source()).cpu_act(), data.CPU_ACT_ROWS, "the paper's data")
 
 
-def census():
-    return _seeded("Census", _source().census(), data.CENSUS_ROWS, "22 of the paper's 119 inputs")
+def census(source=None):
+    return _seeded("Census", (source or _source()).census(), data.CENSUS_ROWS, "22 of the paper's 119 inputs")
 
 
 def _seeded(name, table, n_train, deviation):
@@ -48,8 +49,8 @@ def _seeded(name, table, n_train, deviation):
     return Task(name, splits, f"{deviation}; {n_test:,} rows to test, {N_SPLITS} splits")
 
 
-def adult():
-    split = _source().adult_a9a()
+def adult(source=None):
+    split = (source or _source()).adult_a9a()
     labelled = data.Split(_narrow(split.X), split.y > 0, _narrow(split.X_test), split.y_test > 0)
     return Task("Adult", [labelled], f"the paper's data and coding; {len(split.y_test):,} rows to test")
 
@@ -59,16 +60,16 @@ def _narrow(X):
     return csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), X.shape)
 
 
-def forest_cover():
-    X, labels = data.forest_cover()
+def forest_cover(source=data):
+    X, labels = source.forest_cover()
     X, y = X.astype(np.float32), labels == 2
     n = len(X) - round(TEST_SHARE * len(X))
     deviation = f"{n / 522_000:.0%} of the paper's rows; class 2 against the rest; the last 10 % to test"
     return Task("Forest Cover", [data.Split(X[:n], y[:n], X[n:], y[n:])], deviation)
 
 
-def kddcup99():
-    table = _source().kddcup99()
+def kddcup99(source=None):
+    table = (source or _source()).kddcup99()
     categorical = [name for name in table.X if table.X[name].dtype == "category"]
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32).fit(table.X[categorical])
 

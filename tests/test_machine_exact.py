@@ -445,3 +445,11 @@ def test_ctrl_c_leaves_nothing_or_what_was(table, short, home, name):
     with interrupted(home, name), pytest.raises(KeyboardInterrupt):
         machine.fit(X[:200], labels[:200])
     np.testing.assert_array_equal(machine.decision_function(X), before)
+
+
+@pytest.mark.parametrize("n_rows", [20, 400])
+def test_a_row_alone_is_predicted_as_in_a_batch(table, n_rows):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**EXACT).fit(X[:n_rows], y[:n_rows])
+    alone = np.concatenate([machine.predict(X[i : i + 1]) for i in range(60)])
+    np.testing.assert_allclose(machine.predict(X)[:60], alone, rtol=1e-9, atol=1e-9)

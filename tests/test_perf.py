@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from perf import __main__ as command
-from perf import curves, data, floors, gate, judge, measure, peers, record, report, sides, suite
+from perf import data, floors, gate, judge, measure, peers, plots, record, report, sides, suite
 from perf.measure import Times
 from perf.record import Row
 
@@ -24,19 +25,9 @@ ROWS = [
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(tmp_path):
     """Where records go."""
-    monkeypatch.setattr(record, "FOLDER", tmp_path / "records")
     return tmp_path / "records"
-
-
-@pytest.fixture
-def cases(monkeypatch):
-    """Stand-ins for the cases: modules by name."""
-    modules = {}
-    monkeypatch.setattr(suite, "case_names", lambda: list(modules))
-    monkeypatch.setattr(suite, "load", modules.__getitem__)
-    return modules
 
 
 def case(run, **more):
@@ -85,7 +76,7 @@ def test_table_puts_failures_and_misses_first():
 
 
 def test_record_comes_back_as_it_was(folder):
-    kept = record.read(record.save("case", ROWS, quick=False))
+    kept = record.read(record.save("case", ROWS, False, folder))
     assert kept.case == "case"
     assert kept.rows == ROWS
     assert kept.content["machine"]["cores"] >= 1
@@ -94,12 +85,12 @@ def test_record_comes_back_as_it_was(folder):
 
 def test_newest_full_record_of_each_case_is_taken(folder):
     folder.mkdir()
-    own = json.loads(record.save("a", ROWS, quick=False).read_text())
+    own = json.loads(record.save("a", ROWS, False, folder).read_text())
     (folder / "a-20990101T000000Z.json").write_text(json.dumps({**own, "time": "2099"}))
     (folder / "a-20990102T000000Z.json").write_text(json.dumps({**own, "quick": True}))
     (folder / "b-20990101T000000Z.json").write_text("{")
     (folder / "c-20990101T000000Z.json").write_text(json.dumps({**own, "rows": [{}]}))
-    records, errors = record.newest()
+    records, errors = record.newest(folder)
     assert [records[name].content["time"] for name in records] == ["2099"]
     assert [error.args[0].split(" is not")[0][-23:] for error in errors] == [
         "b-20990101T000000Z.json",
@@ -114,7 +105,7 @@ def full_disk(*_):
 def test_full_disk_is_said_and_leaves_no_half_record(folder, monkeypatch):
     monkeypatch.setattr(Path, "replace", full_disk)
     with pytest.raises(record.RecordError, match=r"case-.*json cannot be written: .*No space left .* run case again"):
-        record.save("case", ROWS, quick=False)
+        record.save("case", ROWS, False, folder)
     assert list(folder.iterdir()) == []
 
 
@@ -130,9 +121,9 @@ def without_data(quick):
     raise data.MissingDataError("table.csv is not bundled")
 
 
-def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, cases, capsys):
-    cases |= {"bad": case(failing_midway), "empty": case(without_data), "good": case(lambda quick: [Row("x", 1.0)])}
-    assert command.main(["bad", "empty", "good"]) == 1
+def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, capsys):
+    cases = {"bad": case(failing_midway), "empty": case(without_data), "good": case(lambda quick: [Row("x", 1.0)])}
+    assert command.main(["bad", "empty", "good"], cases, folder) == 1
     out, err = capsys.readouterr()
     assert "FAILED bad: ZeroDivisionError: a peer crashed" in out
     assert "FAILED empty: table.csv is not bundled" in out
@@ -143,47 +134,45 @@ def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, cases, capsys)
     assert kept["good"].rows == [Row("x", 1.0)]
 
 
-def test_all_runs_every_case_and_none_lists_them(folder, cases, capsys):
-    cases |= {name: case(lambda quick: [Row(f"quick {quick}", 1.0)]) for name in ("one", "two")}
-    assert command.main(["all", "--quick"]) == 0
+def test_all_runs_every_case_and_none_lists_them(folder, capsys):
+    cases = {name: case(lambda quick: [Row(f"quick {quick}", 1.0)]) for name in ("one", "two")}
+    assert command.main(["all", "--quick"], cases, folder) == 0
     assert len(list(folder.iterdir())) == 2
     capsys.readouterr()
-    assert command.main([]) == 0
+    assert command.main([], cases, folder) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["one", "two", "report", "gate"]
 
 
-def test_unknown_names_are_refused_with_those_there_are(cases, capsys):
-    cases["one"] = case(lambda quick: [])
+def test_unknown_names_are_refused_with_those_there_are(capsys):
+    cases = {"one": case(lambda quick: [])}
     for arguments, message in (
         (["none"], "unknown case none; there are: one, all"),
         (["gate", "HEAD", "--threshold", "25", "none"], "unknown case none; there are: hashed"),
     ):
         with pytest.raises(SystemExit) as stopped:
-            command.main(arguments)
+            command.main(arguments, cases)
         assert stopped.value.code == 2
         assert message in capsys.readouterr().err
 
 
-def test_full_disk_fails_the_run_after_the_table(folder, cases, capsys, monkeypatch):
+def test_full_disk_fails_the_run_after_the_table(folder, capsys, monkeypatch):
     monkeypatch.setattr(Path, "write_text", full_disk)
-    cases |= {name: case(lambda quick: [Row("x", 1.0)]) for name in ("one", "two")}
-    assert command.main(["one", "two"]) == 1
+    cases = {name: case(lambda quick: [Row("x", 1.0)]) for name in ("one", "two")}
+    assert command.main(["one", "two"], cases, folder) == 1
     out, err = capsys.readouterr()
     assert out.count("figures MISSED") == 2
     assert err.count("No space left on device") == 2
 
 
 def test_every_case_has_a_first_line_and_a_run():
-    for name in suite.case_names():
-        module = suite.load(name)
+    for module in suite.CASES.values():
         assert module.__doc__.splitlines()[0]
         assert callable(module.run)
 
 
-def test_floors_are_summed_and_the_largest_is_named(monkeypatch):
+def test_floors_are_summed_and_the_largest_is_named():
     known = {"gather, 256 entries": 1e-9, "gather, 4,096 entries": 3e-9, "scatter, 256 entries": 2e-9}
-    monkeypatch.setattr(floors, "rates", lambda quick: known)
-    assert [floors.look_up("gather", n, False) for n in (2, 256, 257, 10**6)] == [1e-9, 1e-9, 3e-9, 3e-9]
+    assert [floors.look_up("gather", n, known) for n in (2, 256, 257, 10**6)] == [1e-9, 1e-9, 3e-9, 3e-9]
     row = floors.over_floor("it", measure.Times((3.0, 2.0)), {"product": 0.5, "new memory": 1.1})
     assert (row.what, row.measured, row.ok) == ("it / floor, mostly new memory", 2.0 / 1.6, True)
     row = floors.over_floor("it", measure.Times((2.0,)), {"product": 0.8, "new memory": 0.5})
@@ -208,10 +197,8 @@ def test_work_of_the_floors_is_done():
 # peers and loaders
 
 
-class Constant:
+class Constant(ClassifierMixin, BaseEstimator):
     """A classifier that gives one answer, or none."""
-
-    _estimator_type = "classifier"
 
     def __init__(self, answer):
         self.answer = answer
@@ -224,8 +211,7 @@ class Constant:
         return np.full(len(X), self.answer)
 
 
-def test_absent_and_crashing_peers_are_named_and_leave_the_others(monkeypatch):
-    monkeypatch.setattr(peers, "is_classifier", lambda machine: True)
+def test_absent_and_crashing_peers_are_named_and_leave_the_others():
     X, y = np.zeros((4, 1)), np.array([0, 0, 0, 1])
     makers = {"ours": lambda: Constant(0), "absent": lambda: None, "broken": lambda: Constant(None)}
     trials, rows = peers.contest(makers, [data.Split(X, y, X, y)] * 2)
@@ -258,17 +244,43 @@ def test_missing_and_damaged_data_files(tmp_path, monkeypatch):
             load()
 
 
+def test_coefficients_that_an_iteration_on_dask_carries():
+    pytest.importorskip("distributed")
+    from perf.cases.scale_dask import ways_of_coefficients
+
+    assert ways_of_coefficients(2, 4) == 7  # to the scheduler and back, to two workers, half of four sums between them
+    assert ways_of_coefficients(1, 4) == 4
+
+
 # the report
 
 
 @pytest.fixture
-def records(folder, cases):
-    def pictures(content):
-        return {"case.png": curves.panels(content["rows"], "error", "rows")}
+def records(folder):
+    record.save("case", [*ROWS, Row("slow <", 2.0, 4.0, (">=", 3))], False, folder)
+    return record.newest(folder)[0]
 
-    cases["case"] = case(None, pictures=pictures)
-    record.save("case", [*ROWS, Row("slow <", 2.0, 4.0, (">=", 3))], quick=False)
-    return record.newest()[0]
+
+@pytest.fixture
+def places(folder, tmp_path):
+    """Where the report is read from and written to."""
+
+    def pictures(content):
+        return {"case.png": plots.curves(content["rows"], "rows", "error")}
+
+    return {
+        "cases": {"case": case(None, pictures=pictures)},
+        "folder": folder,
+        "readme_files": (),
+        "pictures_folder": tmp_path / "pictures",
+    }
+
+
+def test_a_curve_rises_and_has_the_title_of_its_panel():
+    figure = plots.curves([row.as_dict() for row in reversed(ROWS)], "rows", "error")
+    (line,) = figure.axes[0].get_lines()
+    assert (line.get_label(), *zip(*line.get_xydata())) == ("ours", (10, 100), (2.5, 1.5))
+    assert figure.axes[0].get_title() == "rows"
 
 
 def test_page_is_whole_and_puts_misses_first(records):
@@ -279,13 +291,11 @@ def test_page_is_whole_and_puts_misses_first(records):
     assert "http" not in page
 
 
-def test_report_writes_the_page_the_pictures_and_the_tables(records, tmp_path, monkeypatch, capsys):
+def test_report_writes_the_page_the_pictures_and_the_tables(records, places, tmp_path, capsys):
     readme = tmp_path / "README.md"
     readme.write_text("# a\n<!-- perf: case -->\nold\n<!-- /perf -->\n<!-- perf: other -->\nstays\n<!-- /perf -->\n")
-    monkeypatch.setattr(report, "README_FILES", (readme,))
-    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
-    assert command.main(["report"]) == 0
-    assert (record.FOLDER / report.PAGE).read_text().startswith("<!doctype html>")
+    assert report.main([], **{**places, "readme_files": (readme,)}) == 0
+    assert (places["folder"] / report.PAGE).read_text().startswith("<!doctype html>")
     for name in ("case.png", "reach.png"):
         assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
     text = readme.read_text()
@@ -295,11 +305,11 @@ def test_report_writes_the_page_the_pictures_and_the_tables(records, tmp_path, m
     assert report.renew(text, records) == text
 
 
-def test_short_table_has_the_rows_that_are_named(records, monkeypatch):
+def test_short_table_has_the_rows_that_are_named(records):
     text = "<!-- perf: short -->\nold\n<!-- /perf -->\n"
     assert report.renew(text, records) == text  # no record of its cases
-    monkeypatch.setattr(report, "SHORT", ("case: fit / peer", "case: slow <"))
-    rows = [line.split(" | ")[0] for line in report.renew(text, records).splitlines() if line.startswith("| case")]
+    renewed = report.renew(text, records, short=("case: fit / peer", "case: slow <"))
+    rows = [line.split(" | ")[0] for line in renewed.splitlines() if line.startswith("| case")]
     assert rows == ["| case: slow <", "| case: fit / peer"]
 
 
@@ -312,22 +322,18 @@ def test_short_table_of_the_readme_is_part_of_the_long_one():
     assert set(short) <= set(long)
 
 
-def test_report_without_records_or_with_a_picture_that_fails(records, tmp_path, monkeypatch, capsys, cases):
-    monkeypatch.setattr(report, "README_FILES", ())
-    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
-    cases["case"].pictures = lambda content: content["nothing"]
-    assert command.main(["report"]) == 1
+def test_report_without_records_or_with_a_picture_that_fails(records, places, tmp_path, capsys):
+    places["cases"]["case"].pictures = lambda content: content["nothing"]
+    assert report.main([], **places) == 1
     assert "the pictures of case cannot be drawn: KeyError: 'nothing'" in capsys.readouterr().err
-    assert (record.FOLDER / report.PAGE).is_file()
-    monkeypatch.setattr(record, "FOLDER", tmp_path / "empty")
-    assert command.main(["report"]) == 1
+    assert (places["folder"] / report.PAGE).is_file()
+    assert report.main([], **{**places, "folder": tmp_path / "empty"}) == 1
     assert "there is no full record" in capsys.readouterr().err
 
 
-def test_report_on_a_full_disk(records, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(report, "PICTURES", tmp_path / "pictures")
+def test_report_on_a_full_disk(records, places, monkeypatch, capsys):
     monkeypatch.setattr(Path, "write_text", full_disk)
-    assert command.main(["report"]) == 1
+    assert report.main([], **places) == 1
     assert "the report cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
 
 

@@ -1,4 +1,4 @@
-"""The paper's experiments in perf: figures carried, choices on held-out rows, and what is drawn from a record."""
+"""The paper's Table 1 in perf: figures carried, data sets, choices on held-out rows."""
 
 import argparse
 
@@ -12,12 +12,12 @@ from sklearn.utils import Bunch
 pytest.importorskip("perf", reason="perf is in the checkout only")
 
 from binfeat import kernels
-from perf import choice, data, exact, fetch, paper, suite, tasks
-from perf.cases import figure3, fourier_size, table1
-from perf.cases import kernels as kernel_errors
+from perf import choice, exact, fetch, paper, suite, tasks
+from perf.cases import table1
 from perf.data import MissingDataError, Split
-from perf.peers import trial
 from perf.record import Row
+
+METHODS = (choice.FOURIER, choice.ONE_GAMMA)
 
 
 @pytest.fixture(autouse=True)
@@ -35,10 +35,6 @@ def split_of(X, y, n=300):
     return Split(X[:n], y[:n], X[n:], y[n:])
 
 
-def record_of(rows):
-    return {"rows": [row.as_dict() for row in rows]}
-
-
 def test_rows_keep_their_coordinates():
     at = {"panel": "P", "x": 50, "series": "learned"}
     assert Row("a", 1.0, at=at).as_dict()["at"] == at
@@ -49,17 +45,6 @@ def test_table_1_has_every_data_set_of_ours():
     assert list(paper.TABLE_1) == list(tasks.LOADERS)
     assert all(name in paper.TABLE_1 for name, _ in table1.ERRORS)
     assert paper.TABLE_1["Forest Cover"].binning == paper.Published(2.2, 1500, 50)
-
-
-@pytest.mark.parametrize(
-    ("bound", "distance", "size"),
-    [(paper.fourier_bound, paper.fourier_distance, 300), (paper.binning_bound, paper.binning_distance, 50)],
-)
-def test_bounds(bound, distance, size):
-    np.testing.assert_allclose(bound(size, distance(size, [0.5, 0.01])), [0.5, 0.01])
-    assert bound(size, 0.0) == 1
-    np.testing.assert_allclose(paper.fourier_bound(100, 0.3), 2 * np.exp(-4.5))
-    np.testing.assert_allclose(paper.binning_bound(10, 0.5), 2 * np.exp(-5))
 
 
 def test_mean_exponent(rng):
@@ -145,11 +130,10 @@ def test_exact_machines(regression, table):
     assert names == (["SVR", "KernelRidge"] if regression else ["SVC", "LinearSVC"]) + ["Nystroem + ridge"]
 
 
-def test_table_1_of_a_small_task(table, monkeypatch):
-    monkeypatch.setattr(table1, "METHODS", (choice.FOURIER, choice.ONE_GAMMA))
+def test_table_1_of_a_small_task(table):
     X, y = (part[:160] for part in table)
     task = tasks.Task("CPU", [split_of(X, y, 120), split_of(X[::-1], y[::-1], 120)], "some rows")
-    rows = list(table1.of_task(task, step=10))
+    rows = list(table1.of_task(task, step=10, methods=METHODS))
     by_name = {row.what: row for row in rows}
     assert rows[0].what == "CPU: some rows"
     assert by_name["CPU, Fourier + LS, D = 300, error"].reach == ("<=", 3.6)
@@ -158,66 +142,52 @@ def test_table_1_of_a_small_task(table, monkeypatch):
     assert "CPU, KernelRidge, 120 of 120 rows, error" in by_name
 
 
-def test_table_1_of_one_column(monkeypatch, table):
+def test_table_1_of_one_column(table):
     X, y = (part[:160] for part in table)
-    monkeypatch.setattr(tasks, "LOADERS", {"CPU": lambda: tasks.Task("CPU", [split_of(X, y, 120)] * 2, "some rows")})
-    monkeypatch.setattr(table1, "METHODS", (choice.FOURIER, choice.ONE_GAMMA))
-    monkeypatch.setattr(table1, "QUICK_ROWS", 80)
-    names = [row.what for row in table1.run(True, only=["CPU"], column="fourier")]
+    loaders = {"CPU": lambda: tasks.Task("CPU", [split_of(X, y, 120)] * 2, "some rows")}
+    rows = table1.run(True, only=["CPU"], column="fourier", loaders=loaders, methods=METHODS, quick_rows=80)
+    names = [row.what for row in rows]
     assert "CPU, Fourier + LS, D = 300, error" in names
     assert not any("Binning" in name or "KernelRidge" in name for name in names)
     with pytest.raises(argparse.ArgumentTypeError, match="unknown: GPU; there are: CPU"):
-        suite.names_among(tasks.LOADERS)("CPU,GPU")
+        suite.names_among(loaders)("CPU,GPU")
 
 
-def test_the_exact_kernel_separates_what_it_can(table):
-    """It has the error of random features where these are many."""
-    X, y = table
-    split = split_of(X, y > 0, 300)
-    features = choice.Waves(kernel=kernels.RBF(), gamma=1.0, n_components=2000, random_state=0)
-    machine = choice.machine(StandardScaler(), features, False).set_params(ridge__alpha=0.1)
-    error = fourier_size.exact_error(machine, split)
-    assert error == pytest.approx(trial(clone(machine), split).error, abs=3)
-
-
-def test_a_data_set_that_fails_leaves_the_others(monkeypatch):
+def test_a_data_set_that_fails_leaves_the_others(table):
     def absent():
         raise MissingDataError("cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
 
-    def broken(task, step, column):
-        yield Row("figure", 1.0)
+    def broken(X, y, size):
         raise ValueError("no more")
 
-    monkeypatch.setattr(tasks, "LOADERS", {"CPU": absent, "Adult": lambda: tasks.Task("Adult", [], "")})
-    monkeypatch.setattr(table1, "of_task", broken)
-    skipped, figure, failed = table1.run(True)
+    loaders = {"CPU": absent, "Adult": lambda: tasks.Task("Adult", [split_of(*table)], "figure")}
+    methods = [choice.Method("broken", "fourier", broken, choice.FOURIER_ALPHAS)]
+    skipped, figure, failed = table1.run(True, loaders=loaders, methods=methods, quick_rows=80)
     assert (skipped.what, skipped.error) == ("CPU", "cpu_act.csv.gz is not bundled; set BINFEAT_DATA.")
-    assert (figure.what, failed.what) == ("figure", "Adult")
+    assert (figure.what, failed.what) == ("Adult: figure", "Adult")
     assert "no more" in failed.error
 
 
-def test_tasks_of_numbers(table, monkeypatch, rng):
-    monkeypatch.setattr(data, "cpu_act", lambda: (rng.normal(size=(7_000, 3)), rng.normal(size=7_000)))
-    task = tasks.cpu()
+def test_tasks_of_numbers(rng):
+    task = tasks.cpu(Bunch(cpu_act=lambda: (rng.normal(size=(7_000, 3)), rng.normal(size=7_000))))
     assert (len(task.splits), len(task.splits[0].y), task.is_regression) == (tasks.N_SPLITS, 6_500, True)
     assert "500 rows to test" in task.deviation
     assert len(task.quick(50).splits[0].y) == 50
-    monkeypatch.setattr(data, "forest_cover", lambda: (rng.integers(9, size=(100, 4)), np.arange(100) % 7 + 1))
-    split = tasks.forest_cover().splits[0]
+    source = Bunch(forest_cover=lambda: (rng.integers(9, size=(100, 4)), np.arange(100) % 7 + 1))
+    split = tasks.forest_cover(source).splits[0]
     assert (split.X.shape, split.y_test.tolist()) == ((90, 4), [k % 7 == 1 for k in range(90, 100)])
 
 
-def test_sparse_rows_of_adult_suit_every_machine(monkeypatch, rng):
+def test_sparse_rows_of_adult_suit_every_machine(rng):
     X = sparse.random(20, 4, density=0.5, format="csr", rng=rng)
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     y = np.arange(20) % 2 * 2 - 1
-    monkeypatch.setattr(data, "adult_a9a", lambda: Split(X, y, X, y))
-    split = tasks.adult().splits[0]
+    split = tasks.adult(Bunch(adult_a9a=lambda: Split(X, y, X, y))).splits[0]
     assert (split.X.indices.dtype, split.X.indptr.dtype, split.y.dtype) == (np.int32, np.int32, bool)
     np.testing.assert_array_equal(split.X_test.toarray(), X.toarray())
 
 
-def test_connections_are_coded_as_numbers(monkeypatch):
+def test_connections_are_coded_as_numbers():
     pd = pytest.importorskip("pandas")
 
     def frame(protocols):
@@ -225,8 +195,7 @@ def test_connections_are_coded_as_numbers(monkeypatch):
 
     attacks = np.array([True, False, True])
     split = Split(frame(["tcp", "udp", "tcp"]), attacks, frame(["udp", "other", "tcp"]), attacks)
-    monkeypatch.setattr(data, "kddcup99", lambda: split)
-    coded = tasks.kddcup99().splits[0]
+    coded = tasks.kddcup99(Bunch(kddcup99=lambda: split)).splits[0]
     np.testing.assert_array_equal(coded.X, [[1, 1, 0], [2, 0, 1], [3, 1, 0]])
     np.testing.assert_array_equal(coded.X_test, [[1, 0, 1], [2, 0, 0], [3, 1, 0]])
 
@@ -268,62 +237,3 @@ def test_what_cannot_be_fetched_says_so(monkeypatch):
     monkeypatch.setattr(fetch, "fetch_openml", offline)
     with pytest.raises(MissingDataError, match=r"cpu_act could not be fetched by scikit-learn; set BINFEAT_DATA .* no"):
         fetch.cpu_act()
-
-
-@pytest.mark.parametrize("kernel", [kernels.Laplacian(), kernels.Hat()])
-def test_kernel_errors_shrink(kernel):
-    X = kernel_errors.pairs()
-    exact_values = kernel_errors.exact_values(kernel, X)
-    assert exact_values.shape == (kernel_errors.N_PAIRS,)
-    assert exact_values[0] == 1
-    for few, many in (
-        (kernel_errors.fourier_estimates(kernel, "iid", size, X, 0) for size in (16, 1024)),
-        (kernel_errors.binning_estimates(kernel, size, X, 0) for size in (16, 1024)),
-    ):
-        assert np.std(many - exact_values) < np.std(few - exact_values) / 4
-
-
-def test_shares_of_pairs_stand_beside_their_bounds():
-    gaps = np.full((2, 10), 0.2)
-    rows = list(kernel_errors._rows("binning", "Hat", None, kernel_errors.TAIL_SIZE, gaps))
-    assert rows[0].ours == pytest.approx(0.2)
-    assert [row.at["bound"] for row in rows[1:]] == [100 * bound for bound in kernel_errors.TAIL_BOUNDS]
-    assert all(row.ours == 100 * (row.at["x"] <= 0.2) for row in rows[1:])
-
-
-def test_the_largest_share_beside_its_bound_is_judged():
-    first, *rows = kernel_errors.run(quick=True)
-    shares = [row.ours / row.at["bound"] for row in rows if row.at and row.at.get("bound", 100) < 100]
-    assert first.ours == max(shares)
-    assert first.reach == ("<=", 1)
-
-
-def test_pictures_are_drawn_from_records():
-    pytest.importorskip("matplotlib")
-    rows = [
-        Row("a", 3.0, unit="%", at={"panel": panel, "series": series, "x": x, "what": "training"})
-        for panel in ("rows", "P", "seconds")
-        for series in ("one gamma", "learned widths")
-        for x in (100, 10)
-    ]
-    (figure,) = figure3.pictures(record_of([Row("not drawn", 1.0), *rows])).values()
-    one, learned, read_off = figure.axes[0].get_lines()
-    assert one.get_xdata().tolist() == learned.get_xdata().tolist() == [10, 100]
-    assert read_off.get_label() == "the paper, read off"
-    gaps = np.linspace(-0.2, 0.2, 50)
-    rows = [
-        row
-        for features, kernel, sampler in (
-            ("Fourier", "RBF", "iid"),
-            ("Fourier", "RBF", "qmc"),
-            ("binning", "Hat", None),
-        )
-        for size in (16, kernel_errors.TAIL_SIZE)
-        for row in kernel_errors._rows(features, kernel, sampler, size, gaps)
-    ]
-    pictures = kernel_errors.pictures(record_of(rows))
-    assert list(pictures) == ["kernels.png"]
-    titles = [ax.get_title() for ax in pictures["kernels.png"].axes]
-    assert titles == ["Fourier features, RBF", "Random binning", "Tails, Fourier, iid", "Tails, binning"]
-    labels = [line.get_label() for line in pictures["kernels.png"].axes[0].get_lines()]
-    assert labels == ["iid", "qmc", "bound, 5 % of pairs beyond"]

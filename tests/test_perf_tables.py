@@ -2,6 +2,9 @@
 
 import os
 import time
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,14 +21,13 @@ from perf.tables import TABLES, contest, splitting
 from perf.tables.contest import Child
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, Peer
 from perf.tables.results import Result, error_of, keep, kept
-from perf.tables.standings import geometric_mean, mean_ranks, standing
+from perf.tables.standings import geometric_mean, mean_ranks, standing_of
 
 HERE = ("diabetes", "iris", "made_categories", "made_missing", "made_wide", "made_rare")  # need no file and no package
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "FOLDER", tmp_path)
+def folder(tmp_path):
     return tmp_path / "tables"
 
 
@@ -51,14 +53,14 @@ def test_splits_are_those_of_their_seed(name):
     assert not np.array_equal(first.y, other.y)
 
 
-def test_a_fifth_of_the_rows_is_tested_with(monkeypatch):
+def test_a_fifth_of_the_rows_is_tested_with():
     table = splitting.Table(np.arange(100.0)[:, None], np.arange(100.0))
     split = table.split(3)
     assert sorted(np.concatenate([split.y, split.y_test])) == list(range(100))
     assert len(split.y_test) == 20
-    monkeypatch.setattr(splitting, "MOST_TEST_ROWS", 5)
-    assert len(table.split(3).y_test) == 5
-    assert len(table.split(3).y) == 80
+    bounded = replace(table, most_test_rows=5).split(3)
+    assert len(bounded.y_test) == 5
+    assert len(bounded.y) == 80
 
 
 def test_numbers_are_floats_and_text_is_categories_that_both_parts_know():
@@ -98,7 +100,7 @@ def test_error_is_relative_to_the_spread_or_a_share_of_the_rows():
 
 
 def test_ratios_have_a_floor_and_take_the_best_peer():
-    one = standing("a", [result(OURS, 0.0, fit=3.0), result(LIGHTGBM, 0.15, fit=2.0), result("svm", 0.05)])
+    one = standing_of("a", [result(OURS, 0.0, fit=3.0), result(LIGHTGBM, 0.15, fit=2.0), result("svm", 0.05)])
     assert one.best_peer == "svm"
     assert one.error_ratio == pytest.approx(0.5)
     assert one.fit_ratio == 1.5
@@ -109,18 +111,18 @@ def test_ratios_have_a_floor_and_take_the_best_peer():
 def test_errors_are_means_and_times_medians_of_the_splits_that_all_have():
     ours = [result(OURS, error, split, fit=error) for split, error in enumerate((1.0, 2.0, 9.0))]
     theirs = [result(LIGHTGBM, 1.0, split) for split in range(3)]
-    entry = standing("a", ours + theirs).entries[OURS]
+    entry = standing_of("a", ours + theirs).entries[OURS]
     assert (entry.error, entry.fit) == (4.0, 2.0)
-    assert standing("a", ours + theirs[:2]).entries[OURS].error == 1.5
+    assert standing_of("a", ours + theirs[:2]).entries[OURS].error == 1.5
 
 
 def test_equal_errors_share_a_rank_and_who_has_no_figures_is_last():
     results = [result(OURS, 2.0), result(LIGHTGBM, 1.0), result("svm", 2.0), failed("xgboost")]
-    one = standing("a", results)
+    one = standing_of("a", results)
     everybody = [OURS, LIGHTGBM, "svm", "xgboost", "xrfm"]
     assert list(one.ranks(everybody).values()) == [2.5, 1, 2.5, 4.5, 4.5]
     assert one.failed == {"xgboost": "ValueError: no"}
-    alone = standing("b", [result(OURS, 1.0, table="b"), result(LIGHTGBM, 3.0, table="b")])
+    alone = standing_of("b", [result(OURS, 1.0, table="b"), result(LIGHTGBM, 3.0, table="b")])
     assert mean_ranks([one, alone], [OURS, LIGHTGBM]) == {OURS: 1.5, LIGHTGBM: 1.5}
     text = one.text(everybody)
     assert text.index(LIGHTGBM) < text.index("xgboost")
@@ -128,8 +130,8 @@ def test_equal_errors_share_a_rank_and_who_has_no_figures_is_last():
 
 
 def test_a_table_that_one_side_has_no_figures_of_is_not_compared():
-    assert not standing("a", [failed(OURS), result("svm", 1.0)]).is_comparable
-    assert not standing("a", [result(OURS, 1.0)]).is_comparable
+    assert not standing_of("a", [failed(OURS), result("svm", 1.0)]).is_comparable
+    assert not standing_of("a", [result(OURS, 1.0)]).is_comparable
 
 
 # fits in a process of their own
@@ -221,12 +223,16 @@ class StandIn:
 
 
 @pytest.fixture
-def fits(folder, monkeypatch):
-    monkeypatch.setattr(case, "Child", StandIn)
-    monkeypatch.setattr(case, "MACHINES", {name: Peer(None) for name in (OURS, LIGHTGBM, "svm")})
-    monkeypatch.setattr(case, "PEERS", (LIGHTGBM, "svm"))
+def fits():
     FITS.clear()
     return FITS
+
+
+@pytest.fixture
+def run(folder):
+    """The case with stand-ins for the machines and for the process."""
+    machines = {name: Peer(None) for name in (OURS, LIGHTGBM, "svm")}
+    return partial(case.run, machines=machines, child=StandIn, folder=folder)
 
 
 def test_results_come_back_as_they_were(folder):
@@ -239,43 +245,45 @@ def test_results_come_back_as_they_were(folder):
         kept(folder)
 
 
-def test_ours_is_fitted_anew_and_of_the_peers_what_is_not_kept(fits, folder):
-    rows = list(case.run(False, only=["wine"], splits=1, peers=[LIGHTGBM]))
+def test_ours_is_fitted_anew_and_of_the_peers_what_is_not_kept(fits, run, folder):
+    rows = list(run(False, only=["wine"], splits=1, peers=[LIGHTGBM]))
     assert fits == [("wine", LIGHTGBM, 0)]
     assert rows == []
-    rows = list(case.run(False, only=["wine", "iris"], splits=2))
+    rows = list(run(False, only=["wine", "iris"], splits=2))
     assert fits[1:] == [("wine", OURS, 0), ("wine", "svm", 0), ("wine", OURS, 1), ("wine", LIGHTGBM, 1)]
     assert "iris: skipped, not here" in [row.what for row in rows]
     assert [row.what for row in rows if row.error] == ["wine: svm"]
     assert kept(folder)["wine", "svm", 1].failed  # without another try
     fits.clear()
-    list(case.run(False, only=["wine"], splits=2, ours=True))
+    list(run(False, only=["wine"], splits=2, ours=True))
     assert fits == [("wine", OURS, 0), ("wine", OURS, 1)]
     fits.clear()
-    rows = {row.what: row for row in case.run(False, only=["wine"], printed=True)}
+    rows = {row.what: row for row in run(False, only=["wine"], printed=True)}
     assert fits == []
     assert rows["error / the best peer's, geometric mean"].ok
     assert rows["mean rank / the best peer's"].measured == 1
     assert rows["tables where we are first"].ours == 1
-    assert plots.tables({"rows": [row.as_dict() for row in rows.values()]}).axes[0].texts[0].get_text() == "wine"
+    assert plots.tables([row.as_dict() for row in rows.values()]).axes[0].texts[0].get_text() == "wine"
 
 
-def test_options_narrow_the_case_and_leave_no_record(fits, folder, capsys, monkeypatch):
-    assert command.main(["tables", "--only", "wine", "--peers", LIGHTGBM, "--ours", "--splits", "1"]) == 0
+def test_options_narrow_the_case_and_leave_no_record(fits, run, tmp_path, capsys):
+    options = {"add_options": case.add_options, "NARROWING": case.NARROWING}
+    cases = {"tables": SimpleNamespace(run=partial(run, tables={"wine": None}), **options)}
+    narrowing = ["--only", "wine", "--peers", LIGHTGBM, "--splits", "1"]
+    assert command.main(["tables", "--ours", *narrowing], cases, tmp_path) == 0
     assert "Not recorded" in capsys.readouterr().out
-    assert list(folder.parent.glob("*.json")) == []
-    monkeypatch.setattr(case, "TABLES", {"wine": None})
-    assert command.main(["tables", "--ours"]) == 0
-    assert len(list(folder.parent.glob("tables-*.json"))) == 1
+    assert list(tmp_path.glob("*.json")) == []
+    assert command.main(["tables", "--ours"], cases, tmp_path) == 0
+    assert len(list(tmp_path.glob("tables-*.json"))) == 1
     with pytest.raises(SystemExit):
         command.main(["tables", "--only", "wine,tea"])
-    assert "unknown: tea; there are: wine" in capsys.readouterr().err
+    assert f"unknown: tea; there are: {', '.join(TABLES)}" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command.main(["ridge", "--only", "wine"])
 
 
-def test_quick_run_keeps_nothing(fits, folder):
-    rows = list(case.run(True))
+def test_quick_run_keeps_nothing(fits, run, folder):
+    rows = list(run(True))
     assert {row.what for row in rows if row.error is None} >= {"diabetes, error / rbf_sampler"}
     assert not folder.exists()
 
@@ -299,4 +307,4 @@ def test_every_peer_takes_categories_missing_values_and_classes(name, who, monke
 
 
 def test_the_case_is_among_the_others():
-    assert "tables" in suite.case_names()
+    assert "tables" in suite.CASES

@@ -141,8 +141,8 @@ class CGRidge(_OnDask, ridge.CGRidge):
     computed again from its source. `alphas` and `early_stopping` hold out the same rows as in memory; for this they
     fetch y to this process, and predictions of the held-out rows each time that they are scored.
 
-    An estimate for one billion rows on 100 workers, from measurements by `python -m perf scale_dask` on a 2-core x86-64
-    computer with two workers of one thread. An iteration takes 2.2 ns for each row and grid with 1,500 bins per grid
+    An estimate for one billion rows on 100 workers, from measurements on a 2-core x86-64 computer with two workers of
+    one thread. An iteration takes 2.2 ns for each row and grid with 1,500 bins per grid
     (3 ns is assumed for 50,000), 0.04 s in Dask, and 2 ns for each byte that a worker receives; binning takes 17 ns for
     each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in 11 s. There are
     3.2 million coefficients of 8 bytes: an iteration sends 25.6 MB from this process and receives 25.6 MB, and moves

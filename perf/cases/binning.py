@@ -1,4 +1,4 @@
-"""RandomBinning on Forest Cover and on CSR: against NumPy and RandomTreesEmbedding; memory, stages."""
+"""RandomBinning on Forest Cover and on CSR: against NumPy and RandomTreesEmbedding; memory."""
 
 from functools import partial
 
@@ -6,13 +6,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 
-from binfeat import BinMatrix, RandomBinning, binning
-from binfeat._binning import code_store, tables
-from binfeat._binning.grids import Grids
+from binfeat import RandomBinning
 from perf import numpy_binning
 from perf.data import forest_cover_hand_widths
 from perf.floors import find_bins, over_floor, rates
-from perf.measure import interleave, peak_memory, stages, stopwatch
+from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
 from perf.suite import guarded
 
@@ -20,17 +18,6 @@ N_GRIDS = 50
 QUICK_ROWS = 15_000
 SMALL_ROWS = 30_000  # fewer would be too few for the hand widths, and warned of
 SPARSE_GAMMA = 0.2  # gives about 4,500 bins a grid on the sparse table
-
-_STAGES = {
-    "input checks": (binning, "checked_rows"),
-    "draw grids": (Grids, "draw"),
-    "hash": (Grids, "hash"),
-    "insert": (tables, "insert"),
-    "grow tables": (tables._GrowingTables, "_make_room"),
-    "rank": (tables, "rank_bins"),
-    "recode": (code_store, "recode"),
-    "CSR": (BinMatrix, "tocsr"),
-}
 
 
 def run(quick):
@@ -40,7 +27,6 @@ def run(quick):
     yield from guarded("against references", _against_references, ours, X, quick)
     yield from guarded("CSR input", _sparse_input, quick)
     yield from guarded("peak memory", _memory, ours, X, n_rows)
-    yield from guarded("stages", _breakdown, ours, X, quick)
 
 
 def _against_references(ours, X, quick):
@@ -58,6 +44,7 @@ def _against_references(ours, X, quick):
     if quick:
         repeats = {**dict.fromkeys(calls, 3), "dot": 1}
     times = interleave({name: stopwatch(call) for name, call in calls.items()}, repeats)
+    floor = _floor(X, ours.kappa_, rates(quick))
     row_grids = X.shape[0] * N_GRIDS / times["fit_transform"].best / 1e6
     return [
         Row("fit_transform / NumPy, integer dot", times["fit_transform"], times["dot"], (">=", 25)),
@@ -65,14 +52,14 @@ def _against_references(ours, X, quick):
         Row("fit_transform / RandomTreesEmbedding.transform", times["fit_transform"], times["trees"], (">=", 6)),
         Row("transform / RandomTreesEmbedding.transform", times["transform"], times["trees"], (">=", 6)),
         Row("fit_transform, row-grids a second", row_grids, reach=(">=", 60), unit="M"),
-        *(over_floor(name, times[name], _floor(X, ours.kappa_, quick)) for name in ("fit_transform", "transform")),
+        *(over_floor(name, times[name], floor) for name in ("fit_transform", "transform")),
     ]
 
 
-def _floor(X, bins_of_grid, quick):
+def _floor(X, bins_of_grid, known):
     entries = len(X) * N_GRIDS * (8 + 4)
-    written = {"new memory": entries * rates(quick)["memory: new, written"]}
-    return find_bins(X, N_GRIDS, bins_of_grid, quick) | written
+    written = {"new memory": entries * known["memory: new, written"]}
+    return find_bins(X, N_GRIDS, bins_of_grid, known) | written
 
 
 def _require_same_bins(ours, X):
@@ -114,8 +101,3 @@ def _prepare_memory(n_rows):
     ours = RandomBinning(gamma=gamma, n_grids=N_GRIDS, random_state=0)
     ours.fit_transform(X[:SMALL_ROWS])
     return partial(ours.fit_transform, X)
-
-
-def _breakdown(ours, X, quick):
-    seconds = stages(partial(ours.fit_transform, X), _STAGES, 2 if quick else 5)
-    return [Row(f"fit_transform: {stage}", own) for stage, own in seconds.items()]

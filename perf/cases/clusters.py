@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 from sklearn import cluster
 from sklearn.metrics import normalized_mutual_info_score
-from sklearn.preprocessing import minmax_scale
 
 from binfeat import SpectralClustering
 from perf.graphs import SHAPES, TABLES, curved, table
@@ -20,7 +19,6 @@ REACH = {"pendigits": 0.70}  # mutual information with the digits
 NEIGHBOURS = 7
 PEER_ROWS, QUICK_ROWS = 10_000, 400
 SIZES, QUICK_SIZES = (100_000, 1_000_000), (1_000, 2_000)
-GAMMAS = 0.5, 4.0  # of inputs between 0 and 1: coarse and fine grids
 
 
 def run(quick):
@@ -28,7 +26,6 @@ def run(quick):
     for name, load in (TABLES | SHAPES).items():
         yield from guarded(name, _quality, name, load, quick)
     yield from guarded("speed", _speed, quick)
-    yield from guarded("fine grids", _fine_grids, quick)
     yield from guarded("many rows", _growth, QUICK_SIZES if quick else SIZES)
 
 
@@ -66,16 +63,8 @@ def _speed(quick):
         yield Row(f"fit, {len(X):,} rows / {name}", times[OURS], times[name], reach)
 
 
-def _fine_grids(quick):
-    X, _ = table(TABLES["pendigits"], QUICK_ROWS if quick else None)
-    X = minmax_scale(X)
-    calls = {gamma: stopwatch(partial(SpectralClustering(10, gamma=gamma, random_state=0).fit, X)) for gamma in GAMMAS}
-    for gamma, times in interleave(calls, 1 if quick else 2).items():
-        yield Row(f"pendigits: fit, gamma {gamma:g} of inputs between 0 and 1", times)
-
-
-def _growth(sizes):
-    X, y = curved(sizes[-1])
+def _growth(sizes, draw=curved):
+    X, y = draw(sizes[-1])
     n_clusters, times = y.max() + 1, {}
     SpectralClustering(n_clusters, random_state=0).fit(X[: sizes[0] // 10])
     for n in sizes:

@@ -1,4 +1,4 @@
-"""LabelSpreading with 10 labels a class, beside a machine trained on these alone and 7 neighbours; 700,000 rows."""
+"""LabelSpreading with 10 labels a class, beside a kernel machine trained on these alone and 7 neighbours."""
 
 import warnings
 from functools import partial
@@ -18,7 +18,7 @@ NEIGHBOURS, LABELS = 7, 10
 DRAWS, QUICK_DRAWS, QUICK_ROWS = 10, 1, 500
 MANY, QUICK_MANY = (697_526, 15), (3_000, 15)
 BESIDE_NEIGHBOURS = f"{NEIGHBOURS} neighbours"
-REACH = {ALONE: 0.0, BESIDE_NEIGHBOURS: -2.0}  # points beyond each
+REACH = {ALONE: 0.0, BESIDE_NEIGHBOURS: -2.0}  # points beyond each reference
 
 
 def run(quick):
@@ -54,7 +54,7 @@ def _shares_right(X, y, draw, quick):
 
 
 def few_of(y, labelled):
-    """Labels y, with -1 for rows that are not labelled."""
+    """Labels y, with -1 for rows without a label."""
     few = np.full(len(y), -1)
     few[labelled] = y[labelled]
     return few

@@ -18,7 +18,7 @@ from perf.suite import guarded
 
 N_ROWS, QUICK_ROWS = 100_000, 10_000
 N_COMPONENTS = 1_000
-GAMMA = 0.02  # for Adult; the order of one over its inputs times their variance
+GAMMA = 0.02  # for Adult; about one over the number of inputs times their variance
 BLOCK = 512
 
 
@@ -52,18 +52,18 @@ def _against_rbf_sampler(n_rows, dtype, reach, quick):
     yield Row(f"{name}, transform / RBFSampler.transform", times["pairs"], times["RBFSampler"], (">=", reach))
     bound = ("<=", 1.05) if dtype == np.float32 else None
     yield Row(f"{name}, transform / product alone + writing alone", times["pairs"], floor, bound)
-    yield over_floor(f"{name}, transform", times["pairs"], _floor(X, pairs.random_weights_.shape[1], quick))
+    yield over_floor(f"{name}, transform", times["pairs"], _floor(X, pairs.random_weights_.shape[1], rates(quick)))
     yield Row(f"{name}, product alone", times["product"])
     yield Row(f"{name}, writing alone", times["writing"])
     yield Row(f"{name}, phase='offset' / RBFSampler.transform", times["offset"], times["RBFSampler"])
 
 
-def _floor(X, n_frequencies, quick):
-    own, values = rates(quick), len(X) * N_COMPONENTS
+def _floor(X, n_frequencies, known):
+    values = len(X) * N_COMPONENTS
     return {
-        "product": 2 * X.size * n_frequencies * own["SGEMM" if X.dtype == np.float32 else "DGEMM"],
-        "cos and sin": values * own[f"cos and sin, {X.dtype}"],
-        "new memory": values * X.itemsize * own["memory: new, written"],
+        "product": 2 * X.size * n_frequencies * known["SGEMM" if X.dtype == np.float32 else "DGEMM"],
+        "cos and sin": values * known[f"cos and sin, {X.dtype}"],
+        "new memory": values * X.itemsize * known["memory: new, written"],
     }
 
 
@@ -75,7 +75,7 @@ def _require_same_features(ours, theirs, X):
 
 
 def _write(n_rows, dtype):
-    """A new array like the features, written by as many threads from a block that stays in the cache."""
+    """A new array of the size of the features, written by all threads from a block that stays in the cache."""
     Z, block = np.empty((n_rows, N_COMPONENTS), dtype), np.ones((BLOCK, N_COMPONENTS), dtype)
 
     def work(blocks):

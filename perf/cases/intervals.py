@@ -16,13 +16,13 @@ COVERAGES, LENGTH_AT = (0.5, 0.8, 0.9, 0.95), 0.9
 N_SAMPLES = 32
 PEER = "MAPIE on LightGBM"
 _QUICK_TABLES, _QUICK_ROWS = ("diabetes",), 300
-_MOST_TEST_ROWS = 5_000  # the more there are, the smaller are the standard errors that coverage is judged by
+_MOST_TEST_ROWS = 5_000  # more test rows make the standard errors smaller that coverage is judged by
 _CALIBRATION_SHARE, _TEST_SHARE = 0.2, 0.25
 _N_TREES, _N_LEAVES = 200, 31
 
 
 def add_options(parser):
-    """What narrows the case; a narrowed run is not recorded."""
+    """What narrows the case; such a run is not recorded."""
     group = parser.add_argument_group("options of intervals")
     group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
     group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows of each table at most")
@@ -30,7 +30,7 @@ def add_options(parser):
 
 
 def run(quick, only=None, rows=None, features=None):
-    """Rows of each table that is a regression, and of all together."""
+    """Rows of every regression table, and of all tables together."""
     ratios, beyond = [], []
     for name in _QUICK_TABLES if quick else only or TABLES:
         given = _QUICK_ROWS if quick else rows, features, quick
@@ -46,7 +46,7 @@ def run(quick, only=None, rows=None, features=None):
 
 
 def _table(name, most_rows, features, quick, ratios, beyond):
-    """Rows of a table; its ratio of lengths, and how far its shares are off in standard errors, join the lists."""
+    """Rows of a table; adds to the lists its ratio of lengths, and how many standard errors its shares are off."""
     try:
         split = _noisy(TABLES[name](), most_rows)
     except MissingDataError as error:
@@ -75,7 +75,7 @@ def _table(name, most_rows, features, quick, ratios, beyond):
 
 
 def _noisy(table, most_rows):
-    """A split whose test targets have noise, too: of drawn tables the training rows are split."""
+    """A split whose test targets have noise, too: drawn tables have exact ones, so their training rows are split."""
     split = table.split(0)
     if isinstance(table, DrawnTable):
         split = seeded_split(split.X, split.y, round((1 - _TEST_SHARE) * len(split.y)), 0)
@@ -111,7 +111,7 @@ def _peer(split):
 
 
 def _numbers(X):
-    """Rows as an array, which MAPIE makes of them, with codes for categories; and the columns of these."""
+    """Rows as an array, as MAPIE wants them, with codes for categories; and the columns that hold categories."""
     if not hasattr(X, "dtypes"):
         return X, []
     categories = [j for j, dtype in enumerate(X.dtypes) if dtype == "category"]

@@ -3,6 +3,7 @@
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from binfeat import KernelMachineClassifier
+from perf import plots
 from perf.data import Split, forest_cover
 from perf.peers import QUICK, lightgbm, skipped, trial
 from perf.record import Row
@@ -16,9 +17,7 @@ QUICK_CURVE = ((50, 31, 0.1, 2.3),)
 
 def pictures(record):
     """Error against seconds of the fit."""
-    from perf import curves
-
-    return {"machine.png": curves.panels(record["rows"], "test error (%)", "seconds of the fit")}
+    return {"machine.png": plots.curves(record["rows"], "seconds of the fit", "test error (%)")}
 
 
 def run(quick):
@@ -48,7 +47,7 @@ def _against_time(split, n_trees, n_leaves, rate, reach):
     theirs = trial(peer, split)
     ours = trial(KernelMachineClassifier(max_seconds=theirs.seconds, random_state=0), split)
     at = {"panel": "Forest Cover, class 2 against the rest"}
-    own, other = ({**at, "series": who, "x": one.seconds} for who, one in (("binfeat", ours), ("LightGBM", theirs)))
+    own, other = ({**at, "series": who, "x": done.seconds} for who, done in (("binfeat", ours), ("LightGBM", theirs)))
     yield Row(f"error in the time of {name}", ours.error, reach=("<=", reach), unit="%", at=own)
     yield Row(f"error of {name}", theirs.error, unit="%", at=other)
     yield Row(f"fit in the time of {name}", ours.seconds, theirs.seconds, ("<=", 1))

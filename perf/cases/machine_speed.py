@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat import KernelMachineClassifier
 from perf.data import forest_cover
-from perf.floors import find_bins, look_up, over_floor
+from perf.floors import find_bins, look_up, over_floor, rates
 from perf.measure import Times, interleave, stopwatch
 from perf.record import Row
 from perf.suite import guarded
@@ -32,12 +32,12 @@ def run(quick):
 
 
 def _growth(machine, X, y, sizes):
-    """The whole fit, widths learned: their search has a sample of its own size."""
+    """The whole fit with learned length scales, whose search takes a sample of a fixed size."""
     yield from _times_of_sizes("fit", machine, X, y, sizes, 1)
 
 
 def _given_widths(learned, X, y, sizes, repeats):
-    """The same widths and penalty for every size, and bins alone: hashing, look-up, solver, choice of a kernel."""
+    """Length scales and penalty given, and bins alone: hashing, look-up, solver, choice of a kernel."""
     given = {"gamma": learned.gamma_, "alpha": learned.alpha_, "refit": False, "features": "binning"}
     machine = KernelMachineClassifier(**{**learned.get_params(), **given})
     yield from _times_of_sizes("fit, given widths", machine, X, y, sizes, repeats)
@@ -62,9 +62,9 @@ def _prediction(X, y, quick):
     times = interleave({"many": stopwatch(partial(machine.predict, X[-n_rows:]))}, 3 if quick else 7)
     row_grids = n_rows * PREDICTION_GRIDS / times["many"].best / 1e6
     yield Row(f"predict, row-grids a second at {PREDICTION_GRIDS} grids", row_grids, reach=(">=", 20), unit="M")
-    bins_of_grid = machine.feature_coef_.shape[1] / PREDICTION_GRIDS
-    gathers = {"gathers": n_rows * PREDICTION_GRIDS * look_up("gather", bins_of_grid, quick)}
-    floor = find_bins(X[-n_rows:], PREDICTION_GRIDS, bins_of_grid, quick) | gathers
+    bins_of_grid, known = machine.feature_coef_.shape[1] / PREDICTION_GRIDS, rates(quick)
+    gathers = {"gathers": n_rows * PREDICTION_GRIDS * look_up("gather", bins_of_grid, known)}
+    floor = find_bins(X[-n_rows:], PREDICTION_GRIDS, bins_of_grid, known) | gathers
     yield over_floor(f"predict, {PREDICTION_GRIDS} grids", times["many"], floor)
 
 
@@ -82,7 +82,7 @@ def _one_row(X, y, quick):
 
 
 def _machine(n_grids, scaling):
-    """Widths take no part in the speed of predictions."""
+    """A machine with given length scales, which do not change the speed of predictions."""
     given = {"kernel": "laplacian", "features": "binning", "gamma": "scale", "alpha": 0.1, "refit": False}
     return KernelMachineClassifier(n_grids=n_grids, scaling=scaling, **given, random_state=0)
 

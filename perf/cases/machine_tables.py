@@ -61,7 +61,7 @@ def _paired(differences):
 
 
 def _classification(name, load, quick, peers):
-    """Error on the official test rows, and its distance to the best of the peers; quick leaves those rows alone."""
+    """Error on the official test rows, and its distance to the best peer's."""
     split = load().quick(QUICK_ROWS if quick else None)
     ours = {"ours": lambda: KernelMachineClassifier(**_options(quick), random_state=0)}
     trials, failures = contest({**ours, "LightGBM 500": lambda: lightgbm(500, 31), **peers}, [split])
@@ -75,8 +75,8 @@ def _classification(name, load, quick, peers):
         yield Row(f"{name}, fit / {peer}", ours.seconds, theirs.seconds)
     best = min(trials, key=lambda peer: trials[peer].error)
     share = trials[best].error / 100
-    one = 100 * np.sqrt(share * (1 - share) / len(split.y_test))
-    beyond = (ours.error - trials[best].error) / one
+    standard_error = 100 * np.sqrt(share * (1 - share) / len(split.y_test))
+    beyond = (ours.error - trials[best].error) / standard_error
     yield Row(f"{name}, error beyond {best}, the best, in standard errors", beyond, reach=("<=", 1), unit="s.e.")
 
 

@@ -58,16 +58,16 @@ def _products(Z, quick):
         }
         times = interleave(calls, 3 if quick else 7)
         yield Row(f"both products, {k} columns, float64 / SciPy", times["ours"], times["SciPy"], (">=", reach))
-        yield over_floor(f"both products, {k} columns, float64", times["ours"], _floor(Z, k, quick))
+        yield over_floor(f"both products, {k} columns, float64", times["ours"], _floor(Z, k, rates(quick)))
 
 
-def _floor(Z, n_columns, quick):
-    """Codes are read for each four columns, whose numbers lie side by side, for two that are left, and for one."""
+def _floor(Z, n_columns, known):
+    """Codes are read once for four columns, whose numbers lie side by side, and once for one or two columns left."""
     reads, bins_of_grid = n_columns // FOUR + (n_columns % FOUR + 1) // 2, Z.shape[1] / len(Z.codes)
     return {
-        "memory read": 2 * reads * Z.codes.nbytes * rates(quick)["memory: read"],
-        "gathers": reads * Z.codes.size * look_up("gather", bins_of_grid, quick),
-        "scatters": reads * Z.codes.size * look_up("scatter", bins_of_grid, quick),
+        "memory read": 2 * reads * Z.codes.nbytes * known["memory: read"],
+        "gathers": reads * Z.codes.size * look_up("gather", bins_of_grid, known),
+        "scatters": reads * Z.codes.size * look_up("scatter", bins_of_grid, known),
     }
 
 
@@ -118,7 +118,7 @@ def _path(Z, y):
 
 
 def _objective(system, W, alpha):
-    """What the ridge objective is beyond that of coefficients 0."""
+    """The ridge objective minus the objective of coefficients 0."""
     quadratic = column_dots(W, system.apply(W, np.arange(1))) + alpha * column_dots(W, W)
     return float((quadratic - 2 * column_dots(W, system.right))[0])
 

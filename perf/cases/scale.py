@@ -18,7 +18,7 @@ N_INPUTS, N_GRIDS, MAX_BYTES = 20, 64, 2 * 10**9
 SIZES = (100_000, 1_000_000, 10_000_000)
 QUICK_SIZES, QUICK = (4_000, 10_000, 20_000), {"features": "binning", "gamma": 0.1}
 FILE_ROWS = 500_000
-MEMORY_ROWS, QUICK_MEMORY_ROWS = 4_000_000, 50_000  # of fewer, hashes and vectors of bins show beside the codes
+MEMORY_ROWS, QUICK_MEMORY_ROWS = 4_000_000, 50_000  # with fewer rows hashes and vectors of bins show beside the codes
 NARROW, WIDE = 0.05, 0.4  # gammas with fewer and with more than 65,535 bins a grid
 TEST_ROWS = 100_000
 _POLL = 0.02  # seconds between two looks at the memory
@@ -47,7 +47,7 @@ def write_files(folder, n_rows):
 
 
 class AnonymousMemory(threading.Thread):
-    """Watches the most anonymous memory of this process; None where the system does not say."""
+    """Watches the peak of this process's anonymous memory; None where the system does not say."""
 
     def __init__(self):
         super().__init__(daemon=True)

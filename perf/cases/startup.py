@@ -41,7 +41,7 @@ def _cached(quick):
 
 
 def _cold(what, name, statement, repeats):
-    """Without a cache: what is compiled is all that the call needs."""
+    """A call with an empty cache: its seconds, and how many signatures it compiles."""
     seconds, compiled = [], set()
     for _ in range(repeats):
         with TemporaryDirectory() as cache:

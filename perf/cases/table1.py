@@ -41,31 +41,35 @@ NARROWING = ("only", "column")
 
 
 def add_options(parser):
-    """What narrows the case; a narrowed run is not recorded."""
+    """What narrows the case; such a run is not recorded."""
     group = parser.add_argument_group("options of table1")
     data = names_among(tasks.LOADERS)
     group.add_argument("--only", type=data, metavar="DATA,...", help=f"of {', '.join(tasks.LOADERS)} these only")
     group.add_argument("--column", choices=("fourier", "binning"), help="these features only, and no exact machines")
 
 
-def run(quick, only=None, column=None):
+def run(quick, only=None, column=None, loaders=tasks.LOADERS, methods=METHODS, quick_rows=QUICK_ROWS):
     rows = []
-    for name in only or (QUICK_TASKS if quick else tasks.LOADERS):
-        for row in guarded(name, _of_name, name, quick, column):
+    for name in only or (QUICK_TASKS if quick else loaders):
+        for row in guarded(name, _of_name, loaders[name], quick_rows if quick else None, column, methods):
             print(*row.cells, flush=True)
             rows.append(row)
     return rows
 
 
-def _of_name(name, quick, column):
-    task = tasks.LOADERS[name]()
-    return of_task(task.quick(QUICK_ROWS) if quick else task, QUICK_STEP if quick else 1, column)
+def _of_name(load, quick_rows, column, methods):
+    task = load()
+    return (
+        of_task(task.quick(quick_rows), QUICK_STEP, column, methods)
+        if quick_rows
+        else of_task(task, 1, column, methods)
+    )
 
 
-def of_task(task, step=1, column=None):
+def of_task(task, step=1, column=None, methods=METHODS):
     """All rows of one data set; `step` above 1 skips candidates, `column` leaves all but its features out."""
     yield Row(f"{task.name}: {task.deviation}", len(task.splits[0].y), unit="rows")
-    methods = [method for method in METHODS if column in (None, method.column)]
+    methods = [method for method in methods if column in (None, method.column)]
     for method in methods:
         published = getattr(TABLE_1[task.name], method.column)
         start = perf_counter()
@@ -90,7 +94,7 @@ def _of_method(task, method, machines, paper):
     with quiet():  # of few rows most are alone in their bins
         trial(clone(machines[0]), task.splits[0].quick(min(WARM_UP_ROWS, len(task.splits[0].y) // 2)))
     trials = [trial(clone(machine).set_params(features__random_state=seed), split) for machine, split, seed in pairs]
-    errors = np.array([one.error for one in trials])
+    errors = np.array([done.error for done in trials])
     reach = ERRORS.get((task.name, method.name))
     if reach is not None:
         yield Row(f"{what}, error", errors.mean(), reach=("<=", reach), unit="%")
@@ -98,7 +102,7 @@ def _of_method(task, method, machines, paper):
     if len(errors) > 1:
         yield Row(f"{what}, error, standard deviation over splits or draws", errors.std(ddof=1), unit="points")
     judged = None if task.name in OTHER_DATA else (">=", TIMES_FASTER[method.column])
-    times = Times(tuple(one.seconds for one in trials))
+    times = Times(tuple(done.seconds for done in trials))
     yield Row(f"{what}, training / the paper's in 2007", times, float(paper.seconds), judged)
 
 
@@ -113,5 +117,5 @@ def _of_exact(task, scalers):
             results.setdefault((name, len(own.y)), []).append(trial(best, own))
     for (name, n_rows), trials in results.items():
         what = f"{task.name}, {name}, {n_rows:,} of {len(task.splits[0].y):,} rows"
-        yield Row(f"{what}, error", float(np.mean([one.error for one in trials])), unit="%")
-        yield Row(f"{what}, training", Times(tuple(one.seconds for one in trials)))
+        yield Row(f"{what}, error", float(np.mean([done.error for done in trials])), unit="%")
+        yield Row(f"{what}, training", Times(tuple(done.seconds for done in trials)))

@@ -3,14 +3,15 @@
 import tempfile
 from pathlib import Path
 
+from perf import plots
 from perf.data import MissingDataError
 from perf.record import Row
 from perf.suite import guarded, names_among
 from perf.tables import TABLES
 from perf.tables.contest import Child
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, PEERS, QUICK_MACHINES
-from perf.tables.results import folder, keep, kept
-from perf.tables.standings import geometric_mean, mean_ranks, standing
+from perf.tables.results import FOLDER, keep, kept
+from perf.tables.standings import geometric_mean, mean_ranks, standing_of
 
 N_SPLITS = 3
 NARROWING = ("only", "peers", "splits")
@@ -31,45 +32,57 @@ def add_options(parser):
 
 def pictures(record):
     """Ratio of errors against ratio of seconds, a point for each table."""
-    from perf import plots
-
-    return {"tables.png": plots.tables(record)}
+    return {"tables.png": plots.tables(record["rows"])}
 
 
-def run(quick, only=None, peers=None, splits=None, ours=False, printed=False):
-    """Fit what is asked for, and compare all that is kept of the chosen tables and peers."""
+def run(
+    quick,
+    only=None,
+    peers=None,
+    splits=None,
+    ours=False,
+    printed=False,
+    tables=TABLES,
+    machines=MACHINES,
+    child=Child,
+    folder=FOLDER,
+):
+    """Fit what is asked for, and compare the kept results of the chosen tables and peers."""
     if quick:
         with tempfile.TemporaryDirectory() as kept_briefly:
-            yield from _run(QUICK_TABLES, QUICK_MACHINES, list(QUICK_MACHINES), 1, Path(kept_briefly))
+            yield from _run(QUICK_TABLES, QUICK_MACHINES, list(QUICK_MACHINES), 1, child, Path(kept_briefly))
         return
-    machines = {name: machine for name, machine in MACHINES.items() if name in (OURS, *(peers or PEERS))}
-    yield from [Row(f"{name}: not installed, skipped", None) for name, one in machines.items() if not one.installed]
+    machines = {name: machine for name, machine in machines.items() if not peers or name in (OURS, *peers)}
+    absent = [name for name, machine in machines.items() if not machine.installed]
+    yield from (Row(f"{name}: not installed, skipped", None) for name in absent)
     fitted = () if printed else [OURS] if ours else peers or machines
-    yield from _run(only or TABLES, machines, fitted, splits or N_SPLITS, folder())
+    yield from _run(only or tables, machines, fitted, splits or N_SPLITS, child, folder)
 
 
-def _run(tables, machines, fitted, n_splits, folder):
-    """Fit ours anew, and of the peers what is not kept; then compare what is kept."""
+def _run(tables, machines, fitted, n_splits, child, folder):
+    """Fit ours anew and the peers whose results are not kept; then compare all kept results."""
     fitted = [name for name in fitted if machines[name].installed]
     before = kept(folder)
     for table in tables:
         orders = [(who, k) for k in range(n_splits) for who in fitted if who == OURS or (table, who, k) not in before]
-        yield from guarded(table, _fit, table, machines, orders, folder)
+        yield from guarded(table, _fit, table, machines, orders, child, folder)
     results = [
-        one for one in kept(folder).values() if one.table in tables and one.who in machines and one.split < n_splits
+        result
+        for result in kept(folder).values()
+        if result.table in tables and result.who in machines and result.split < n_splits
     ]
     yield from _compare(tables, list(machines), results)
 
 
-def _fit(table, machines, orders, folder):
-    """Fit machines to splits of a table; one that fails on a split is not tried on others."""
+def _fit(table, machines, orders, child, folder):
+    """Fit machines to splits of a table; a machine that fails on a split is not tried on others."""
     if not orders:
         return
     failures = {}
     try:
-        with Child(table, machines) as child:
+        with child(table, machines) as process:
             for who, k in orders:
-                result = failures[who].on(k) if who in failures else child.fit(who, k)
+                result = failures[who].on(k) if who in failures else process.fit(who, k)
                 if result is None:
                     continue
                 if result.failed:
@@ -81,26 +94,26 @@ def _fit(table, machines, orders, folder):
 
 
 def _compare(tables, machines, results):
-    """Print the figures of every table, and make rows of what they say together."""
-    by_table = {table: [one for one in results if one.table == table] for table in tables}
-    standings = [standing(table, own) for table, own in by_table.items() if own]
-    everybody = [who for who in machines if any(one.who == who for one in results)]
-    for one in standings:
-        print(one.text(everybody), flush=True)
-        yield from (Row(f"{one.name}: {who}", None, error=why) for who, why in one.failed.items())
-    standings = [one for one in standings if one.is_comparable]
+    """Print the figures of every table; rows of all tables together, and of each table."""
+    by_table = {table: [result for result in results if result.table == table] for table in tables}
+    standings = [standing_of(table, own) for table, own in by_table.items() if own]
+    everybody = [who for who in machines if any(result.who == who for result in results)]
+    for standing in standings:
+        print(standing.text(everybody), flush=True)
+        yield from (Row(f"{standing.name}: {who}", None, error=why) for who, why in standing.failed.items())
+    standings = [standing for standing in standings if standing.is_comparable]
     if standings:
         yield from _together(standings, everybody)
-    for one in standings:
-        yield from _each(one)
+    for standing in standings:
+        yield from _of_table(standing)
 
 
 def _together(standings, everybody):
     """Rows over all tables that have figures of ours and of a peer."""
     n = len(standings)
-    ratio = geometric_mean([one.error_ratio for one in standings])
+    ratio = geometric_mean([standing.error_ratio for standing in standings])
     yield Row("error / the best peer's, geometric mean", ratio, reach=("<=", 1), unit="")
-    times = [one.fit_ratio for one in standings if one.fit_ratio is not None]
+    times = [standing.fit_ratio for standing in standings if standing.fit_ratio is not None]
     if times:
         yield Row("fit / LightGBM's, geometric mean", geometric_mean(times), reach=("<=", 1), unit="")
         yield Row("fit / LightGBM's, the largest", max(times), reach=("<=", 3), unit="")
@@ -108,14 +121,15 @@ def _together(standings, everybody):
     peers = [ranks[who] for who in everybody if who != OURS]
     yield Row("mean rank / the best peer's", ranks[OURS], min(peers), ("<=", 1), unit="")
     yield from (Row(f"mean rank of {who}", rank, unit="") for who, rank in ranks.items())
-    yield Row("tables where we are first", sum(one.is_first for one in standings), unit=f"of {n}")
+    yield Row("tables where we are first", sum(standing.is_first for standing in standings), unit=f"of {n}")
 
 
-def _each(one):
+def _of_table(standing):
     """Rows of one table."""
     at = None
-    ours, best = one.entries[OURS], one.best_peer
-    if one.fit_ratio is not None:
-        at = {"panel": "tables", "series": one.kind, "x": one.fit_ratio, "y": one.error_ratio, "table": one.name}
-        yield Row(f"{one.name}, fit / {LIGHTGBM}", ours.fit, one.entries[LIGHTGBM].fit)
-    yield Row(f"{one.name}, error / {best}", ours.error, one.entries[best].error, unit="%", at=at)
+    ours, best = standing.entries[OURS], standing.best_peer
+    if standing.fit_ratio is not None:
+        at = {"panel": "tables", "series": standing.kind, "table": standing.name}
+        at |= {"x": standing.fit_ratio, "y": standing.error_ratio}
+        yield Row(f"{standing.name}, fit / {LIGHTGBM}", ours.fit, standing.entries[LIGHTGBM].fit)
+    yield Row(f"{standing.name}, error / {best}", ours.error, standing.entries[best].error, unit="%", at=at)

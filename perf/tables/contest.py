@@ -21,7 +21,7 @@ _WARM_UP_ROWS, _WARM_UP_ROWS_OF_A_CLASS = 300, 10
 
 
 class Child:
-    """A process that has loaded one table and fits machines to it; a new one follows if it has to be ended.
+    """A process that has loaded one table and fits machines to it; if it has to be ended, a new one is started.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Child:
     Raises
     ------
     MissingDataError
-        If there is no such table on this machine.
+        If the table is not on this computer.
     """
 
     def __init__(self, table, machines=MACHINES, limit=LIMIT):
@@ -85,7 +85,7 @@ class Child:
 
 
 def _serve(pipe, table, machines):
-    """Load a table, say so, and fit what is asked for until the other side is closed."""
+    """Load a table, report that, and fit what is asked for until the other end of the pipe is closed."""
     warnings.simplefilter("ignore")
     try:
         source = TABLES[table]()
@@ -102,7 +102,7 @@ def _serve(pipe, table, machines):
                 pipe.send(None)
                 continue
             if who not in warm:
-                with suppress(Exception):  # the fit that counts will say it
+                with suppress(Exception):  # the fit that counts fails as well, and says why
                     _timed(machines[who], _few(rows), split)
                 warm.add(who)
             pipe.send(_result(table, who, split, machines[who], rows))
@@ -121,8 +121,8 @@ def _few(split):
     """A few rows, some of every class, to warm up with."""
     rows = np.arange(min(_WARM_UP_ROWS, len(split.y)))
     if not is_regression(split.y):
-        each = [np.flatnonzero(split.y == label)[:_WARM_UP_ROWS_OF_A_CLASS] for label in np.unique(split.y)]
-        rows = np.unique(np.concatenate([rows, *each]))
+        of_classes = [np.flatnonzero(split.y == label)[:_WARM_UP_ROWS_OF_A_CLASS] for label in np.unique(split.y)]
+        rows = np.unique(np.concatenate([rows, *of_classes]))
     X = split.X.iloc[rows] if hasattr(split.X, "iloc") else split.X[rows]
     return Split(X, split.y[rows], X, split.y[rows])
 

@@ -35,7 +35,7 @@ def _pmlb(name):
 
 
 def _cover_one_class():
-    """Whether the cover is the commonest one."""
+    """Forest Cover: is it the commonest class?"""
     X, y = data.forest_cover()
     return Table(X, y == _COMMONEST_COVER, _COVER_TEST_SHARE)
 

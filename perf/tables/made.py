@@ -1,4 +1,4 @@
-"""Made tables, each of one trait, drawn anew for every seed."""
+"""Made tables, each with one difficulty, drawn anew for every seed."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ def categories(rng, n_rows):
 
 
 def missing(rng, n_rows):
-    """Friedman's first target of ten inputs: a fifth of all values is missing, and of one input all high values."""
+    """Friedman's first target of ten inputs: a fifth of all values is missing, and all high values of one input."""
     X = rng.uniform(0, 1, (n_rows, 10))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
     X[rng.uniform(size=X.shape) < _MISSING_SHARE] = np.nan

@@ -1,4 +1,4 @@
-"""Ours and the peers, each with its customary settings and its customary preparation of a table."""
+"""Our machine and the peers, with customary settings and customary preparation of a table."""
 
 import os
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Peer:
         From training inputs, training targets and a seed to a machine that takes the table as it is.
     package : str
     most_rows : float
-        It takes no table of more training rows.
+        It is left out on tables of more training rows.
     """
 
     make: object

@@ -1,4 +1,4 @@
-"""What became of one machine on one split of one table, kept as one file of JSON each."""
+"""Results of one machine on one split of one table, each kept in a file of JSON."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -9,6 +9,7 @@ import numpy as np
 from perf import record
 from perf.tables.splitting import is_regression
 
+FOLDER = record.FOLDER / "tables"
 _REGRESSION_FLOOR = 0.05  # percent
 
 
@@ -25,7 +26,7 @@ class Result:
     error : float
         In percent: of wrong labels, or root mean squared error over the standard deviation of the test targets.
     floor : float
-        An error too small to tell: half a test row, or 0.05 %. It is added to both sides of a ratio.
+        An error too small to be told from 0: half a test row, or 0.05 %. It is added to both errors of a ratio.
     fit, predict : float
         Seconds.
     regression : bool
@@ -49,7 +50,7 @@ class Result:
         return f"{self.table}, {self.who}, split {self.split}: {figures or f'FAILED, {self.failed}'}"
 
     def on(self, split):
-        """The same on another split."""
+        """The same result for another split."""
         return replace(self, split=split)
 
 
@@ -58,10 +59,6 @@ def error_of(predictions, y):
     if is_regression(y):
         return 100 * float(np.sqrt(np.mean((predictions - y) ** 2)) / y.std()), _REGRESSION_FLOOR
     return 100 * float(np.mean(predictions != y)), 100 * 0.5 / len(y)
-
-
-def folder():
-    return record.FOLDER / "tables"
 
 
 def keep(result, folder):
@@ -87,7 +84,7 @@ def kept(folder):
         If a file is not a result.
     """
     found = [_read(path) for path in sorted(Path(folder).glob("*.json"))]
-    return {(one.table, one.who, one.split): one for one in found}
+    return {(result.table, result.who, result.split): result for result in found}
 
 
 def _read(path):

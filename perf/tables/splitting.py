@@ -22,17 +22,20 @@ class Table:
     y : ndarray
         Floats are targets of a regression; everything else is a class.
     test_share : float
-        Of the rows. At most `MOST_TEST_ROWS` are used.
+        Of the rows.
+    most_test_rows : int
+        So many of these are used at most.
     """
 
     X: object
     y: np.ndarray
     test_share: float = TEST_SHARE
+    most_test_rows: int = MOST_TEST_ROWS
 
     def split(self, seed):
         n_train = len(self.y) - round(self.test_share * len(self.y))
         whole = seeded_split(self.X, self.y, n_train, seed)
-        return Split(whole.X, whole.y, whole.X_test[:MOST_TEST_ROWS], whole.y_test[:MOST_TEST_ROWS])
+        return Split(whole.X, whole.y, whole.X_test[: self.most_test_rows], whole.y_test[: self.most_test_rows])
 
 
 @dataclass(frozen=True)

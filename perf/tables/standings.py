@@ -1,4 +1,4 @@
-"""Who is how good on one table, and over all tables."""
+"""Errors, times and ranks of the machines on one table, and mean ranks over all tables."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,9 +29,9 @@ class Standing:
     ----------
     name : str
     splits : list of int
-        Those that every machine with any result has.
+        Splits on which every machine with any result has been fitted.
     entries : dict of str to Entry
-        Machines with figures on all of these.
+        Machines with figures on all these splits.
     failed : dict of str to str
         Machines that failed, and why.
     floor : float
@@ -67,7 +67,7 @@ class Standing:
 
     @property
     def fit_ratio(self):
-        """Our seconds of the fit over LightGBM's; None without these."""
+        """Our seconds of the fit over LightGBM's; None without LightGBM."""
         return self.entries[OURS].fit / self.entries[LIGHTGBM].fit if LIGHTGBM in self.entries else None
 
     @property
@@ -76,7 +76,7 @@ class Standing:
         return self.entries[OURS].error <= self.entries[self.best_peer].error
 
     def ranks(self, everybody):
-        """Ranks from 1 by error; equal errors share the mean of their ranks, as do all that have no figures here."""
+        """Ranks from 1 by error; equal errors, and all machines without figures, share the mean of their ranks."""
         errors = [self.entries[who].error if who in self.entries else np.inf for who in everybody]
         return dict(zip(everybody, rankdata(errors)))
 
@@ -93,22 +93,22 @@ class Standing:
         return "\n".join(lines) + "\n"
 
 
-def standing(name, results):
-    """What the results of one table say.
+def standing_of(name, results):
+    """Standing of one table from its results.
 
     Parameters
     ----------
     name : str
     results : list of Result
-        At least one.
+        At least one result.
 
     Returns
     -------
     standing : Standing
     """
     by_machine = {}
-    for one in results:
-        by_machine.setdefault(one.who, {})[one.split] = one
+    for result in results:
+        by_machine.setdefault(result.who, {})[result.split] = result
     splits = sorted(set.intersection(*(set(own) for own in by_machine.values())))
     entries, failed = {}, {}
     for who, own in by_machine.items():
@@ -117,14 +117,14 @@ def standing(name, results):
             failed[who] = reasons[0]
         elif splits:
             entries[who] = _entry([own[split] for split in splits])
-    some = next((one for one in results if not one.failed), results[0])
+    some = next((result for result in results if not result.failed), results[0])
     kind = "regression" if some.regression else "classes"
     return Standing(name, splits, entries, failed, some.floor, kind, f"{some.n_train} x {some.n_inputs}")
 
 
 def _entry(results):
-    error = float(np.mean([one.error for one in results]))
-    return Entry(error, *(float(np.median([getattr(one, side) for one in results])) for side in ("fit", "predict")))
+    fit, predict = (float(np.median([getattr(result, side) for result in results])) for side in ("fit", "predict"))
+    return Entry(float(np.mean([result.error for result in results])), fit, predict)
 
 
 def mean_ranks(standings, everybody):
@@ -134,7 +134,7 @@ def mean_ranks(standings, everybody):
     -------
     ranks : dict of str to float
     """
-    all_ranks = [one.ranks(everybody) for one in standings]
+    all_ranks = [standing.ranks(everybody) for standing in standings]
     return {who: float(np.mean([ranks[who] for ranks in all_ranks])) for who in everybody}
 
 
