@@ -15,7 +15,7 @@ _INTEGERS = np.int32, np.int64
 _KEPT_CSR = {"data": (FLOATS, "entries"), "indices": (_INTEGERS, "entries"), "indptr": (_INTEGERS, "starts")}
 
 
-def check_ridge(state):
+def check_ridge(state: dict) -> None:
     """Refuse a ridge machine whose rows of earlier calls of `partial_fit` do not fit together."""
     kept = state.get("_kept")
     if kept is None:

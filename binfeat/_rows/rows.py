@@ -7,6 +7,7 @@ from functools import cached_property, reduce
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import BlockFeatures, Features, is_computed, is_dense
@@ -24,7 +25,7 @@ class Scratch:
     def __init__(self) -> None:
         self._kept: dict[str, np.ndarray] = {}
 
-    def array(self, name: str, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    def array(self, name: str, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
         """Space of this shape; what it held under the same name is lost."""
         kept = self._kept.get(name)
         if kept is None or kept.dtype != dtype or kept.shape[0] != shape[0] or kept.shape[1] < shape[1]:
@@ -46,7 +47,7 @@ class Part:
         """Some of the rows."""
         return Part(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows], self.n_jobs)
 
-    def space(self, name: str, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+    def space(self, name: str, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
         """An array in Fortran order to write to; what was written under the same name may be lost."""
         return np.empty(shape, dtype, order="F") if self.scratch is None else self.scratch.array(name, shape, dtype)
 

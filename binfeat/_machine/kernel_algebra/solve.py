@@ -3,8 +3,15 @@
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, factor, needs_precision, precise_inverse_root
+from binfeat._machine.kernel_algebra.leave_one_out import (
+    LEAST_ALPHA,
+    Weights,
+    factor,
+    needs_precision,
+    precise_inverse_root,
+)
 from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
+from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._rows.vectors import quotients
 
 _MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more rows take a quarter of the memory
@@ -16,23 +23,25 @@ _PART_OF_FIT = 0.03  # of the residuals of the fit that it may be, because leave
 _VECTORS = 16  # of an iteration, for each target, with the temporary ones of a product
 
 
-def cholesky_rows(n_targets):
+def cholesky_rows(n_targets: int) -> int:
     """Rows up to which a Cholesky factor costs less than iterations, whose cost grows faster with targets."""
     return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets, _MOST_FACTORED)
 
 
-def solve_bytes(n_rows, n_targets):
+def solve_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
     """Memory for the kernel matrix of `n_rows` rows, a number or an array of numbers, and for its solution."""
     iterations = packed_bytes(n_rows) + 4 * n_rows * (_RANK + _VECTORS * n_targets)
     return np.where(n_rows <= cholesky_rows(n_targets), 4 * n_rows**2, iterations)
 
 
-def matrix_to_solve(kernel, X, n_targets):
+def matrix_to_solve(kernel: KernelSum, X: np.ndarray, n_targets: int) -> np.ndarray | PackedKernel:
     """Values of a KernelSum for all pairs of rows X, (n_inputs, n_rows), as `solve_kernel` takes them."""
     return kernel(X, X) if X.shape[1] <= cholesky_rows(n_targets) else kernel.packed(X)
 
 
-def solve_kernel(K, alpha, weights, Y, error):
+def solve_kernel(
+    K: np.ndarray | PackedKernel, alpha: float, weights: Weights, Y: np.ndarray, error: float
+) -> tuple[np.ndarray, float]:
     """Coefficients (n_rows, n_targets), float32 or float64, and the alpha that they took.
 
     Parameters
@@ -61,7 +70,7 @@ def solve_kernel(K, alpha, weights, Y, error):
 class _Nystrom:
     """Inverse of ``F F' + shift``, or a larger shift; F F' is Nystroem's ``K + 1 1'`` of some columns."""
 
-    def __init__(self, K, shift):
+    def __init__(self, K: PackedKernel, shift: np.ndarray) -> None:
         shift = np.maximum(shift, np.float32(_LEAST_SHIFT * len(K)))
         columns = K.first_rows(min(_RANK, len(K)))
         U, _ = factor(columns[:, : len(columns)], 1e-3 * float(shift.min()))
@@ -74,13 +83,15 @@ class _Nystrom:
         self._factor = lapack.spotrf(inner, lower=1)[0]
         self._F = F
 
-    def __call__(self, R):
+    def __call__(self, R: np.ndarray) -> np.ndarray:
         scaled = R / self._roots
         inner = lapack.spotrs(self._factor, self._F.T @ scaled, lower=1)[0]
         return (scaled - self._F @ inner) / self._roots
 
 
-def _conjugate_gradients(K, shift, Y, precondition, tol):
+def _conjugate_gradients(
+    K: PackedKernel, shift: np.ndarray, Y: np.ndarray, precondition: _Nystrom, tol: float
+) -> np.ndarray:
     """Conjugate gradients with all targets in every product, until all of them are done."""
     solution, residual = np.zeros_like(Y), Y.copy()
     direction = preconditioned = precondition(residual)

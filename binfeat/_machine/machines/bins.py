@@ -1,6 +1,5 @@
 """Machines of random binning features."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -92,7 +91,7 @@ class BinsMachine(GrownMachine):
         for kernel in KERNELS:
             if may_search(self._kernels, run):
                 other = first.of_kernel(kernel)
-                rival = other.fit(best.gamma, [best.alpha])
+                rival = other.fit(best.gamma, np.array([best.alpha]))
                 if rival.error < best.error:
                     sample, best = other, rival
         return sample, best
@@ -155,6 +154,6 @@ def may_search(kernels: ScaledKernels, run: Run) -> bool:
     return run.step() and in_time and not kernels.is_perfect
 
 
-def penalties(run: Run, alphas: Iterable[float]) -> Iterable[float]:
+def penalties(run: Run, alphas: np.ndarray) -> np.ndarray:
     """These, or the user's."""
     return alphas if run.settings.alpha is None else np.array([run.settings.alpha])

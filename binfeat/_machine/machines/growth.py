@@ -13,10 +13,11 @@ from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._fourier.features import FourierMap
 from binfeat._linear.gram import GramSystem, gram_system
 from binfeat._linear.posterior import RidgePosterior, ridge_posterior
-from binfeat._linear.result import SolveInterrupted, SolverOptions
+from binfeat._linear.result import RidgeSystem, SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
 from binfeat._machine.fitted.functions import BinFunction
 from binfeat._machine.machines.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
+from binfeat._rows import sources
 from binfeat._rows.rows import LocalRows, Rows
 from binfeat._rows.stacked import StackedFeatures
 from binfeat._rows.streamed import StreamedFeatures
@@ -113,7 +114,7 @@ class TrainingRows:
         if self._later is None:
             (X,) = self.blocks
             return fourier(X)
-        return StreamedFeatures(self.blocks, fourier, fourier.n_components, np.float64, dense=True)
+        return StreamedFeatures(cast(sources.Rows, self.blocks), fourier, fourier.n_components, np.float64, dense=True)
 
     def count(self, grids: Grids, first_grid: int) -> Bins:
         """Keep the codes of the rows in more grids, and give the bins of these."""
@@ -196,7 +197,7 @@ class Growth:
             n_fourier = fourier.n_components
         self.grids, self._bins, n_targets = draw(1)[:0], Bins.none(0), rows.n_targets
         self._coef, self._intercept = np.zeros((n_fourier, n_targets)), np.zeros(n_targets)
-        self._system = None  # of the last solve, until rows or columns change
+        self._system: RidgeSystem | None = None  # of the last solve, until rows or columns change
         self.n_iter = 0
         self.posterior: RidgePosterior | None = None
         self.variances_out: np.ndarray | float = 0.0
@@ -302,7 +303,7 @@ class Growth:
         """Find how far predictions may be off, by the rows that are not held out."""
         options = SolverOptions(max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         rows = self._rows.for_solver(self._bins.starts, self._dense, self._dtype, slice(None))
-        found = ridge_posterior(rows, alpha, n_samples, options, rng, self._system).times(mean_weight)
+        found = ridge_posterior(cast(LocalRows, rows), alpha, n_samples, options, rng, self._system).times(mean_weight)
         self.variances_out = found.variances(self._features_out)
         self.posterior, self._rng = found, rng
 

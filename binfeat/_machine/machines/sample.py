@@ -1,6 +1,5 @@
 """Ridge machines on a sample of the rows, and how they do on rows held out."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -76,7 +75,7 @@ class Sample:
             n_jobs=settings.n_jobs,
         )
 
-    def fit(self, gamma: np.ndarray, alphas: Iterable[float]) -> SampleFit:
+    def fit(self, gamma: np.ndarray, alphas: np.ndarray) -> SampleFit:
         """The machine of these gammas with the best of some penalties on the held-out rows."""
         grids = Grids.draw(self.kernel, gamma, self.n_grids, self.seed, self.categorical)
         codes = CodeStore(len(self.X), self.n_grids)
