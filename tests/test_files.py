@@ -290,8 +290,8 @@ def test_files_of_older_formats_give_the_same_predictions(name):
     found = machine.predict(rows)
     if expected.dtype.kind == "U":
         np.testing.assert_array_equal(found, expected)
-    else:  # other processors round otherwise
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    else:  # of kernel values in float32
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     again = sio.loads(sio.dumps(machine), trusted=trusted)
     np.testing.assert_array_equal(again.predict(rows), found)
 

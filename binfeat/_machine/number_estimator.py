@@ -105,9 +105,8 @@ class NumbersMachineBase(KernelMachineBase):
 
     def _with_std(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of y, and their standard deviations."""
-        with blas_threads(self.n_jobs):
-            noise = self._posterior_of_function().errors.noise
         scores, variances = self._scores_and_variances(X)
+        noise = self._posterior_of_function().errors.noise
         return self._own_targets.decode(scores), self._own_targets.spreads(scores, np.sqrt(noise * variances))
 
     def _scores_and_variances(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
