@@ -4,7 +4,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +31,7 @@ from binfeat._machine.pipeline import fit
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import HEADER, Clock, Decisions, Run, cells, line
 from binfeat._machine.settings import Settings
+from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.doubts import doubt_limit, doubt_rows
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.targets import Targets
@@ -62,14 +63,14 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return Settings.of(self)
 
     @abstractmethod
-    def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    def _checked(self, y: ArrayLike, sample_weight: ArrayLike | None) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets or labels as an array, and weights (n_rows,) or None."""
 
     @abstractmethod
     def _targets(self, y: np.ndarray) -> Targets | Labels:
         """What stands for y."""
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+    def _fit(self, X: RawTable, y: ArrayLike | None, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> Self:
         """Fit to a table in memory or a source of blocks."""
         settings, source = self._settings(), None
         if is_source(X):
@@ -82,13 +83,13 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             if not source.is_whole:
                 of_source = {"source": source, "y": y, "weights": check_weights(weights, len(y))}
                 all_rows = partial(SourceRows, estimator=self, **of_source)
-            y, weights, groups = source.sampled(y, weights, groups)
-            X = source.sample
+            weights, groups = source.sampled(weights, groups)
+            X, y = source.sample, y[source.rows]
         return self._fit_table(X, y, weights, groups, settings, Clock(settings.max_seconds), targets, all_rows)
 
     def _fit_table(
         self,
-        X: Any,
+        X: RawTable,
         y: np.ndarray,
         sample_weight: np.ndarray | None,
         groups: ArrayLike | None,
@@ -123,7 +124,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return self
 
     def _encoded(
-        self, X: Any, y: np.ndarray, settings: Settings, previous: Fitted | None
+        self, X: RawTable, y: np.ndarray, settings: Settings, previous: Fitted | None
     ) -> tuple[TableEncoder, np.ndarray]:
         """The table as numbers, of enough rows and few enough grids."""
         if previous is None:
@@ -154,7 +155,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             check_is_fitted(self, "feature_coef_")
         return self._derived.get(self.feature_coef_, partial(fitted_of, self))
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: RawTable) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets)."""
         fitted = self._fitted
         if is_source(X):

@@ -1,6 +1,6 @@
 """What kernel machines for numbers have beside predictions: standard deviations, samples and intervals."""
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -8,6 +8,7 @@ from binfeat._common.validation import check_integer, check_share, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, NoiseOnly
+from binfeat._machine.table.columns import RawTable
 from binfeat._machine.target.targets import Targets
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import is_source
@@ -16,7 +17,9 @@ from binfeat._rows.sources import is_source
 class NumbersMachineBase(KernelMachineBase):
     """Base of kernel machines for numbers."""
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0) -> np.ndarray:
+    def sample_y(
+        self, X: RawTable, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
+    ) -> np.ndarray:
         """Draw functions from the Gaussian process whose mean is the prediction, and give their values for some rows.
 
         The samples have no noise, as those of scikit-learn's `GaussianProcessRegressor`. For a machine of random
@@ -55,7 +58,7 @@ class NumbersMachineBase(KernelMachineBase):
         samples = [self._own_targets.decode(scores + apart[:, :, k]) for k in range(n_samples)]
         return np.stack(samples, axis=-1)
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+    def predict_interval(self, X: RawTable, coverage: float = 0.9) -> np.ndarray:
         """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
 
         An interval reaches to both sides of the prediction by a number of standard deviations, which is just enough
@@ -103,18 +106,18 @@ class NumbersMachineBase(KernelMachineBase):
             )
         return posterior
 
-    def _with_std(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of y, and their standard deviations."""
         scores, variances = self._scores_and_variances(X)
         noise = self._posterior_of_function().errors.noise
         return self._own_targets.decode(scores), self._own_targets.spreads(scores, np.sqrt(noise * variances))
 
-    def _scores_and_variances(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _scores_and_variances(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of what is learned (n_rows, n_targets), and their variances (n_rows, 1) by that of noise."""
         both = by_block(X, self._beside)[0] if is_source(X) else self._beside(X)
         return both[:, :-1], both[:, -1:]
 
-    def _beside(self, X: Any) -> np.ndarray:
+    def _beside(self, X: RawTable) -> np.ndarray:
         scores, fitted = self._scores(X), self._fitted
         with blas_threads(self.n_jobs):
             variances = fitted.posterior(self.n_jobs).variances(fitted.rows(self, X))

@@ -102,30 +102,16 @@ class Decisions:
 
 
 class Run:
-    """One fit under way.
-
-    Attributes
-    ----------
-    settings : Settings
-    limits : Limits
-    clock : Clock
-    decisions : Decisions
-    note : callable
-        Notes a decision: what, the choice, and the error after it.
-    is_cut_short : bool
-        Whether the time limit ended the search for length scales.
-    interrupt : KeyboardInterrupt or None
-        What ended the fit.
-    """
+    """One fit under way."""
 
     def __init__(
         self, settings: Settings, limits: Limits, clock: Clock, progress: Progress | Silent, decisions: Decisions
     ) -> None:
         self.settings, self.limits, self.clock = settings, limits, clock
-        self.decisions, self.note = decisions, decisions.note
+        self.decisions, self.note = decisions, decisions.note  # what, the choice, and the error after it
         self._progress, self._may_go_on = progress, True
-        self.is_cut_short = False
-        self.interrupt: KeyboardInterrupt | None = None
+        self.is_cut_short = False  # whether the time limit ended the search for length scales
+        self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
 
     def may_continue(self, phase: Phase, seconds: float = 0.0) -> bool:
         """Whether the time limit lets a phase go on for so many seconds, and callbacks do, as far as they were asked.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
@@ -65,8 +64,8 @@ class Settings:
             scaling=_unless_auto(str(given["scaling"]).lower()),
             categorical_features=given["categorical_features"],
             max_grids=check_integer(given["max_grids"], "max_grids", 1),
-            max_seconds=_unless_none(check_real, given["max_seconds"], "max_seconds", 0.0),
-            max_bytes=_unless_none(check_integer, given["max_bytes"], "max_bytes", 1),
+            max_seconds=None if given["max_seconds"] is None else check_real(given["max_seconds"], "max_seconds", 0.0),
+            max_bytes=None if given["max_bytes"] is None else check_integer(given["max_bytes"], "max_bytes", 1),
             has_cv=given["cv"] is not None,
             scorer=None if given["scoring"] is None else scorer_of(machine),
             refits=given["refit"],
@@ -80,13 +79,9 @@ class Settings:
         return self.alpha is None
 
 
-def _is_auto(value: Any) -> bool:
+def _is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
 def _unless_auto(word: str) -> str | None:
     return None if word == "auto" else word
-
-
-def _unless_none(check: Callable[..., Any], value: Any, name: str, least: float) -> Any:
-    return None if value is None else check(value, name, least)

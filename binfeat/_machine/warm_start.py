@@ -1,7 +1,7 @@
 """Fits that go on from an earlier one: scaling, length scales and kernel are kept, and are not searched again."""
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -37,7 +37,7 @@ def fitted_with(machine: BaseEstimator) -> np.ndarray:
     return np.array([columns, *(f"{name}={_words(getattr(machine, name, None))}" for name in _SAME)])
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     return repr(np.asarray(value).tolist() if isinstance(value, np.ndarray) else value)
 
 

@@ -1,7 +1,6 @@
 """A fitted machine as attributes of an estimator: arrays, numbers and strings; and back."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,12 +14,12 @@ from binfeat._machine.fitted.uncertainty import HeldOutErrors
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import SCALERS
 from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform
+from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
 
 _NONE = np.empty((0, 0))
 
 
-def attributes_of(fitted: Fitted) -> dict[str, Any]:
+def attributes_of(fitted: Fitted) -> dict:
     """What an estimator keeps of a fitted machine."""
     errors, gammas = fitted.history
     return {
@@ -46,7 +45,7 @@ def attributes_of(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _of_function(fitted: Fitted) -> dict[str, Any]:
+def _of_function(fitted: Fitted) -> dict:
     function = fitted.function
     if isinstance(function, ExactFunction):
         arrays = function.arrays()
@@ -67,7 +66,7 @@ def _of_function(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _of_targets(fitted: Fitted) -> dict[str, Any]:
+def _of_targets(fitted: Fitted) -> dict:
     targets = fitted.targets
     if isinstance(targets, Labels):
         return {
@@ -121,7 +120,7 @@ def _targets_of(machine: BaseEstimator) -> Targets | Labels:
     if hasattr(machine, "classes_"):
         return replace(labels_of_machine(machine), sharpness=machine.sharpness_)
     if hasattr(machine, "target_transformer_"):
-        transform: Any = CallersTransform(machine.target_transformer_)
+        transform: TargetTransform | CallersTransform = CallersTransform(machine.target_transformer_)
     else:
         transform = TRANSFORMS[machine.target_transform_].from_arrays(machine._target_transform)
     return Targets(transform, machine._target_mean, machine._target_std, machine._one_target, machine._target_shifts)

@@ -1,7 +1,5 @@
 """Checks of a kernel machine that is loaded from a file."""
 
-from typing import Any
-
 import numpy as np
 
 from binfeat._binning.saved import GRIDS
@@ -38,7 +36,7 @@ _TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets"
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
 
-def migrate(state: dict[str, Any], file_format: int) -> None:
+def migrate(state: dict, file_format: int) -> None:
     """Bring what a file of an older format has up to date."""
     for old, new in _RENAMED.items():
         if old in state:
@@ -47,7 +45,7 @@ def migrate(state: dict[str, Any], file_format: int) -> None:
         state.setdefault("_rotation", np.empty((0, 0)))
 
 
-def check_machine(state: dict[str, Any]) -> None:
+def check_machine(state: dict) -> None:
     """Refuse a kernel machine whose arrays do not fit together."""
     if "_exact" not in state:
         return
@@ -88,7 +86,7 @@ def _check_linear_map(linear_map: np.ndarray | None, sizes: dict[str, int]) -> N
         check_arrays({"rotation": linear_map}, {"rotation": (np.float64, "inputs", "rank")}, dict(sizes))
 
 
-def _check_features(state: dict[str, Any], sizes: dict[str, int]) -> int:
+def _check_features(state: dict, sizes: dict[str, int]) -> int:
     """The number of bins and Fourier features of a machine, whose arrays fit together."""
     check_arrays(state, {**GRIDS, "_bin_keys": (np.uint64, "bins")}, sizes)
     check_starts(state, "_bin_starts", sizes["grids"], sizes["bins"])

@@ -54,18 +54,7 @@ class HeldOutErrors(ArrayRecord):
 
 
 class ExactPosterior:
-    """Of an exact machine, in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
-
-    Parameters
-    ----------
-    function : ExactFunction
-    n_jobs : int or None
-
-    Attributes
-    ----------
-    errors : HeldOutErrors
-        Of leave-one-out predictions for all rows of the machine.
-    """
+    """Of an exact machine, in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12)."""
 
     def __init__(self, function: "ExactFunction", n_jobs: int | None) -> None:
         self._function, self._n_jobs = function, n_jobs

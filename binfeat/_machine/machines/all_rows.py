@@ -49,17 +49,7 @@ def no_grids(n_inputs: int, n_grids: int = 0) -> Grids:
 
 
 class AllRows(ABC):
-    """What rows in memory and beyond have in common: how many grids fit in memory.
-
-    Parameters
-    ----------
-    problem : Problem
-    run : Run
-    n_rows : int
-        To train on.
-    max_bytes : float
-        For codes and bins.
-    """
+    """What rows in memory and beyond have in common: how many grids fit in memory."""
 
     in_memory: ClassVar[bool]  # so that a machine may be exact, or have bins and Fourier features
 
@@ -113,13 +103,7 @@ class AllRows(ABC):
 
 
 class MemoryRows(AllRows):
-    """The training rows of a problem, which are in memory.
-
-    Parameters
-    ----------
-    problem : Problem
-    run : Run
-    """
+    """The training rows of a problem, which are in memory."""
 
     in_memory: ClassVar[bool] = True
 
@@ -131,7 +115,7 @@ class MemoryRows(AllRows):
         problem, train = self._problem, self._problem.train
         codes = self._max_bytes // 2
         X, Y, weights = kernels.X[train], problem.Y[train], problem.weights_of(train)
-        return TrainingRows.in_memory(X, Y, weights, self._run.settings.n_jobs, codes)
+        return TrainingRows([X], Y, weights, self._run.settings.n_jobs, codes)
 
     def _sampled_inputs(self, kernels: ScaledKernels) -> np.ndarray:
         return kernels.X
@@ -184,32 +168,16 @@ class RowsBeyondMemory(AllRows):
 
 
 class SourceRows(RowsBeyondMemory):
-    """All rows of a source.
-
-    Parameters
-    ----------
-    problem : Problem
-    run : Run
-    estimator : estimator
-        Of which names and number of the inputs are read.
-    source : SampledSource
-    y, weights : ndarray of shape (n_rows,) or (n_rows, n_targets), and (n_rows, 1) or None
-        Of all rows.
-
-    Raises
-    ------
-    ValueError
-        If `max_bytes` is too little for vectors of the rows.
-    """
+    """All rows of a source; ValueError if `max_bytes` is too little for vectors of the rows."""
 
     def __init__(
         self,
         problem: Problem,
         run: Run,
-        estimator: BaseEstimator,
+        estimator: BaseEstimator,  # of which names and number of the inputs are read
         source: SampledSource,
         y: np.ndarray,
-        weights: np.ndarray | None,
+        weights: np.ndarray | None,  # (n_rows, 1), of all rows as y
     ) -> None:
         self._estimator, self._source, self._weights = estimator, source, weights
         self._Y, max_bytes = problem.targets.encode(y), run.settings.max_bytes
@@ -225,5 +193,5 @@ class SourceRows(RowsBeyondMemory):
         n_jobs = self._run.settings.n_jobs
         encoding = Encoding(self._estimator, self._problem.encoder, kernels.scaler, n_jobs)
         blocks = self._source.survey.rows(encoding, kernels.X.shape[1])
-        held_out = self._source.rows[self._problem.held_out]
-        return TrainingRows.of_source(blocks, self._Y, self._weights, held_out, n_jobs, self._max_bytes // 2)
+        rows = TrainingRows(blocks, self._Y, self._weights, n_jobs, self._max_bytes // 2)
+        return rows.without(self._source.rows[self._problem.held_out])

@@ -36,21 +36,13 @@ class BinsPlan:
 
 
 class BinsMachine(GrownMachine):
-    """Ridge regression on the bins of random grids.
-
-    Parameters
-    ----------
-    problem : Problem
-    kernels : ScaledKernels
-    plan : BinsPlan or None
-        Of an earlier fit; else `judge` makes it.
-    """
+    """Ridge regression on the bins of random grids."""
 
     features: ClassVar[str] = "binning"
 
     def __init__(self, problem: Problem, kernels: ScaledKernels, plan: BinsPlan | None = None) -> None:
         super().__init__(problem, kernels)
-        self._known = plan
+        self._known = plan  # of an earlier fit; else `judge` makes it
 
     @property
     def _plan(self) -> BinsPlan:
@@ -109,8 +101,8 @@ class BinsMachine(GrownMachine):
             self._sizing = sizing = Sizing(growth, self._problem, run, plan.alpha)
             sizing.run(first, most)
         run.note("grids", growth.n_grids, sizing.error)
-        if growth.n_together < growth.n_targets:
-            less = f"{growth.n_together} of {growth.n_targets}, for less memory"
+        if growth.n_together < growth.rows.n_targets:
+            less = f"{growth.n_together} of {growth.rows.n_targets}, for less memory"
             run.note("targets at a time", less, sizing.error)
         return sizing
 

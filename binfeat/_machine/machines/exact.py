@@ -21,16 +21,7 @@ _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which fact
 
 
 class ExactMachine(Candidate):
-    """Kernel ridge regression with the kernel matrix.
-
-    Parameters
-    ----------
-    problem : Problem
-    run : Run
-    kernels : ScaledKernels
-    known : tuple of list of Part and float, or None
-        Kernels and penalty of an earlier fit.
-    """
+    """Kernel ridge regression with the kernel matrix."""
 
     features: ClassVar[str] = "exact"
 

@@ -52,26 +52,12 @@ class Tuned:
 
 
 class ExactTuning:
-    """Tries on some rows.
-
-    Parameters
-    ----------
-    problem : Problem
-    run : Run
-    kernels : ScaledKernels
-
-    Attributes
-    ----------
-    all_rows : ndarray of int
-        Rows that the machine may have.
-    rows : ndarray of int
-        Those with leave-one-out predictions.
-    frame : Frame
-    """
+    """Tries, by leave-one-out predictions of some rows."""
 
     def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels) -> None:
         self._problem, self._run, self._kernels = problem, run, kernels
         train = self._weighty(problem.train)
+        # Rows that the machine may have, and those with leave-one-out predictions.
         self.all_rows = np.append(train, self._weighty(problem.held_out)) if run.settings.refits else train
         known = train if run.settings.has_cv else self.all_rows
         self.rows = known[np.linspace(0, len(known) - 1, min(len(known), TUNING_ROWS)).astype(int)]

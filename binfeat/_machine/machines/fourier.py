@@ -33,21 +33,13 @@ class FourierPlan:
 
 
 class FourierMachine(GrownMachine):
-    """Ridge regression on random Fourier features of a radial kernel.
-
-    Parameters
-    ----------
-    problem : Problem
-    kernels : ScaledKernels
-    plan : FourierPlan or None
-        Of an earlier fit; else `judge` makes it.
-    """
+    """Ridge regression on random Fourier features of a radial kernel."""
 
     features: ClassVar[str] = "fourier"
 
     def __init__(self, problem: Problem, kernels: ScaledKernels, plan: FourierPlan | None = None) -> None:
         super().__init__(problem, kernels)
-        self._known = plan
+        self._known = plan  # of an earlier fit; else `judge` makes it
 
     @property
     def _plan(self) -> FourierPlan:

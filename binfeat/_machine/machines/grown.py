@@ -18,13 +18,7 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 
 class GrownMachine(Candidate):
-    """A machine of random features.
-
-    Parameters
-    ----------
-    problem : Problem
-    kernels : ScaledKernels
-    """
+    """A machine of random features."""
 
     def __init__(self, problem: Problem, kernels: ScaledKernels) -> None:
         self._problem, self._kernels = problem, kernels

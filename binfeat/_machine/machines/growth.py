@@ -1,7 +1,7 @@
 """A ridge machine on binning features whose grids grow in number."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from binfeat._rows.stacked import StackedFeatures
 from binfeat._rows.streamed import StreamedFeatures
 
 Dense = np.ndarray | StreamedFeatures
+Blocks = Iterable[np.ndarray]  # (n_block_rows, n_inputs), float64
+Weights = np.ndarray | None  # (n_rows, 1)
 
 _FEATURES_AS_A_GRID = 3  # in a product: of 8 bytes each, read once
 
@@ -32,46 +34,25 @@ class GrowthRows(Protocol):
 
     @property
     def n_rows(self) -> int: ...
-
     @property
     def n_targets(self) -> int: ...
-
-    def features(self, fourier: FourierMap) -> object:
-        """Fourier features of the rows, or what stands for them in `for_solver`."""
-
-    def count(self, grids: Grids, first_grid: int) -> Bins:
-        """Keep the codes of the rows in more grids, and give the bins of these."""
-
-    def for_solver(self, offsets: np.ndarray, dense: Any, dtype: np.dtype, targets: slice) -> Rows:
-        """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
-
-    def weigh_held_out(self) -> bool:
-        """Give the held-out rows that stand among the others their weights; whether there are such."""
+    def features(self, fourier: FourierMap) -> object: ...  # that `for_solver` takes as dense ones
+    def count(self, grids: Grids, first_grid: int) -> Bins: ...
+    def for_solver(self, offsets: np.ndarray, dense: Any, dtype: np.dtype, targets: slice) -> Rows: ...
+    def weigh_held_out(self) -> bool: ...
 
 
 class TrainingRows:
     """The rows that a growing machine is fitted to: in memory, or of a source.
 
     Rows of a source that are held out stand among the others with weight 0.
-
-    Attributes
-    ----------
-    blocks : iterable of ndarray of shape (n_block_rows, n_inputs), float64
-    Y : ndarray of shape (n_rows, n_targets)
-    weights : ndarray of shape (n_rows, 1) or None
     """
 
     def __init__(
-        self,
-        blocks: Iterable[np.ndarray],
-        Y: np.ndarray,
-        weights: np.ndarray | None,
-        n_jobs: int | None,
-        max_bytes: float = np.inf,
-        weights_with_held_out: np.ndarray | None = None,
+        self, blocks: Blocks, Y: np.ndarray, weights: Weights, n_jobs: int | None, max_bytes: float = np.inf
     ) -> None:
-        self.blocks, self.Y, self.weights = blocks, Y, weights
-        self._n_jobs, self._later = n_jobs, weights_with_held_out  # the latter for a source only
+        self.blocks, self.Y, self.weights, self._n_jobs = blocks, Y, weights, n_jobs
+        self._later: Weights = None  # with those held out, for a source only
         self._store = CodeStore(len(Y), 0, max_bytes)
 
     @property
@@ -82,32 +63,12 @@ class TrainingRows:
     def n_targets(self) -> int:
         return self.Y.shape[1]
 
-    @classmethod
-    def in_memory(
-        cls,
-        X: np.ndarray,
-        Y: np.ndarray,
-        weights: np.ndarray | None,
-        n_jobs: int | None,
-        max_bytes: float = np.inf,
-    ) -> "TrainingRows":
-        return cls([X], Y, weights, n_jobs, max_bytes)
-
-    @classmethod
-    def of_source(
-        cls,
-        blocks: Iterable[np.ndarray],
-        Y: np.ndarray,
-        weights: np.ndarray | None,
-        held_out: np.ndarray,
-        n_jobs: int | None,
-        max_bytes: float,
-    ) -> "TrainingRows":
-        """Rows of a source, of which the numbers `held_out` are; with `max_bytes` of memory for their codes."""
-        all_weights = np.ones((len(Y), 1)) if weights is None else weights
-        weights = all_weights.copy()
-        weights[held_out] = 0.0
-        return cls(blocks, Y, weights, n_jobs, max_bytes, all_weights)
+    def without(self, held_out: np.ndarray) -> Self:
+        """The rows of a source, those with the numbers `held_out` with weight 0."""
+        self._later = np.ones((len(self.Y), 1)) if self.weights is None else self.weights
+        self.weights = self._later.copy()
+        self.weights[held_out] = 0.0
+        return self
 
     def features(self, fourier: FourierMap) -> Dense:
         """Fourier features of the rows: an array, or what reads the source for them."""
@@ -119,9 +80,8 @@ class TrainingRows:
     def count(self, grids: Grids, first_grid: int) -> Bins:
         """Keep the codes of the rows in more grids, and give the bins of these."""
         self._store.grow(first_grid + len(grids))
-        return count_bins(
-            grids, self.blocks, len(self.Y), codes=self._store, n_jobs=self._n_jobs, first_grid=first_grid
-        )
+        options = {"codes": self._store, "n_jobs": self._n_jobs, "first_grid": first_grid}
+        return count_bins(grids, self.blocks, len(self.Y), **options)
 
     def for_solver(self, offsets: np.ndarray, dense: Dense | None, dtype: np.dtype, targets: slice) -> Rows:
         """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
@@ -135,7 +95,7 @@ class TrainingRows:
         self.weights = self._later
         return True
 
-    def append(self, Y: np.ndarray, weights: np.ndarray | None, codes: np.ndarray) -> None:
+    def append(self, Y: np.ndarray, weights: Weights, codes: np.ndarray) -> None:
         """More rows, with their codes in all grids."""
         n_rows, n_grids = len(self.Y), len(codes)
         self.blocks, self.Y = [], np.concatenate([self.Y, Y])
@@ -151,93 +111,69 @@ class Growth:
     """A ridge machine on rows in grids; more of either can be added.
 
     Each solve starts from 0: from the last solution it takes as many iterations, and where the tolerance stops it
-    the error of other rows is higher (perf/README.md).
-
-    Parameters
-    ----------
-    rows : TrainingRows, or what does the same elsewhere
-    X_out : ndarray of shape (n_out, n_inputs)
-        Rows held out, whose codes are kept too.
-    draw : callable
-        ``draw(n_grids)`` gives that many grids; the first ones are always the same.
-    fourier : FourierMap, default=None
-        A map whose features stand beside those of the grids.
-    max_bytes : int or inf, default=inf
-        For codes, bins, coefficients and the solver's vectors: where these need more, the latter are float32, and then
-        fewer targets are solved for at a time.
-
-    Attributes
-    ----------
-    n_together : int
-        Targets that are solved for at a time.
-    n_iter : int
-        Iterations of the last solve, the most of all targets.
-    posterior : RidgePosterior or None
-        Of the coefficients, for noise of variance 1 of a row of mean weight, once it is drawn.
-    variances_out : ndarray of shape (n_out,) or float
-        Variances that it gives predictions for the held-out rows.
+    the error of other rows is higher (perf/README.md). Features of `fourier` stand beside those of the grids, of which
+    `draw` gives the first so many. Codes, bins, coefficients and the solver's vectors take `max_bytes`: where these
+    need more, vectors are float32, and fewer targets are solved for at a time.
     """
 
     def __init__(
         self,
         rows: GrowthRows,
-        X_out: np.ndarray,
+        X_out: np.ndarray,  # rows held out, whose codes are kept too
         draw: Callable[[int], Grids],
         fourier: FourierMap | None = None,
         n_jobs: int | None = None,
         max_bytes: float = np.inf,
     ) -> None:
-        self._rows, self._X_out, self._draw, self._n_jobs = rows, X_out, draw, n_jobs
+        self.rows, self._X_out, self._draw, self._n_jobs = rows, X_out, draw, n_jobs
         self._max_bytes, self._least_dtype = max_bytes, least_dtype(rows.n_rows, fourier)
-        self._dtype, self.n_together = np.dtype(np.float64), rows.n_targets
+        self._dtype, self.n_together = np.dtype(np.float64), rows.n_targets  # the latter are solved for at a time
         self._codes_out = np.empty((0, len(X_out)), np.uint16)
         self._dense, self._dense_out, n_fourier = None, None, 0
         if fourier is not None:
             self._dense, self._dense_out = rows.features(fourier), fourier(X_out)
             n_fourier = fourier.n_components
         self.grids, self._bins, n_targets = draw(1)[:0], Bins.none(0), rows.n_targets
-        self._coef, self._intercept = np.zeros((n_fourier, n_targets)), np.zeros(n_targets)
+        # What the last solve found; to be set back to, all at once.
+        self.coefficients = np.zeros((n_fourier, n_targets)), np.zeros(n_targets)
         self._system: RidgeSystem | None = None  # of the last solve, until rows or columns change
-        self.n_iter = 0
-        self.posterior: RidgePosterior | None = None
-        self.variances_out: np.ndarray | float = 0.0
+        self.n_iter = 0  # of the last solve, the most of all targets
+        self.posterior: RidgePosterior | None = None  # for noise of variance 1 of a row of mean weight
+        self.variances_out: np.ndarray | float = 0.0  # of the predictions for the held-out rows
 
     @property
     def n_grids(self) -> int:
         return len(self.grids)
 
     @property
-    def n_rows(self) -> int:
-        return self._rows.n_rows
-
-    @property
     def width(self) -> float:
         """Grids that products with a row take as long as: its own, and some for the features beside them."""
-        return self.n_grids + (len(self._coef) - self._bins.keys.size) / _FEATURES_AS_A_GRID
+        return self.n_grids + (len(self.coefficients[0]) - self._bins.keys.size) / _FEATURES_AS_A_GRID
 
     def grow(self, n_grids: int) -> None:
         """Add grids until there are so many. The function so far is spread over all of them."""
         before, grids = self.n_grids, self._draw(n_grids)
         fresh = grids[before:]
-        bins = self._rows.count(fresh, before)
+        bins = self.rows.count(fresh, before)
         tables, bins = BinTables(bins.keys, bins.starts, self._n_jobs), Bins.join([self._bins, bins])
         dtype_out = code_dtype(bins.sizes.max())
         found = find_codes(tables, fresh, self._X_out, self._n_jobs, dtype_out)
         old, fourier = self._split_coef()
         n_bins, n_targets = bins.keys.size, old.shape[1]
-        left = bytes_for_bins(self._max_bytes, self.n_rows, n_grids)
+        left = bytes_for_bins(self._max_bytes, self.rows.n_rows, n_grids)
         dtype, n_together = dtype_and_targets_at_a_time(left, n_bins, n_targets, self._least_dtype)
         coef = np.zeros((n_bins + len(fourier), n_targets), dtype, order="F")
         coef[: len(old)], coef[n_bins:] = old * dtype.type(np.sqrt(before / n_grids)), fourier
         codes_out = np.concatenate([in_type(self._codes_out, dtype_out), found])
         # All at once, so that Ctrl-C in what is slow leaves the last function whole.
         self._system, self._dtype, self.n_together = None, dtype, n_together
-        self.grids, self._bins, self._coef, self._codes_out = grids, bins, coef, codes_out
+        self.grids, self._bins, self._codes_out = grids, bins, codes_out
+        self.coefficients = coef, self.coefficients[1]
 
-    def add_held_out_rows(self, Y: np.ndarray, weights: np.ndarray | None) -> None:
+    def add_held_out_rows(self, Y: np.ndarray, weights: Weights) -> None:
         """Take the held-out rows in: their new bins follow those known in each grid."""
         system, self._system = self._system, None
-        if self._rows.weigh_held_out():
+        if self.rows.weigh_held_out():
             return
         if isinstance(system, GramSystem):
             self._system = system + gram_system(LocalRows(self._dense_out, Y, weights), fit_intercept=True)
@@ -246,7 +182,7 @@ class Growth:
             codes = self._add_bins_of_held_out_rows()
         if self._dense is not None:
             self._dense = np.concatenate([self._dense, self._dense_out])
-        cast(TrainingRows, self._rows).append(Y, weights, codes)  # held-out rows do not stand among the others
+        cast(TrainingRows, self.rows).append(Y, weights, codes)  # held-out rows do not stand among the others
         self._X_out, self._dense_out = self._X_out[:0], None
         self._codes_out = np.empty((0, 0), np.uint16)
 
@@ -262,16 +198,18 @@ class Growth:
         if posterior is not None:
             places = np.append(np.arange(moved.size) + moved, bins.keys.size + np.arange(len(fourier)))
             posterior = posterior.among(places, bins.keys.size + len(fourier), self._rng)
-        self._bins, self._coef, self.posterior = bins, np.concatenate([coef, fourier]), posterior
+        self._bins, self.posterior = bins, posterior
+        self.coefficients = np.concatenate([coef, fourier]), self.coefficients[1]
         return codes.array
 
     def solve(self, alpha: float, tol: float, max_iter: int) -> None:
         """Solve the ridge system for one penalty, for as many targets at a time as memory allows."""
         options = SolverOptions(tol=tol, max_iter=max_iter, solver="cg" if self.n_grids else "gram")
-        found = np.array(self._coef, order="F"), self._intercept.copy()
+        coef, intercept = self.coefficients
+        found = np.array(coef, order="F"), intercept.copy()
         self.n_iter = 0
         try:
-            for first in range(0, self.n_targets, self.n_together):
+            for first in range(0, self.rows.n_targets, self.n_together):
                 self._solve_for(slice(first, first + self.n_together), alpha, options, *found)
         finally:
             self.coefficients = found
@@ -281,9 +219,9 @@ class Growth:
     ) -> None:
         system = self._system
         if system is None:
-            rows = self._rows.for_solver(self._bins.starts, self._dense, self._dtype, targets)
+            rows = self.rows.for_solver(self._bins.starts, self._dense, self._dtype, targets)
             system = ridge_system(rows, 1, options)
-        if self.n_together == self.n_targets:
+        if self.n_together == self.rows.n_targets:
             self._system = system
         try:
             result = next(system.solve([alpha], options))
@@ -293,32 +231,20 @@ class Growth:
         coef[:, targets], intercept[targets] = result.solution, result.intercept
         self.n_iter = max(self.n_iter, result.n_iter)
 
-    @property
-    def n_targets(self) -> int:
-        return self._rows.n_targets
-
     def learn_posterior(
         self, alpha: float, n_samples: int, max_iter: int, mean_weight: float, rng: np.random.Generator
     ) -> None:
         """Find how far predictions may be off, by the rows that are not held out."""
         options = SolverOptions(max_iter=max_iter, solver="cg" if self.n_grids else "gram")
-        rows = self._rows.for_solver(self._bins.starts, self._dense, self._dtype, slice(None))
+        rows = self.rows.for_solver(self._bins.starts, self._dense, self._dtype, slice(None))
         found = ridge_posterior(cast(LocalRows, rows), alpha, n_samples, options, rng, self._system).times(mean_weight)
         self.variances_out = found.variances(self._features_out)
         self.posterior, self._rng = found, rng
 
-    @property
-    def coefficients(self) -> tuple[np.ndarray, np.ndarray]:
-        """What the last solve found, to be set back to."""
-        return self._coef, self._intercept
-
-    @coefficients.setter
-    def coefficients(self, kept: tuple[np.ndarray, np.ndarray]) -> None:
-        self._coef, self._intercept = kept
-
     def held_out(self) -> np.ndarray:
         """Predictions for the held-out rows, of shape (n_out, n_targets)."""
-        return self._features_out @ self._coef + self._intercept
+        coef, intercept = self.coefficients
+        return self._features_out @ coef + intercept
 
     @property
     def _features_out(self) -> BinMatrix | Dense | StackedFeatures:
@@ -329,10 +255,11 @@ class Growth:
         """What the machine has learned so far: the function of bins, Fourier coefficients, and intercepts."""
         self._system = None  # it has vectors as large as the coefficients
         bins, fourier = (np.ascontiguousarray(part.T, dtype=np.float64) for part in self._split_coef())
-        return BinFunction(self.grids, self._bins.keys, self._bins.starts, bins), fourier, self._intercept
+        return BinFunction(self.grids, self._bins.keys, self._bins.starts, bins), fourier, self.coefficients[1]
 
     def _split_coef(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._coef[: self._bins.keys.size], self._coef[self._bins.keys.size :]
+        coef, n_bins = self.coefficients[0], self._bins.keys.size
+        return coef[:n_bins], coef[n_bins:]
 
 
 def _side_by_side(Z: BinMatrix, dense: Dense | None) -> BinMatrix | Dense | StackedFeatures:

@@ -16,26 +16,12 @@ _TOL, _MAX_ITER = 1e-2, 60
 
 
 class HybridMachine(BinsMachine):
-    """Grids that grow beside Fourier features of a radial kernel.
-
-    Parameters
-    ----------
-    problem : Problem
-    kernels : ScaledKernels
-    plan : BinsPlan or None
-        Of an earlier fit; else `judge` makes it.
-    fourier : FourierMap or None
-        Likewise.
-    """
+    """Grids that grow beside Fourier features of a radial kernel."""
 
     features: ClassVar[str] = "hybrid"
 
     def __init__(
-        self,
-        problem: Problem,
-        kernels: ScaledKernels,
-        plan: BinsPlan | None = None,
-        fourier: FourierMap | None = None,
+        self, problem: Problem, kernels: ScaledKernels, plan: BinsPlan | None = None, fourier: FourierMap | None = None
     ) -> None:
         super().__init__(problem, kernels, plan)
         self._fourier = fourier
@@ -44,7 +30,7 @@ class HybridMachine(BinsMachine):
         sample, fit = self._try_grids(run)
         settings, scales = run.settings, self._kernels.radial
         self._fourier = fourier = fourier_map(scales, run.limits.n_fourier, settings.seed, settings.n_jobs)
-        rows = TrainingRows.in_memory(sample.X, sample.Y, sample.weights, settings.n_jobs)
+        rows = TrainingRows([sample.X], sample.Y, sample.weights, settings.n_jobs)
         growth = Growth(rows, sample.X_out, lambda n_grids: fit.grids[:n_grids], fourier, settings.n_jobs)
         growth.grow(sample.n_grids)
         trials = []

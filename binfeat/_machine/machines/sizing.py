@@ -31,22 +31,16 @@ class Sizing:
     """Grows a ridge machine until that gains too little, or the budget of seconds or of work ends.
 
     Work is counted in products of a row's bins, of one grid, with coefficients, in all iterations of all solves.
-
-    Attributes
-    ----------
-    alpha : float
-    status : {"converged", "budget", "stopped"}
-    curve : list of (int, float)
-        Number of grids and held-out error after each batch of them.
     """
 
     def __init__(self, growth: Growth, problem: Problem, run: Run, alpha: float) -> None:
         self.growth, self.alpha, self._run = growth, alpha, run
         self._losses, self._negligible = problem.losses(problem.held_out), problem.negligible
         self._tunes_alpha, self._refits = run.settings.tunes_alpha, run.settings.refits
-        self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.n_rows
+        self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.rows.n_rows
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
-        self._tol, self.status, self.curve = _TOL, "converged", list[tuple[int, float]]()
+        self._tol, self.status = _TOL, "converged"  # or "budget" or "stopped"
+        self.curve: list[tuple[int, float]] = []  # number of grids and held-out error after each batch of them
         self._grid_seconds = self._solve_seconds = 0.0  # of one more grid, and of a solve for each grid
 
     @property
@@ -68,7 +62,7 @@ class Sizing:
             wanted = self._grids_wanted()
             if wanted == n_grids:
                 return
-            n_grids = min(wanted, most, self._within_seconds(), self._within_work())
+            n_grids = min(wanted, most, self._affordable())
             if n_grids < _LEAST_STEP * self.growth.n_grids:
                 self.status = "budget"
                 return
@@ -123,7 +117,7 @@ class Sizing:
 
     def _try_fine_solution(self) -> None:
         """A solver that ends early shrinks as a penalty does; where rows are few, see which of the two does better."""
-        if self.growth.n_rows > _FEW_ROWS:
+        if self.growth.rows.n_rows > _FEW_ROWS:
             return
         for alpha in self.alpha * (_DECADES if self._tunes_alpha else _DECADES[:1]):
             least = _FINE_GAIN if self._tol == _TOL else 0.0
@@ -152,17 +146,14 @@ class Sizing:
         seconds = (1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids
         return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
 
-    def _within_seconds(self) -> int:
-        """Grids that can be added, solved for twice, and refitted in the seconds left."""
-        grid, solve = self._grid_seconds, (2 + _REFIT * self._refits) * self._solve_seconds
-        if np.isinf(self._run.clock.left):
-            return np.iinfo(np.int64).max
-        return int((self._run.clock.left + grid * self.growth.n_grids) / max(grid + solve, 1e-9))
-
-    def _within_work(self) -> int:
-        """Grids that can be solved for and refitted with the work left."""
-        width = self._work_left / ((1 + _REFIT * self._refits) * self.growth.n_iter)
-        return int(width - self.growth.width + self.growth.n_grids)
+    def _affordable(self) -> int:
+        """Grids that can be added, solved for twice, and refitted in the seconds and with the work left."""
+        growth, left, refit = self.growth, self._run.clock.left, _REFIT * self._refits
+        by_work = int(self._work_left / ((1 + refit) * growth.n_iter) - growth.width + growth.n_grids)
+        if np.isinf(left):
+            return by_work
+        grid, solve = self._grid_seconds, (2 + refit) * self._solve_seconds
+        return min(by_work, int((left + grid * growth.n_grids) / max(grid + solve, 1e-9)))
 
     def _grids_wanted(self) -> int:
         """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
