@@ -103,7 +103,7 @@ def test_codes_of_held_out_rows_grow_wider_with_the_bins(rng, monkeypatch):
     X, X_out = rng.normal(size=(60, 2)), 3 * rng.normal(size=(30, 2))
 
     def codes_out():
-        rows = growth.TrainingRows.in_memory(X, np.zeros((60, 1)), None, 1)
+        rows = growth.TrainingRows([X], np.zeros((60, 1)), None, 1)
         gamma = np.full(2, 2.0)
         grown = growth.Growth(rows, X_out, lambda n_grids: grids.Grids.draw(kernels.Laplacian(), gamma, n_grids, 0))
         grown.grow(2)

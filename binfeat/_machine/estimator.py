@@ -77,15 +77,15 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             check_alone(y, sample_weight)
             source = SampledSource(self, X, settings.seed)
             y, sample_weight = source.survey.y, source.survey.sample_weight
-        y, weights = self._checked(require_y(type(self).__name__, y), sample_weight)
-        targets, all_rows = self._targets(y), None
+        checked, weights = self._checked(require_y(type(self).__name__, y), sample_weight)
+        targets, all_rows = self._targets(checked), None
         if source is not None:
             if not source.is_whole:
-                of_source = {"source": source, "y": y, "weights": check_weights(weights, len(y))}
+                of_source = {"source": source, "y": checked, "weights": check_weights(weights, len(checked))}
                 all_rows = partial(SourceRows, estimator=self, **of_source)
             weights, groups = source.sampled(weights, groups)
-            X, y = source.sample, y[source.rows]
-        return self._fit_table(X, y, weights, groups, settings, Clock(settings.max_seconds), targets, all_rows)
+            X, checked = source.sample, checked[source.rows]
+        return self._fit_table(X, checked, weights, groups, settings, Clock(settings.max_seconds), targets, all_rows)
 
     def _fit_table(
         self,
