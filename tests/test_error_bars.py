@@ -1,6 +1,7 @@
 """Error bars of kernel machines: standard deviations, samples, intervals."""
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
+from binfeat._machine.fitted import functions
 from tests import naive
 
 # Nothing to choose: one kernel, its gamma, the penalty.
@@ -313,3 +315,20 @@ def test_bad_samples(table):
             KernelMachineRegressor(**{**BINS, **changed}).fit(X, y)
     with pytest.raises(TypeError, match="n_posterior_samples must be"):
         KernelMachineRegressor(n_posterior_samples="many").fit(X, y)
+
+
+def test_one_factor_for_all_threads(table, monkeypatch):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y)
+    made, real = [], functions.ExactPosterior
+
+    def counted(*arguments):
+        made.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(functions, "ExactPosterior", counted)
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(machine.predict_interval, [X[:20]] * 16)
+    assert len(made) == 1
+    for other in others:
+        np.testing.assert_array_equal(other, first)

@@ -1,8 +1,10 @@
 """Checks of a fitted estimator that is loaded from a file: its version, and that its arrays fit together."""
 
 import functools
+import os
 import re
 from dataclasses import fields
+from threading import RLock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,13 +29,17 @@ class Derived:
     """What is made of an estimator's attributes when it is first needed. It is left out of files and copies."""
 
     def __init__(self):
-        self._made = None, None
+        self._made: tuple = (None, None)
+        self._locks: dict[int, RLock] = {}  # by process: a fork may leave its parent's lock taken for ever
 
     def get(self, source, make):
-        """What ``make()`` gives, made again when the source is another object than before."""
+        """What ``make()`` gives, by one thread while others wait; again when the source is another object."""
         made = self._made
         if made[0] is not source:
-            made = self._made = source, make()
+            with self._locks.setdefault(os.getpid(), RLock()):
+                made = self._made
+                if made[0] is not source:
+                    made = self._made = source, make()
         return made[1]
 
 

@@ -1,12 +1,12 @@
 """A fitted kernel machine, as a value."""
 
 from dataclasses import dataclass, field
-from threading import Lock
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._common.labels import Labels
+from binfeat._common.persistence import Derived
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
 from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, HeldOutErrors, NoiseOnly
@@ -41,8 +41,7 @@ class Fitted:
     status: str
     samples: RidgePosterior | None = None  # of the coefficients
     errors: HeldOutErrors | None = None
-    _posterior: list[Posterior] = field(default_factory=list, repr=False)  # none, or that which was made
-    _lock: Lock = field(default_factory=Lock, repr=False)
+    _derived: Derived = field(default_factory=Derived, repr=False)
 
     def rows(self, estimator: BaseEstimator, X: object) -> np.ndarray:
         """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
@@ -58,7 +57,4 @@ class Fitted:
 
     def posterior(self, n_jobs: int | None) -> Posterior:
         """How far predictions may be off; that of an exact machine takes a factor of its kernel matrix, made once."""
-        with self._lock:
-            if not self._posterior:
-                self._posterior.append(self.function.posterior(self.samples, self.errors, n_jobs))
-        return self._posterior[0]
+        return self._derived.get(self, lambda: self.function.posterior(self.samples, self.errors, n_jobs))
