@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
-from binfeat._machine.fitted import functions
+from binfeat._machine.fitted import exact
 from tests import naive
 
 # Nothing to choose: one kernel, its gamma, the penalty.
@@ -320,13 +320,13 @@ def test_bad_samples(table):
 def test_one_factor_for_all_threads(table, monkeypatch):
     X, y, _ = table
     machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y)
-    made, real = [], functions.ExactPosterior
+    made, real = [], exact.ExactPosterior
 
     def counted(*arguments):
         made.append(arguments)
         return real(*arguments)
 
-    monkeypatch.setattr(functions, "ExactPosterior", counted)
+    monkeypatch.setattr(exact, "ExactPosterior", counted)
     with ThreadPoolExecutor(8) as pool:
         first, *others = pool.map(machine.predict_interval, [X[:20]] * 16)
     assert len(made) == 1

@@ -7,7 +7,8 @@ import numpy as np
 from binfeat._common.validation import check_integer, check_share, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._machine.estimator import KernelMachineBase
-from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, NoiseOnly
+from binfeat._machine.fitted.exact import ExactPosterior
+from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.target.targets import Targets
 from binfeat._rows.scored import by_block
@@ -104,7 +105,7 @@ class NumbersMachineBase(KernelMachineBase):
                 f"Standard deviations and samples of a machine of features='{self._fitted.features}' need samples that "
                 "`fit` draws: set n_posterior_samples, 32 say, and fit again."
             )
-        return posterior
+        return cast(ExactPosterior | FeaturePosterior, posterior)
 
     def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of y, and their standard deviations."""

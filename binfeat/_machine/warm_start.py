@@ -10,8 +10,8 @@ from binfeat._common.labels import Labels
 from binfeat._fourier.features import FourierMap
 from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.attributes import fitted_of
+from binfeat._machine.fitted.exact import ExactFunction, Part
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.functions import ExactFunction, Part
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine, BinsPlan
 from binfeat._machine.machines.candidate import Candidate

@@ -8,9 +8,10 @@ from sklearn.base import BaseEstimator
 from binfeat._binning.grids import Grids
 from binfeat._common.labels import Labels, labels_of_machine
 from binfeat._linear.posterior import RidgePosterior
+from binfeat._machine.fitted.exact import ExactFunction
+from binfeat._machine.fitted.features import BinFunction, FeatureFunction, FourierFunction
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.functions import BinFunction, ExactFunction, FeatureFunction, FourierFunction
-from binfeat._machine.fitted.uncertainty import HeldOutErrors
+from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import SCALERS
 from binfeat._machine.target.targets import Targets

@@ -8,14 +8,13 @@ from sklearn.base import BaseEstimator
 from binfeat._common.labels import Labels
 from binfeat._common.persistence import Derived
 from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.functions import ExactFunction, FeatureFunction
-from binfeat._machine.fitted.uncertainty import ExactPosterior, FeaturePosterior, HeldOutErrors, NoiseOnly
+from binfeat._machine.fitted.exact import ExactFunction
+from binfeat._machine.fitted.features import FeatureFunction
+from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import InputScaler
 from binfeat._machine.target.targets import Targets
-
-Posterior = ExactPosterior | FeaturePosterior | NoiseOnly
 
 
 @dataclass(frozen=True, eq=False)

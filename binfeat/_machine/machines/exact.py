@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._engine.policy import threads_to_factorise
-from binfeat._machine.fitted.functions import ExactFunction, Part
+from binfeat._machine.fitted.exact import ExactFunction, Part
 from binfeat._machine.kernel_algebra.matrices import Linear
 from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_kernel
 from binfeat._machine.machines.all_rows import AllRows

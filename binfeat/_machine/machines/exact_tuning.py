@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.fitted.functions import Part
+from binfeat._machine.fitted.exact import Part
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_PRECISE_ALPHA,
     MOST_PRECISE_ROWS,

@@ -6,8 +6,8 @@ import numpy as np
 
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs
-from binfeat._machine.fitted.functions import FeatureFunction, FourierFunction
-from binfeat._machine.fitted.uncertainty import HeldOutErrors
+from binfeat._machine.fitted.features import FeatureFunction, FourierFunction
+from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.machines.all_rows import AllRows
 from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.sizing import Sizing

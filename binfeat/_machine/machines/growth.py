@@ -15,7 +15,7 @@ from binfeat._linear.gram import GramSystem, gram_system
 from binfeat._linear.posterior import RidgePosterior, ridge_posterior
 from binfeat._linear.result import RidgeSystem, SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
-from binfeat._machine.fitted.functions import BinFunction
+from binfeat._machine.fitted.features import BinFunction
 from binfeat._machine.machines.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 from binfeat._rows import sources
 from binfeat._rows.rows import LocalRows, Rows
