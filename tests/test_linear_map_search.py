@@ -5,17 +5,16 @@ import pytest
 
 from binfeat import kernels
 from binfeat._machine.kernel_algebra.leave_one_out import leave_one_out_error
-from binfeat._machine.search.length_scales import LengthScaleSearch
-from binfeat._machine.search.linear_maps import LinearMapSearch
+from binfeat._machine.search import length_scales, linear_maps
 
 CATEGORICAL = np.arange(4) == 3
 
 
 def searched(X, y, *, weights=None, categorical=CATEGORICAL, alpha=None, n_steps=30):
     Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
-    search = LengthScaleSearch(kernels.Matern(1.5), X, Y, weights, categorical, 0, alpha=alpha)
+    search = length_scales.LengthScaleSearch(kernels.Matern(1.5), X, Y, weights, categorical, 0, alpha=alpha)
     search.run(30, 150)
-    return LinearMapSearch(search, 0).run(n_steps, lambda: True), search
+    return linear_maps.LinearMapSearch(search, 0).run(n_steps, lambda: True), search
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def test_rows_without_weight_have_no_say(rows, rng):
     weights = np.tile([0.0, 2.0], 300)
     noise = np.where(weights > 0, 0.0, 100 * rng.normal(size=600))
     first, second = (
-        LinearMapSearch(search_of(X, y, y + some, weights), 0).run(5, lambda: True) for some in (0.0, noise)
+        linear_maps.LinearMapSearch(search_of(X, y, y + some, weights), 0).run(5, lambda: True) for some in (0.0, noise)
     )
     np.testing.assert_array_equal(first.linear_map, second.linear_map)
     assert not np.array_equal(first.linear_map, np.eye(4))
@@ -62,7 +61,7 @@ def test_rows_without_weight_have_no_say(rows, rng):
 
 def search_of(X, scale, y, weights):
     Y = ((y - scale.mean()) / scale.std()).reshape(-1, 1)
-    return LengthScaleSearch(kernels.RBF(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
+    return length_scales.LengthScaleSearch(kernels.RBF(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
 
 
 def test_errors_are_of_rows_that_no_step_sees(rows):
@@ -79,19 +78,19 @@ def test_errors_are_of_rows_that_no_step_sees(rows):
 @pytest.mark.parametrize(("gains", "expected"), [([False], 2), ([True, False], 4), ([True, True], 8)])
 def test_looks_without_a_gain_are_the_end(rows, monkeypatch, gains, expected):
     n_steps, looks, asked = [], iter(gains), []
-    monkeypatch.setattr(LinearMapSearch, "_step", lambda self, progress: n_steps.append(progress))
-    monkeypatch.setattr(LinearMapSearch, "_gains", lambda self, n: asked.append(n) or next(looks))
+    monkeypatch.setattr(linear_maps.LinearMapSearch, "_step", lambda self, progress: n_steps.append(progress))
+    monkeypatch.setattr(linear_maps.LinearMapSearch, "_gains", lambda self, n: asked.append(n) or next(looks))
     searched(*rows, n_steps=8)
     assert len(n_steps) == expected
     assert asked == [1.0, 1.5][: len(gains)]
 
 
 def test_a_given_penalty_is_kept_and_time_ends_the_search(rows, monkeypatch):
-    monkeypatch.setattr(LinearMapSearch, "_gains", lambda self, n: True)
+    monkeypatch.setattr(linear_maps.LinearMapSearch, "_gains", lambda self, n: True)
     found, search = searched(*rows, alpha=0.07, n_steps=3)
     assert found.alpha == pytest.approx(0.07)
     looks = iter([True, True, False])
-    stopped = LinearMapSearch(search, 0).run(3, lambda: next(looks))
+    stopped = linear_maps.LinearMapSearch(search, 0).run(3, lambda: next(looks))
     assert not np.array_equal(stopped.linear_map, np.eye(4))
     assert not np.array_equal(stopped.linear_map, found.linear_map)
 
@@ -100,15 +99,15 @@ def test_a_given_penalty_is_kept_and_time_ends_the_search(rows, monkeypatch):
 def test_where_it_is_tried(rows, n_rows, suits):
     X, y = rows
     _, search = searched(X[:n_rows], y[:n_rows], n_steps=0)
-    assert LinearMapSearch.suits(search, CATEGORICAL) == suits
-    assert not LinearMapSearch.suits(search, np.arange(4) > 0)  # one number
+    assert linear_maps.LinearMapSearch.suits(search, CATEGORICAL) == suits
+    assert not linear_maps.LinearMapSearch.suits(search, np.arange(4) > 0)  # one number
 
 
 def test_more_entries_than_rows_are_not_learned(rng):
     X, categorical = rng.normal(size=(400, 21)), np.zeros(21, bool)
     _, search = searched(X, X[:, 0], n_steps=0, categorical=categorical)
-    assert not LinearMapSearch.suits(search, categorical)
-    assert LinearMapSearch.suits(search, np.arange(21) == 5)
+    assert not linear_maps.LinearMapSearch.suits(search, categorical)
+    assert linear_maps.LinearMapSearch.suits(search, np.arange(21) == 5)
 
 
 def test_rows_that_repeat(rows):

@@ -5,17 +5,7 @@ import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._binning import bin_matrix, grids
-from binfeat._machine.machines import growth
-from binfeat._machine.machines.exact_size import exact_bytes
-from binfeat._machine.machines.feature_bytes import (
-    bytes_for_bins,
-    dtype_and_targets_at_a_time,
-    fit_bytes,
-    least_dtype,
-    most_grids,
-    row_bytes,
-)
-from binfeat._machine.machines.sizing import _TOL
+from binfeat._machine.machines import exact_size, feature_bytes, growth, sizing
 from tests.machines import FIXED, GROWING
 from tests.memory import peak_bytes
 
@@ -32,31 +22,36 @@ def labelled(rng):
 
 def test_a_quarter_of_the_memory_by_default(memory_of):
     memory_of(1000)
-    assert fit_bytes(None) == 250
-    assert fit_bytes(10) == 10
+    assert feature_bytes.fit_bytes(None) == 250
+    assert feature_bytes.fit_bytes(10) == 10
     memory_of(None)
-    assert fit_bytes(None) == np.inf
+    assert feature_bytes.fit_bytes(None) == np.inf
 
 
 def test_type_of_solutions():
-    assert least_dtype(1000, None) == np.float32
-    assert least_dtype(1000, "a map") == least_dtype(10**7, None) == np.float64
+    assert feature_bytes.least_dtype(1000, None) == np.float32
+    assert feature_bytes.least_dtype(1000, "a map") == feature_bytes.least_dtype(10**7, None) == np.float64
 
 
 @pytest.mark.parametrize("n_targets", [1, 2, 3, 7, 8])
 def test_targets_at_a_time_are_all_or_pairs(n_targets):
-    """The more bytes, the more of them, in float64 in the end; a pair where grids are as many as `most_grids` says."""
+    """The more bytes, the more of them, in float64 in the end; a pair where grids are as many as `feature_bytes.most_grids` says."""
     bytes_of_all = 1000 * (64 + 8 * 7 * n_targets)
     sizes = np.linspace(1, bytes_of_all, 50).astype(int)
-    dtypes, found = zip(*(dtype_and_targets_at_a_time(n, 1000, n_targets, FLOAT32) for n in sizes), strict=True)
+    dtypes, found = zip(
+        *(feature_bytes.dtype_and_targets_at_a_time(n, 1000, n_targets, FLOAT32) for n in sizes), strict=True
+    )
     assert list(found) == sorted(found)
     assert (found[-1], dtypes[-1], dtypes[-2]) == (n_targets, np.float64, np.float32)
-    assert dtype_and_targets_at_a_time(np.inf, 10**8, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
+    assert feature_bytes.dtype_and_targets_at_a_time(np.inf, 10**8, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
     assert all(n == n_targets or n % 2 == 0 for n in found)
     for n_rows in (100, 10**6):  # codes in memory, and in a file
-        most = int(most_grids(10**6, n_rows, 100, n_targets, FLOAT32))
-        left = bytes_for_bins(10**6, n_rows, most)
-        assert dtype_and_targets_at_a_time(left, 100 * most, n_targets, FLOAT32) == (FLOAT32, min(2, n_targets))
+        most = int(feature_bytes.most_grids(10**6, n_rows, 100, n_targets, FLOAT32))
+        left = feature_bytes.bytes_for_bins(10**6, n_rows, most)
+        assert feature_bytes.dtype_and_targets_at_a_time(left, 100 * most, n_targets, FLOAT32) == (
+            FLOAT32,
+            min(2, n_targets),
+        )
 
 
 def test_targets_solved_one_after_the_other(labelled):
@@ -70,10 +65,12 @@ def test_targets_solved_one_after_the_other(labelled):
     n_bins, n_rows = together.feature_coef_.shape[1], len(X)
     for pairs, words in ((1, "2 of 6, for less memory"), (2, "4 of 6, for less memory")):
         needed = n_bins * (64 + 4 * (2 * 6 + 5 * 2 * pairs)) + 4 * 40 * n_rows + 1
-        apart = KernelMachineClassifier(**options, max_bytes=needed + row_bytes(6) * n_rows).fit(X, y)
+        apart = KernelMachineClassifier(**options, max_bytes=needed + feature_bytes.row_bytes(6) * n_rows).fit(X, y)
         assert words in apart.decisions_["choice"]
         np.testing.assert_allclose(apart.feature_coef_[:-1], together.feature_coef_[:-1], rtol=0, atol=1e-4)  # float32
-        np.testing.assert_allclose(apart.decision_function(X), together.decision_function(X), rtol=0, atol=5 * _TOL)
+        np.testing.assert_allclose(
+            apart.decision_function(X), together.decision_function(X), rtol=0, atol=5 * sizing._TOL
+        )
     assert "targets at a time" not in together.decisions_["what"]
 
 
@@ -95,7 +92,7 @@ def test_bytes_bound_the_rows_of_an_exact_machine(labelled):
     X, y = labelled[0][:400], labelled[0][:400, 0]
     options = {"gamma": "scale", "random_state": 0}
     for spare, features in ((0, "exact"), (-1, "binning")):
-        machine = KernelMachineRegressor(**options, max_bytes=int(exact_bytes(400, 1)) + spare).fit(X, y)
+        machine = KernelMachineRegressor(**options, max_bytes=int(exact_size.exact_bytes(400, 1)) + spare).fit(X, y)
         assert machine.features_ == features
 
 

@@ -10,8 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._linear import cg
-from binfeat._machine.machines import growth
-from binfeat._machine.machines import sizing as size_and_alpha_choice
+from binfeat._machine.machines import growth, sizing
 from tests.interrupts import SEARCH_START, SEARCH_STEP, interrupted
 
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -23,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("few_grids")
         (growth, "count_bins", 2),  # in the second batch
         (growth, "find_codes", 2),
         (growth.Growth, "solve", 4),
-        (size_and_alpha_choice.Sizing, "refit", 1),
+        (sizing.Sizing, "refit", 1),
         (growth.Growth, "add_held_out_rows", 1),
     ],
 )

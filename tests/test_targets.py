@@ -8,8 +8,7 @@ from machines import FIXED, assert_same_state
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import ArcsinhTarget, Log, NoTransform
+from binfeat._machine.target import targets, transforms
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -27,7 +26,7 @@ def skewed():
 # Transforms.
 
 
-@pytest.mark.parametrize("kind", [NoTransform, Log, ArcsinhTarget])
+@pytest.mark.parametrize("kind", [transforms.NoTransform, transforms.Log, transforms.ArcsinhTarget])
 def test_inverses(rng, kind):
     Y = np.exp(rng.normal(size=(300, 2))) * [1.0, 1e6]
     transform = kind.fit(Y)
@@ -38,7 +37,7 @@ def test_inverses(rng, kind):
     np.testing.assert_array_equal(again.transform(Y), Z)
 
 
-@pytest.mark.parametrize("kind", [NoTransform, Log, ArcsinhTarget])
+@pytest.mark.parametrize("kind", [transforms.NoTransform, transforms.Log, transforms.ArcsinhTarget])
 def test_slopes(rng, kind):
     Y = np.exp(rng.normal(size=(50, 2))) * [1.0, 1e3]
     transform, step = kind.fit(Y), 1e-6 * Y
@@ -58,14 +57,14 @@ def test_the_likelihood_tells_where_squares_do_not(seed):
 
 
 def test_arcsinh_of_a_constant():
-    transform = ArcsinhTarget.fit(np.full((9, 1), 3.0))
+    transform = transforms.ArcsinhTarget.fit(np.full((9, 1), 3.0))
     np.testing.assert_array_equal(transform.transform(np.full((9, 1), 3.0)), 0.0)
 
 
 def test_means_by_residuals(rng):
     """The mean of a log-normal law is above its median by exp(1/2)."""
     y = np.exp(rng.normal(size=20_000))
-    targets = Targets.of(Log(), y)
+    targets = targets.Targets.of(transforms.Log(), y)
     prediction = np.zeros((1, 1)) - targets.mean / targets.std  # log y = 0
     means = targets.of_means(targets.encode(y) - prediction)
     np.testing.assert_allclose(targets.decode(prediction), 1.0)

@@ -7,9 +7,7 @@ import pytest
 from machines import assert_same_state
 
 from binfeat import KernelMachineRegressor, kernels
-from binfeat._machine.search import kernel_search
-from binfeat._machine.search.length_scales import LengthScaleSearch
-from binfeat._machine.search.warps import WarpSearch
+from binfeat._machine.search import kernel_search, length_scales, warps
 from tests import naive
 
 CATEGORICAL = np.arange(3) == 2
@@ -17,7 +15,7 @@ CATEGORICAL = np.arange(3) == 2
 
 def searched(X, y, *, weights=None, categorical=CATEGORICAL, alpha=None, n_steps=30):
     Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
-    search = LengthScaleSearch(kernels.Laplacian(), X, Y, weights, categorical, 0, alpha=alpha)
+    search = length_scales.LengthScaleSearch(kernels.Laplacian(), X, Y, weights, categorical, 0, alpha=alpha)
     return search.run(n_steps, 150)
 
 
@@ -35,7 +33,7 @@ def rows(rng):
 
 def test_finds_a_step(rows):
     search = searched(*rows)
-    warps = WarpSearch(search, 0).run(30, lambda: True)
+    warps = warps.WarpSearch(search, 0).run(30, lambda: True)
     assert warps.pays()
     assert warps.error < 0.8 * search.error_on(200)
     grid = np.zeros((81, 3))
@@ -50,7 +48,7 @@ def test_finds_a_step(rows):
 
 def test_error_is_that_of_the_laplacian_of_mapped_rows(rows):
     search = searched(*rows)
-    warps = WarpSearch(search, 0).run(8, lambda: True)
+    warps = warps.WarpSearch(search, 0).run(8, lambda: True)
     some = warps._unseen[:40]
     X = search.rows.part(some)[0]
     mapped = warps(rows[0][some])
@@ -60,12 +58,12 @@ def test_error_is_that_of_the_laplacian_of_mapped_rows(rows):
 
 def test_does_not_pay_where_there_is_nothing_to_learn(rng):
     X = rng.normal(size=(400, 20))
-    warps = WarpSearch(searched(X, rng.normal(size=400), categorical=np.zeros(20, bool), n_steps=60), 0)
+    warps = warps.WarpSearch(searched(X, rng.normal(size=400), categorical=np.zeros(20, bool), n_steps=60), 0)
     assert not warps.run(30, lambda: True).pays()
 
 
 def test_a_small_gain_is_not_worth_a_second_search(rows, monkeypatch):
-    warps = WarpSearch(searched(*rows), 0).run(0, lambda: True)
+    warps = warps.WarpSearch(searched(*rows), 0).run(0, lambda: True)
     before = warps._errors_before
     for share, pays in ((0.98, False), (0.96, True)):
         monkeypatch.setattr(warps, "_errors", lambda matrix_of, alpha, share=share: share * before)
@@ -79,14 +77,14 @@ def test_rows_without_weight_have_no_say(rows, rng):
     found = []
     for some in (0.0, noise):
         Y = ((y + some - y.mean()) / y.std()).reshape(-1, 1)
-        search = LengthScaleSearch(kernels.Laplacian(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
-        found.append(WarpSearch(search, 0).run(5, lambda: True)(X))
+        search = length_scales.LengthScaleSearch(kernels.Laplacian(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
+        found.append(warps.WarpSearch(search, 0).run(5, lambda: True)(X))
     np.testing.assert_array_equal(*found)
 
 
 def test_a_given_penalty_is_kept_and_without_steps_nothing_is_mapped(rows):
     search = searched(*rows, alpha=0.07)
-    warps = WarpSearch(search, 0).run(0, lambda: True)
+    warps = warps.WarpSearch(search, 0).run(0, lambda: True)
     assert not warps.pays()  # it is the same kernel
     gaps = np.ptp(warps(rows[0]) - search.rows.frame.columns(rows[0]).T, axis=0)
     np.testing.assert_allclose(gaps, 0.0, atol=1e-5)
@@ -96,15 +94,15 @@ def test_a_given_penalty_is_kept_and_without_steps_nothing_is_mapped(rows):
 def test_where_it_is_tried(rows):
     X, y = rows
     search = searched(X, y)
-    assert WarpSearch.suits(search, CATEGORICAL)
-    assert not WarpSearch.suits(search, np.ones(3, bool))
-    radial = LengthScaleSearch(kernels.RBF(), X, y[:, None], None, CATEGORICAL, 0)
-    assert not WarpSearch.suits(radial, CATEGORICAL)
+    assert warps.WarpSearch.suits(search, CATEGORICAL)
+    assert not warps.WarpSearch.suits(search, np.ones(3, bool))
+    radial = length_scales.LengthScaleSearch(kernels.RBF(), X, y[:, None], None, CATEGORICAL, 0)
+    assert not warps.WarpSearch.suits(radial, CATEGORICAL)
 
 
 def test_few_rows_of_many_inputs_are_not_mapped(rng):
     X, categorical = rng.normal(size=(400, 60)), np.zeros(60, bool)
-    assert not WarpSearch.suits(searched(X, X[:, 0], categorical=categorical), categorical)
+    assert not warps.WarpSearch.suits(searched(X, X[:, 0], categorical=categorical), categorical)
 
 
 @pytest.fixture(scope="module")
