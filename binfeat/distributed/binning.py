@@ -173,8 +173,8 @@ class RandomBinning(InMemory):
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        scales, twin = is_scale(self.gamma), on_worker(self, InMemory)
-        self._draw(moments_of(chunks, twin, self._categorical) if scales else None)
+        moments = moments_of(chunks, on_worker(self, InMemory), self._categorical) if is_scale(self.gamma) else None
+        self._draw(moments)
         return chunks
 
     def _unite(self, counted):
