@@ -9,17 +9,16 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix, code_dtype
-from binfeat._binning.bins import Bins
+from binfeat._binning.bins import Bins, rank_bins
 from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory, require_grids_memory
 from binfeat._binning.row_table import RowTable
 from binfeat._binning.saved import check_binning
-from binfeat._binning.tables import BinTables, find_codes, learn_bins
+from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.availability import unavailable_if
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
@@ -48,7 +47,6 @@ def _lacks_gamma(binning):
     return needs if isinstance(binning.gamma, str) else None
 
 
-@filled({"codes_on_dask": ""})
 class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     """Random binning features, whose inner products approximate a kernel.
 
@@ -60,12 +58,10 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     Parameters
     ----------
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
-        `GammaPitch`, `Product`, `Skip`.
+        Kernel with a pitch law: "laplacian", "hat", `kernels.Laplacian`, `Hat`, `GammaPitch`, `Product` or `Skip`.
     gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
         Inverse length scale of each input; 0 ignores an input. "scale" is ``1 / (n_inputs * std)``, with the standard
-        deviation of all values of X. Where two rows differ in a categorical input, the kernel is multiplied by
-        ``exp(-gamma_j)``.
+        deviation of all values of X. If rows differ in categorical input j, the kernel has a factor ``exp(-gamma_j)``.
     n_grids : int, default=64
         Number of grids, P in the paper. A row of Z has at most one non-zero for each grid.
     n_features : int, default=None
@@ -81,7 +77,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         Memory limit for the codes of a source of blocks, see `binfeat.blocks`; None is half of the computer's memory.
         Larger codes are kept in a scratch file without a name, in the folder `tempfile.gettempdir`. If the disk has
         no room either, hashed columns are computed again for every product.
-    $n_jobs
+    n_jobs : int, default=None
+        Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread
+        too if the caller is the main thread.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids. With an int, grid p is the same for any `n_grids`.
 
@@ -98,13 +96,15 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         the hash. Only for ``n_features=None``.
     kappa_ : float
         Mean number of occupied bins per grid. Only for ``n_features=None``.
-    $inputs
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
 
     Warns
     -----
     UserWarning
-        If the number of bins exceeds half of rows times grids: the grids are so fine that most rows are alone in
-        their bins.
+        If the number of bins exceeds half of rows times grids, so that most rows are alone in their bins.
 
     See Also
     --------
@@ -167,10 +167,13 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
         Parameters
         ----------
-        $X
-        $y
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        y : None
+            Ignored.
 
-        $self
+        Returns
+        -------
+        self : RandomBinning
         """
         table = self._begin(X)
         if not self._hashed:
@@ -185,14 +188,14 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
         Parameters
         ----------
-        $X
-        $y
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        y : None
+            Ignored.
 
         Returns
         -------
         Z : CSR or BinMatrix of shape (n_rows, n_columns)
             For a source always a `BinMatrix`, which keeps the source's targets and weights for the ridge machines.
-            $on_dask
 
         Raises
         ------
@@ -203,11 +206,14 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         """
         table = self._begin(X, encodes=True)
         try:
-            store = self._fold(table) if self._hashed else self._learn(table, table.store(self.n_grids))
+            if self._hashed:
+                store = fold_codes(self._grids, table, self.bin_offsets_, self.n_jobs)
+            else:
+                store = self._learn(table, table.store(self.n_grids))
         except OSError:
             if not (self._hashed and is_source(X)):
                 raise
-            return self._streamed(table.survey)
+            return StreamedFeatures.of(table.survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
         table.progress.end()
         Z = BinMatrix._of_store(store, self.bin_offsets_, table.dtype, self.n_jobs, table.y, table.sample_weight)
         return Z if is_source(X) else self._as_output(Z)
@@ -222,10 +228,13 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
         Parameters
         ----------
-        $rows
-        $y
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
+        y : None
+            Ignored.
 
-        $self
+        Returns
+        -------
+        self : RandomBinning
 
         Raises
         ------
@@ -238,9 +247,12 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         table = RowTable.of(self._check(X, reset=first))
         if first:
             self._draw(None)
-        if not self._hashed:
-            known = {} if first else {"known": self._known_bins(), "n_coded": np.diff(self.bin_offsets_)}
-            self._learn(table, **known)
+        if not self._hashed and first:
+            self._learn(table)
+        elif not self._hashed:
+            coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
+            rare = Bins(self._rare_keys, self._rare_counts, self._rare_starts)
+            self._learn(table, known=Bins.join_within_grids([coded, rare]))
         return self
 
     def encode(self, X: Any) -> BinMatrix:
@@ -248,27 +260,29 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
 
         Parameters
         ----------
-        $rows
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
 
         Returns
         -------
         Z : BinMatrix of shape (n_rows, n_columns)
-            $codes_on_dask
         """
         check_is_fitted(self)
         X = self._check(X)
         self._require_memory(X)
         if self._hashed:
-            return self._matrix(self._fold(RowTable.of(X)).array, X)
-        tables = self._derived.get(self._bin_keys, lambda: BinTables(self._bin_keys, self.bin_offsets_, self.n_jobs))
-        return self._matrix(find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype), X)
+            codes = fold_codes(self._grids, RowTable.of(X), self.bin_offsets_, self.n_jobs).array
+        else:
+            keys = self._bin_keys
+            tables = self._derived.get(keys, lambda: BinTables(keys, self.bin_offsets_, self.n_jobs))
+            codes = find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype)
+        return BinMatrix._trusted(codes, self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
 
     def transform(self, X: Any) -> sparse.csr_matrix | Any:
         """Map rows to their features.
 
         Parameters
         ----------
-        $X
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
 
         Returns
         -------
@@ -283,13 +297,21 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         """
         if is_source(X):
             check_is_fitted(self)
-            return self._streamed(Survey(X, lambda rows, _: self._check(rows)))
+            survey = Survey(X, lambda rows, _: self._check(rows))
+            return StreamedFeatures.of(survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
         return self._as_output(self.encode(X))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns: "randombinning_{grid}_{code}".
 
-        $names
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Only checked against the names seen in `fit`.
+
+        Returns
+        -------
+        names : ndarray of shape (n_columns,), object
         """
         check_is_fitted(self, "bin_offsets_")
         check_input_names(self, input_features)
@@ -304,31 +326,23 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     def _begin(self, X, encodes=False):
         """Check parameters and rows, and draw the grids."""
         self._check_parameters()
+        look = (lambda rows: Moments.of(rows, self._categorical)) if is_scale(self.gamma) else None
         if is_source(X):
-            survey = Survey(X, self._check, self._moments if self._scales else None)
+            survey = Survey(X, self._check, look)
             self._draw(survey.sum)
             return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
         X = self._check(X, reset=True)
         if encodes:
             self._require_memory(X)
-        self._draw(self._moments(X) if self._scales else None)
+        self._draw(look and look(X))
         return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
-
-    @property
-    def _scales(self):
-        return isinstance(self.gamma, str) and self.gamma == "scale"
-
-    def _moments(self, X):
-        """The moments of checked rows, which ``gamma="scale"`` needs."""
-        return Moments.of(X, self._categorical)
 
     def _check_parameters(self):
         n_grids = check_integer(self.n_grids, "n_grids", 1)
         check_integer(self.min_count, "min_count", 1)
         check_choice(self.output, "output", ("csr", "codes"))
         thread_count(self.n_jobs)
-        if self.max_bytes is not None:
-            check_integer(self.max_bytes, "max_bytes", 0)
+        check_integer(0 if self.max_bytes is None else self.max_bytes, "max_bytes", 0)
         binning_kernel(self.kernel)
         if self.n_features is not None:
             check_hashed(self.n_features, n_grids)
@@ -364,15 +378,14 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     def _code_dtype(self):
         return code_dtype(np.diff(self.bin_offsets_).max())
 
-    def _known_bins(self):
-        """Bins of earlier calls: in each grid first the bins with codes, then the bins still below `min_count`."""
-        coded = Bins(self._bin_keys, self.bin_counts_, self.bin_offsets_)
-        return Bins.join_within_grids([coded, Bins(self._rare_keys, self._rare_counts, self._rare_starts)])
-
-    def _learn(self, table, store=None, **options):
+    def _learn(self, table, store=None, known=None):
         """Learn the bins of rows, write the codes of the rows to the store if there is one, and return the store."""
-        options |= {"min_count": self.min_count, "store": store, "n_jobs": self.n_jobs, "tell": table.tell}
-        self._keep(learn_bins(self._grids, table.blocks, table.n_rows, **options), table.n_rows)
+        bins = count_bins(self._grids, table.blocks, table.n_rows, known, store, self.n_jobs, tell=table.tell)
+        n_coded = 0 if known is None else np.diff(self.bin_offsets_)
+        learned = rank_bins(bins, self.min_count, n_coded, self.n_jobs)
+        if store is not None:
+            store.recode(learned.new_codes, learned.starts, learned.code_dtype, self.n_jobs)
+        self._keep(learned, table.n_rows)
         return store
 
     def _keep(self, learned, n_rows):
@@ -382,18 +395,6 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
         self.n_bins_, self.kappa_ = coded.keys.size, coded.keys.size / coded.sizes.size
         self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
-
-    def _fold(self, table):
-        """Codes of hashed columns."""
-        options = {"n_jobs": self.n_jobs, "tell": table.tell}
-        return fold_codes(self._grids, table.blocks, table.n_rows, self.bin_offsets_, table.max_bytes, **options)
-
-    def _streamed(self, survey):
-        """The features of a source, computed again whenever they are needed."""
-        return StreamedFeatures.of(survey, self.encode, int(self.bin_offsets_[-1]), dense=False)
-
-    def _matrix(self, codes, X):
-        return BinMatrix._trusted(codes, self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
 
     def _as_output(self, matrix):
         return matrix if self.output == "codes" else matrix.tocsr()

@@ -7,9 +7,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs
+from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
@@ -27,7 +26,7 @@ from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
-from binfeat._fourier.saved import check_fourier
+from binfeat._fourier.saved import FASTFOOD, check_fourier
 from binfeat._kernels.base import Kernel
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
@@ -38,10 +37,8 @@ from binfeat.kernels import fourier_kernel
 __all__ = ["RandomFourier"]
 
 _ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-_FASTFOOD = ("fastfood_signs_", "fastfood_order_", "fastfood_normals_", "fastfood_norms_")
 
 
-@filled()
 class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, FeatureMap):
     """Random Fourier features, whose inner products approximate a kernel.
 
@@ -75,7 +72,9 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         How frequencies are drawn; see Notes.
     phase : {"pair", "offset"}, default="pair"
         Whether a frequency makes a pair of cosine and sine, or a cosine with a random offset; see above.
-    $n_jobs
+    n_jobs : int, default=None
+        Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread
+        too if the caller is the main thread.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
@@ -92,7 +91,10 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     fastfood_signs_, fastfood_order_, fastfood_normals_, fastfood_norms_ : ndarrays
         Random signs times the factor of each input (n_blocks, n_inputs), permutations and normals
         (n_blocks, length), and norms (n_frequencies,). Only with fastfood.
-    $inputs
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
 
     See Also
     --------
@@ -171,11 +173,14 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
         Parameters
         ----------
-        $X
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
             Its values are used for ``gamma="scale"`` only.
-        $y
+        y : None
+            Ignored.
 
-        $self
+        Returns
+        -------
+        self : RandomFourier
 
         Raises
         ------
@@ -186,7 +191,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             If the frequencies would need more memory than the computer has.
         """
         self._check_parameters()
-        look = _moments if self._scales else None
+        look = Moments.of if is_scale(self.gamma) else None
         if is_source(X):
             survey = Survey(X, self._check, look)
             self._draw(float_dtype(survey.dtype), survey.sum)
@@ -194,10 +199,6 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             X = self._check(X, reset=True)
             self._draw(X.dtype, look and look(X))
         return self
-
-    @property
-    def _scales(self):
-        return isinstance(self.gamma, str) and self.gamma == "scale"
 
     def _draw(self, dtype, moments):
         """Draw the frequencies for rows of this type and these `Moments`, or None where `gamma` needs none."""
@@ -220,14 +221,13 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
 
         Parameters
         ----------
-        $X
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
 
         Returns
         -------
         Z : ndarray of shape (n_rows, n_components)
             float32 for float32 `X`, else float64. For a source, a `LinearOperator` that reads the source again for
             every product.
-            $on_dask
 
         Raises
         ------
@@ -267,7 +267,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     def _map(self):
         """The map from checked rows to features."""
         if self.sampler_ == "fastfood":
-            frequencies = Fastfood(*(getattr(self, name) for name in _FASTFOOD))
+            frequencies = Fastfood(*(getattr(self, name) for name in FASTFOOD))
         else:
             frequencies = self.random_weights_
         return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
@@ -288,22 +288,18 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         seed, scale = seed_of(self.random_state), kernel.frequency_scale(self.gamma_)
         if sampler == "fastfood":
             fastfood = Fastfood.draw(kernel, scale, n_frequencies, seed).astype(dtype)
-            drawn = dict(zip(_FASTFOOD, fastfood.arrays, strict=True))
+            drawn = dict(zip(FASTFOOD, fastfood.arrays, strict=True))
         else:
             frequencies = frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation)
             drawn = {"random_weights_": frequencies.astype(dtype, copy=False)}
         if self.phase == "offset":
             phases = 2 * np.pi * uniforms(stream(seed, 0, PHASES).random_raw(n_frequencies))
             drawn["random_offset_"] = phases.astype(dtype)
-        for name in {"random_weights_", "random_offset_", *_FASTFOOD}.difference(drawn):
+        for name in {"random_weights_", "random_offset_", *FASTFOOD}.difference(drawn):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.__dict__ |= drawn
         self.sampler_ = sampler
         self._n_features_out = int(self.n_components)
-
-
-def _moments(X):
-    return Moments.of(X, np.zeros(X.shape[1], dtype=bool))
 
 
 def _checked_rotation(rotation, n_inputs):

@@ -35,10 +35,8 @@ from scipy import special
 from binfeat._kernels.base import Kernel, PitchKernel, ProductKernel, RadialKernel
 from binfeat._kernels.quantiles import (
     LOG_RANGE,
-    cauchy_quantile,
     chi_quantile,
     gamma2_quantile,
-    laplace_quantile,
     matern_profile,
     profile_distribution,
     profile_quantile,
@@ -67,7 +65,7 @@ class Laplacian(ProductKernel):
         return gamma2_quantile(u)
 
     def frequencies(self, u: np.ndarray) -> np.ndarray:
-        return cauchy_quantile(u)
+        return np.sign(u - 0.5) / np.tan(np.pi * np.minimum(u, 1.0 - u))  # precise in both tails
 
 
 @dataclass(frozen=True)
@@ -232,7 +230,7 @@ class Cauchy(ProductKernel):
         return 1.0 / (1.0 + np.square(t))
 
     def frequencies(self, u: np.ndarray) -> np.ndarray:
-        return laplace_quantile(u)
+        return np.log(2.0 * np.minimum(u, 1.0 - u)) * np.sign(0.5 - u)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.operators import FeatureMap
 from binfeat._common.validation import check_flag, checked_rows
@@ -20,7 +19,6 @@ from binfeat._rows.stacked import StackedFeatures
 __all__ = ["RandomFeatureUnion"]
 
 
-@filled()
 class RandomFeatureUnion(FeatureMap):
     """Random features of several maps side by side, whose inner products approximate a sum of kernels.
 
@@ -42,7 +40,10 @@ class RandomFeatureUnion(FeatureMap):
     ----------
     transformers_ : list of (str, transformer)
         The fitted maps.
-    $inputs
+    n_features_in_ : int
+        Number of inputs.
+    feature_names_in_ : ndarray of shape (n_inputs,)
+        Names of the inputs, when X has string column names.
 
     See Also
     --------
@@ -87,8 +88,8 @@ class RandomFeatureUnion(FeatureMap):
         """
         params = super().get_params(deep=deep)
         for name, part in self._named() if deep else []:
-            params[name] = part
-            params |= {f"{name}__{key}": value for key, value in _params_of(part).items()}
+            nested = part.get_params() if hasattr(part, "get_params") else {}
+            params |= {name: part} | {f"{name}__{key}": value for key, value in nested.items()}
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -100,7 +101,9 @@ class RandomFeatureUnion(FeatureMap):
         ----------
         **params : dict
 
-        $self
+        Returns
+        -------
+        self : RandomFeatureUnion
         """
         if "transformers" in params:
             self.transformers = params.pop("transformers")
@@ -125,7 +128,9 @@ class RandomFeatureUnion(FeatureMap):
         y : array-like, default=None
             Passed on to the maps.
 
-        $self
+        Returns
+        -------
+        self : RandomFeatureUnion
 
         Raises
         ------
@@ -195,7 +200,14 @@ class RandomFeatureUnion(FeatureMap):
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns: the name of the map, two underscores, and the column's name in that map.
 
-        $names
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Only checked against the names seen in `fit`.
+
+        Returns
+        -------
+        names : ndarray of shape (n_columns,), object
         """
         check_is_fitted(self)
         parts = ((name, part.get_feature_names_out(input_features)) for name, part in self.transformers_)
@@ -241,7 +253,3 @@ class RandomFeatureUnion(FeatureMap):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for _, part in self.transformers)
         return tags
-
-
-def _params_of(part):
-    return part.get_params() if hasattr(part, "get_params") else {}

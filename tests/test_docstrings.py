@@ -9,7 +9,6 @@ import pytest
 import binfeat
 import binfeat.distributed
 from binfeat import kernels
-from binfeat._common.docstrings import filled
 
 PLACES = (binfeat, binfeat.distributed, kernels)
 CALLS = [call for place in PLACES for name in place.__all__ if callable(call := getattr(place, name))]
@@ -29,6 +28,8 @@ ON_DASK = [  # classes that leave parameters to the docstring of the class for r
     (binfeat.CGRidgeClassifier, binfeat.distributed.CGRidgeClassifier),
     (binfeat.KernelMachineRegressor, binfeat.distributed.KernelMachineRegressor),
     (binfeat.KernelMachineClassifier, binfeat.distributed.KernelMachineClassifier),
+    (binfeat.RandomBinning, binfeat.distributed.RandomBinning),
+    (binfeat.RandomFourier, binfeat.distributed.RandomFourier),
 ]
 PAIRS = [
     *MACHINES,
@@ -36,8 +37,6 @@ PAIRS = [
     *((one.predict, other.predict) for one, other in MACHINES),
     (binfeat.SpectralEmbedding, binfeat.SpectralClustering),
     (binfeat.SpectralEmbedding, binfeat.LabelSpreading),
-    (binfeat.RandomBinning, binfeat.distributed.RandomBinning),
-    (binfeat.RandomFourier, binfeat.distributed.RandomFourier),
 ]
 REFERRING = [on_dask for _, on_dask in ON_DASK]
 DOCUMENTED = [call for call in CALLS if call not in REFERRING]
@@ -87,11 +86,6 @@ def test_parameters_are_those_of_the_signature_in_its_order(call):
     ]
 
 
-@pytest.mark.parametrize("call", [*CALLS, *METHODS], ids=name_of)
-def test_placeholders_are_filled(call):
-    assert not re.search(r"^\s*\$", call.__doc__ or "", re.MULTILINE)
-
-
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{name_of(pair[0])}-{name_of(pair[1])}")
 def test_shared_parameters_and_attributes_have_one_text(pair):
     for title in ("Parameters", "Attributes"):
@@ -106,34 +100,3 @@ def test_class_on_dask_refers_to_the_class_with_the_same_parameters(pair):
     in_memory, on_dask = pair
     assert inspect.signature(in_memory) == inspect.signature(on_dask)
     assert f"`binfeat.{in_memory.__name__}`" in on_dask.__doc__ or f"binfeat.{in_memory.__name__} :" in on_dask.__doc__
-
-
-def test_placeholders_take_texts_as_far_in_as_they_stand():
-    @filled({"alpha": "alpha : float\n    {braces} and 5 %."})
-    class Machine:
-        """Cost in $cost.
-
-        $alpha
-            More.
-        """
-
-    assert inspect.cleandoc(Machine.__doc__) == "Cost in $cost.\n\nalpha : float\n    {braces} and 5 %.\n    More."
-
-    @filled()
-    class WithoutDocstring:
-        def fit(self):
-            pass
-
-    assert WithoutDocstring.__doc__ is WithoutDocstring.fit.__doc__ is None
-
-
-def test_placeholder_without_a_text_is_refused():
-    class Machine:
-        def fit(self):
-            """Fit.
-
-            $alhpa
-            """
-
-    with pytest.raises(ValueError, match=r"Machine.fit has \$alhpa, for which there is no text"):
-        filled({"alpha": ""})(Machine)

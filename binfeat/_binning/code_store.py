@@ -23,19 +23,8 @@ class CodeStore:
 
     The codes are in memory while they take at most `max_bytes`, otherwise in a file in the folder that
     `tempfile.gettempdir` names. The file has no name, or is removed with its last user, so that nothing is left of it
-    whatever happens. Its space on disk is taken before anything is written.
-
-    Parameters
-    ----------
-    n_rows, n_grids : int
-    max_bytes : int or inf, default=inf
-    dtype : {numpy.uint16, numpy.uint32}, default=numpy.uint16
-        Type of the codes at first.
-
-    Raises
-    ------
-    OSError
-        If the disk has no room for the file; from `widen` and `grow` too.
+    whatever happens. Its space on disk is taken before anything is written; OSError, from `widen` and `grow` too, if
+    the disk has no room.
     """
 
     def __init__(self, n_rows, n_grids, max_bytes=np.inf, dtype=np.uint16):

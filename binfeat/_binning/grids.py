@@ -31,18 +31,9 @@ class Grids:
 
     @classmethod
     def draw(cls, kernel, gamma, n_grids, seed, categorical=None):
-        """Draw grids from a kernel's pitch law.
+        """Draw grids from a kernel's pitch law, for a gamma (n_inputs,); grid p depends on `seed` and p alone.
 
-        Parameters
-        ----------
-        kernel : object with `pitch_quantile`
-        gamma : ndarray of shape (n_inputs,)
-            Inputs with 0 are ignored.
-        n_grids : int
-        seed : int
-            Grid p depends on `seed` and p alone.
-        categorical : ndarray of bool of shape (n_inputs,), default=None
-            Inputs that a grid takes whole, or ignores with probability ``exp(-gamma_j)``.
+        Of the inputs in the mask `categorical`, a grid ignores input j with probability ``exp(-gamma_j)``.
         """
         d = gamma.shape[0]
         pitch, shift, keys = (
@@ -79,30 +70,20 @@ class Grids:
     def _hash_dense(self, X, hashes, n_jobs):
         n_rows, n_inputs = X.shape
         tasks = min(thread_count(n_jobs), -(-n_rows // BLOCK))
-        scratch = (
-            np.empty((tasks, n_inputs, STRIDE)),
-            np.empty((tasks, n_inputs)),
-            np.empty((tasks, n_inputs, FLAGS), np.uint32),
-        )
+        scratch = np.empty((tasks, n_inputs, STRIDE)), np.empty((tasks, n_inputs))
+        flags = np.empty((tasks, n_inputs, FLAGS), np.uint32)
         usable = X.dtype == np.float64 and X.flags.c_contiguous and X.dtype.isnative
         step = n_rows if usable else max(BLOCK * tasks, _LOAD_BYTES // (8 * n_inputs))
         for start in range(0, n_rows, step):
             block = np.asarray(X[start : start + step], dtype=np.float64, order="C").view()
             block.flags.writeable = False  # read-only or not, one compiled signature serves
-            hash_dense(block, start, *self.arrays, *scratch, hashes, n_jobs=n_jobs)
+            hash_dense(block, start, *self.arrays, *scratch, flags, hashes, n_jobs=n_jobs)
 
     def _hash_sparse(self, X, hashes, n_jobs):
         by_input = [np.ascontiguousarray(a.T) for a in self.arrays]
         totals = np.empty((thread_count(n_jobs), len(self)), np.uint64)
-        hash_sparse(
-            X.data.astype(np.float64),
-            X.indices.astype(np.int64),
-            X.indptr.astype(np.int64),
-            *by_input,
-            totals,
-            hashes,
-            n_jobs=n_jobs,
-        )
+        rows = X.data.astype(np.float64), X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        hash_sparse(*rows, *by_input, totals, hashes, n_jobs=n_jobs)
 
 
 _STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each stream
@@ -124,13 +105,7 @@ def _sizes(n_grids, n_rows):
 def hash_blocks(grids, blocks, n_jobs=None):
     """Hash all rows in all grids: within each block of rows, group by group of grids, as the first block decides.
 
-    Yields
-    ------
-    part : slice of the grids
-    start : int
-        Number of the first row.
-    hashes : ndarray of shape (grids in part, n_rows), uint64
-        Overwritten by the next hashes.
+    Yields slices of the grids, the number of the first row, and hashes (n_grids, n_rows), overwritten by the next.
     """
     memory, first_row, width = np.empty(0, np.uint64), 0, 0
     for X in blocks:

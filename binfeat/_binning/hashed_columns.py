@@ -21,15 +21,12 @@ def hashed_offsets(n_features, n_grids):
     return np.append(np.arange(n_grids) * (n_features // n_grids), n_features).astype(np.int64)
 
 
-def fold_codes(grids, blocks, n_rows, offsets, max_bytes=np.inf, n_jobs=None, tell=None):
-    """A CodeStore of the rows of some blocks in hashed columns, which begin at `offsets` in each grid.
-
-    `tell`, if any, is called after every block of `hash_blocks`.
-    """
+def fold_codes(grids, table, offsets, n_jobs=None):
+    """A CodeStore of the rows of a `RowTable` in hashed columns, which begin at `offsets` in each grid."""
     n_slots = int(offsets[1])
-    store = CodeStore(n_rows, len(grids), max_bytes, code_dtype(n_slots))
-    for part, start, hashes in hash_blocks(grids, blocks, n_jobs):
+    store = CodeStore(table.n_rows, len(grids), table.max_bytes, code_dtype(n_slots))
+    for part, start, hashes in hash_blocks(grids, table.blocks, n_jobs):
         fold(hashes, start, np.uint64(n_slots), store[part], n_jobs=n_jobs)
-        if tell is not None:
-            tell()
+        if table.tell is not None:
+            table.tell()
     return store

@@ -9,6 +9,7 @@ from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat._binning.input_checks import ARRAY_CHECKS, require_binning_memory
+from binfeat._binning.row_table import RowTable
 from binfeat._common.validation import (
     canonical,
     check_float_type,
@@ -42,8 +43,7 @@ def transform(
     X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
         NaN matches NaN and nothing else.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        A kernel that has a pitch law: "laplacian", "hat", or one of `kernels.Laplacian`, `Hat`,
-        `GammaPitch`, `Product`, `Skip`.
+        Kernel with a pitch law: "laplacian", "hat", `kernels.Laplacian`, `Hat`, `GammaPitch`, `Product` or `Skip`.
     gamma : float or array-like of shape (n_inputs,), default=1.0
         Inverse length scale of each input; 0 ignores an input.
     n_grids : int, default=64
@@ -93,5 +93,5 @@ def transform(
     gamma = check_gamma(gamma, X.shape[1])
     require_binning_memory(X.shape, n_grids, value_dtype.itemsize + 4)
     offsets = hashed_offsets(n_features, n_grids)
-    store = fold_codes(Grids.draw(law, gamma, n_grids, seed), [X], X.shape[0], offsets)
+    store = fold_codes(Grids.draw(law, gamma, n_grids, seed), RowTable.of(X), offsets)
     return BinMatrix._trusted(store.array, offsets, value_dtype, None).tocsr()

@@ -9,7 +9,6 @@ from binfeat._common.memory import require_memory
 _DTYPES = [np.float64, np.float32, *(np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)), np.bool_]
 ARRAY_CHECKS = {"accept_sparse": "csr", "dtype": _DTYPES, "ensure_all_finite": "allow-nan"}
 _LARGEST_CATEGORY = 2**51 - 1
-_FEWER = "Use fewer grids, fewer rows at a time, or output='codes'."
 
 
 def require_grids_memory(n_grids, n_inputs):
@@ -23,7 +22,7 @@ def require_binning_memory(shape, n_grids, entry_bytes):
     require_memory(
         n_rows * n_grids * (4 + entry_bytes) + 64 * n_grids * n_inputs,
         f"binning {n_rows} rows in {n_grids} grids",
-        _FEWER,
+        "Use fewer grids, fewer rows at a time, or output='codes'.",
     )
 
 

@@ -16,13 +16,8 @@ class MergedBins:
 
     A row that is alone in m bins has m equal columns, for which a ridge machine finds the same coefficient. Q merges
     them into one column, ``sqrt(m)`` times theirs. As ``Q'Q = 1``, the penalty is the same. Columns of merged bins
-    follow the others, one for each row.
-
-    Parameters
-    ----------
-    Z : BinMatrix
-    sizes : ndarray of shape (n_grids,), int
-        Bins of each grid that stay as they are. All later ones hold one row at most.
+    follow the others, one for each row. The first ``sizes[p]`` bins of grid p stay as they are; all later bins hold
+    one row at most.
     """
 
     def __init__(self, Z, sizes):

@@ -18,7 +18,9 @@ class RowTable:
     n_rows: int
     dtype: np.dtype  # of the features
     max_bytes: float = np.inf  # for codes in memory
-    survey: Any = None  # of a source
+    survey: Any = None  # of a source, which gave y and the weights
+    y: Any = None
+    sample_weight: Any = None
     progress: Any = None  # of a fit that callbacks see
 
     @classmethod
@@ -27,15 +29,8 @@ class RowTable:
 
     @classmethod
     def of_source(cls, survey, max_bytes):
-        return cls(survey.rows(), survey.n_rows, float_dtype(survey.dtype), code_budget(max_bytes), survey)
-
-    @property
-    def y(self):
-        return None if self.survey is None else self.survey.y
-
-    @property
-    def sample_weight(self):
-        return None if self.survey is None else self.survey.sample_weight
+        given = code_budget(max_bytes), survey, survey.y, survey.sample_weight
+        return cls(survey.rows(), survey.n_rows, float_dtype(survey.dtype), *given)
 
     @property
     def tell(self):

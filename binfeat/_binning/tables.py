@@ -3,7 +3,7 @@
 import numpy as np
 
 from binfeat._binning.bin_matrix import code_dtype, no_bin
-from binfeat._binning.bins import Bins, rank_bins, starts_of
+from binfeat._binning.bins import Bins, starts_of
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.grids import hash_blocks
 from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert
@@ -67,19 +67,10 @@ class _GrowingTables:
 
 
 def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, first_grid=0, tell=None):
-    """Find the bins of all rows, number them in order of appearance, and count their rows.
+    """Find the bins of all rows in blocks, number them in order of appearance, and count their rows.
 
-    Parameters
-    ----------
-    grids : Grids
-    blocks : iterable of ndarray or CSR of shape (n_block_rows, n_inputs)
-        Read once; `n_rows` in all.
-    known : Bins, default=None
-        Bins that have numbers already and keep them.
-    codes : ndarray of shape (n_grids, n_rows), uint32, or CodeStore, default=None
-        Filled with the numbers of the rows' bins, from `first_grid` on; None drops them.
-    tell : callable, default=None
-        Called after every block of `hash_blocks`.
+    Bins that are `known` have numbers already and keep them. `codes`, a CodeStore or uint32 (n_grids, n_rows), is
+    filled with the numbers of the rows' bins from `first_grid` on. `tell` is called after every block of `hash_blocks`.
     """
     known = Bins.none(len(grids)) if known is None else known
     tables, counted = {}, {}
@@ -93,15 +84,6 @@ def count_bins(grids, blocks, n_rows, known=None, codes=None, n_jobs=None, *, fi
         if start + hashes.shape[1] == n_rows:
             counted[part.start] = tables.pop(part.start).bins()  # which takes less memory
     return Bins.join(list(counted.values()))
-
-
-def learn_bins(grids, blocks, n_rows, *, known=None, n_coded=0, min_count=1, store=None, n_jobs=None, tell=None):
-    """`count_bins`, then `rank_bins`; the store, if any, holds the codes of the rows in the end."""
-    bins = count_bins(grids, blocks, n_rows, known, store, n_jobs, tell=tell)
-    learned = rank_bins(bins, min_count, n_coded, n_jobs)
-    if store is not None:
-        store.recode(learned.new_codes, learned.starts, learned.code_dtype, n_jobs)
-    return learned
 
 
 def find_codes(tables, grids, X, n_jobs, dtype):

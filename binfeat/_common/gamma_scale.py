@@ -23,9 +23,9 @@ class Moments:
     squares: float  # sum of squared deviations from the mean
 
     @classmethod
-    def of(cls, X, categorical):
+    def of(cls, X, categorical=None):
         """Moments of an ndarray or CSR (n_rows, n_inputs), without the inputs that the mask `categorical` marks."""
-        X = X[:, ~categorical] if categorical.any() else X
+        X = X if categorical is None or not categorical.any() else X[:, ~categorical]
         n_zeros = X.shape[0] * X.shape[1] - X.nnz if sparse.issparse(X) else 0
         unit = float(max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0))
         total, n_values = 0.0, n_zeros
@@ -67,6 +67,11 @@ def _chunks(X):
         values = np.asarray(X[start : start + step], dtype=np.float64, order="C").ravel()
         missing = np.isnan(values)
         yield values[~missing] if missing.any() else values
+
+
+def is_scale(gamma):
+    """Whether gamma is the word "scale", for which the moments of the rows are needed."""
+    return isinstance(gamma, str) and gamma == "scale"
 
 
 def gamma_of_inputs(gamma, moments, categorical, power):

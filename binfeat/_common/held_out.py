@@ -82,14 +82,7 @@ class SquaredErrors:
 
 
 class Scoring:
-    """A scikit-learn score by which predictions for held-out rows are judged.
-
-    Parameters
-    ----------
-    scorer : callable
-    classifies : bool
-        Whether it scores a classifier.
-    """
+    """A scikit-learn score by which predictions for held-out rows are judged, of a classifier if it `classifies`."""
 
     def __init__(self, scorer: Callable[..., float], classifies: bool) -> None:
         self._scorer, self._kind = scorer, _HeldOutClassifier if classifies else _HeldOutRegressor

@@ -26,11 +26,7 @@ class _Task:
 class Progress:
     """The tasks of a fit that callbacks see: a callback that stops a task at its end stops all later tasks.
 
-    Parameters
-    ----------
-    estimator : estimator with `CallbackSupportMixin`
-    X, y : of `fit`
-        Handed on to callbacks that ask for them.
+    X and y are handed on to callbacks that ask for them.
     """
 
     def __init__(self, estimator, X, y):

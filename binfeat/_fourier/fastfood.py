@@ -16,36 +16,18 @@ class Fastfood:
     and independent of its norm, which depends only on G. G is divided by that norm and S holds new norms, so every row
     has exactly the spectral law. It is the law for `length` inputs; inputs that the table lacks are 0.
     Rows of one block share G and are dependent.
-
-    Attributes
-    ----------
-    signs : (n_blocks, n_inputs)
-        B, times the factor of each input's frequencies.
-    order : (n_blocks, length), int32
-        P: the place that each element comes from.
-    normals : (n_blocks, length)
-        G.
-    norms : (n_frequencies,)
-        S.
     """
 
-    signs: np.ndarray
-    order: np.ndarray
-    normals: np.ndarray
-    norms: np.ndarray
+    signs: np.ndarray  # (n_blocks, n_inputs): B, times the factor of each input's frequencies
+    order: np.ndarray  # (n_blocks, length), int32: P, the place that each element comes from
+    normals: np.ndarray  # (n_blocks, length): G
+    norms: np.ndarray  # (n_frequencies,): S
 
     @classmethod
     def draw(cls, kernel, scale, n_frequencies, seed):
-        """Draw from an isotropic spectral law.
+        """Draw from an isotropic spectral law, with the factor of each input's frequencies as `scale`.
 
-        Parameters
-        ----------
-        kernel : isotropic kernel of `binfeat.kernels`
-        scale : ndarray of shape (n_inputs,)
-            Factor of each input's frequencies.
-        n_frequencies : int
-        seed : int
-            Block b depends only on `seed` and b.
+        Block b depends only on `seed` and b.
         """
         length = 1 << (scale.size - 1).bit_length()
         n_blocks = -(-n_frequencies // length)

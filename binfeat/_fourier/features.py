@@ -20,18 +20,10 @@ _OVERFLOW = (
 
 @dataclass(frozen=True, eq=False)
 class FourierMap:
-    """Cosines and sines, or cosines with offsets, of the projections of rows on frequencies.
+    """Cosines and sines, or cosines with offsets, of the projections of rows on frequencies."""
 
-    Attributes
-    ----------
-    frequencies : ndarray of shape (n_inputs, n_frequencies), or Fastfood
-    offset : ndarray of shape (n_frequencies,), default=None
-        None makes pairs of cosine and sine.
-    n_jobs : int, default=None
-    """
-
-    frequencies: np.ndarray | Fastfood
-    offset: np.ndarray | None = None
+    frequencies: np.ndarray | Fastfood  # (n_inputs, n_frequencies)
+    offset: np.ndarray | None = None  # (n_frequencies,); None makes pairs of cosine and sine
     n_jobs: int | None = None
 
     @property
@@ -47,12 +39,7 @@ class FourierMap:
     def __call__(self, X):
         """Features (n_rows, n_components) of an ndarray or CSR (n_rows, n_inputs), in its type.
 
-        Raises
-        ------
-        ValueError
-            If projections overflow.
-        MemoryError
-            If the features would need more memory than the computer has.
+        ValueError if projections overflow; MemoryError if the features do not fit in memory.
         """
         fast = isinstance(self.frequencies, Fastfood)
         n_rows, itemsize = X.shape[0], X.dtype.itemsize

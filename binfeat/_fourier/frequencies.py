@@ -31,23 +31,9 @@ _CHUNK = 2**21  # uniform numbers turned into frequencies at a time
 
 
 def resolve_sampler(sampler, kernel, n_inputs):
-    """The sampler to use with this kernel.
+    """The sampler to use with this kernel: for "auto" "orthogonal" if its law is isotropic, else "iid".
 
-    Parameters
-    ----------
-    sampler : {"auto", "iid", "orthogonal", "qmc", "fastfood"}
-        "auto" is "orthogonal" for isotropic laws, else "iid".
-    kernel : object of `binfeat.kernels` with a spectral law
-    n_inputs : int
-
-    Returns
-    -------
-    sampler : {"iid", "orthogonal", "qmc", "fastfood"}
-
-    Raises
-    ------
-    ValueError
-        If there is no such sampler, or it cannot draw from this kernel's law or for so many inputs.
+    ValueError if there is no such sampler, or it cannot draw from this kernel's law or for so many inputs.
     """
     if isinstance(sampler, str) and sampler == "auto":
         return "orthogonal" if kernel.isotropic else "iid"
@@ -87,21 +73,10 @@ def _check_sobol(kernel, n_inputs):
 
 
 def draw_frequencies(kernel, sampler, n_frequencies, n_inputs, seed):
-    """Frequencies from a kernel's spectral law, for a frequency scale of 1.
+    """Frequencies (n_frequencies, n_inputs) from a kernel's spectral law, for a frequency scale of 1.
 
-    Parameters
-    ----------
-    kernel : object of `binfeat.kernels` with a spectral law
-    sampler : {"iid", "orthogonal", "qmc"}
-        The result of `resolve_sampler` for this kernel.
-    n_frequencies, n_inputs : int
-    seed : int
-
-    Returns
-    -------
-    frequencies : ndarray of shape (n_frequencies, n_inputs), float64
-        To be multiplied by ``kernel.frequency_scale(gamma)``. Row i does not depend on `n_frequencies`, except for
-        rounding with "orthogonal", and for `Spectral`, where it depends on the caller's sampler.
+    Row i does not depend on `n_frequencies`, except for rounding with "orthogonal", and for `Spectral`, where it
+    depends on the caller's sampler.
     """
     if isinstance(kernel, Spectral):
         return kernel.draw(n_frequencies, n_inputs, np.random.Generator(stream(seed, 0, CALLER)))
@@ -115,20 +90,9 @@ def rank_of(rotation, n_inputs):
 
 
 def frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation=None):
-    """Frequencies of the kernel of scaled and rotated rows, as frequencies of the rows themselves.
+    """Frequencies of the kernel of scaled and rotated rows, as frequencies (n_inputs, n_frequencies) of the rows.
 
-    Parameters
-    ----------
-    kernel, sampler, n_frequencies, seed
-        As in `draw_frequencies`.
-    scale : ndarray of shape (n_inputs,)
-        ``kernel.frequency_scale(gamma)``.
-    rotation : ndarray of shape (n_inputs, rank) or None
-        Of scaled inputs; None is the identity.
-
-    Returns
-    -------
-    frequencies : ndarray of shape (n_inputs, n_frequencies), float64 in C order
+    `scale` is ``kernel.frequency_scale(gamma)``; the rotation (n_inputs, rank) is of scaled inputs.
     """
     frequencies = draw_frequencies(kernel, sampler, n_frequencies, rank_of(rotation, scale.size), seed)
     mapped = frequencies if rotation is None else frequencies @ rotation.T

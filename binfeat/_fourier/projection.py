@@ -20,18 +20,7 @@ def _dense(X, rows):
 
 
 def by_weights(X, weights):
-    """Projection on a matrix of frequencies.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_inputs)
-    weights : ndarray of shape (n_inputs, n_frequencies)
-
-    Returns
-    -------
-    project : callable
-        ``project(rows, out)`` writes the projection of the slice `rows` of X to `out`.
-    """
+    """A function ``(rows, out)`` that writes a slice of the rows of X times weights (n_inputs, n_frequencies)."""
     weights = read_only(weights, X.dtype)
     if not sparse.issparse(X) or X.nnz > _SPARSE * X.shape[0] * X.shape[1]:
         return lambda rows, out: np.matmul(_dense(X, rows), weights, out=out)
@@ -40,18 +29,7 @@ def by_weights(X, weights):
 
 
 def by_fastfood(X, frequencies):
-    """Projection by fastfood.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_inputs)
-    frequencies : Fastfood
-
-    Returns
-    -------
-    project : callable
-        As in `by_weights`.
-    """
+    """The same as `by_weights` for frequencies that are a `Fastfood`."""
     signs, order, normals, norms = frequencies.arrays
     arrays = read_only(signs, X.dtype), read_only(order), read_only(normals, X.dtype), read_only(norms, X.dtype)
 

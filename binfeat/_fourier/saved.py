@@ -5,7 +5,7 @@ import numpy as np
 from binfeat._common.persistence import FLOATS, check_arrays
 
 _WEIGHTS = {"random_weights_": (FLOATS, "inputs", "frequencies")}
-_FASTFOOD = {
+FASTFOOD = {
     "fastfood_signs_": (FLOATS, "blocks", "inputs"),
     "fastfood_order_": (np.int32, "blocks", "length"),
     "fastfood_normals_": (FLOATS, "blocks", "length"),
@@ -19,7 +19,7 @@ def check_fourier(state):
         return
     sizes = {"inputs": state["n_features_in_"]}
     if state["sampler_"] == "fastfood":
-        check_arrays(state, _FASTFOOD, sizes)
+        check_arrays(state, FASTFOOD, sizes)
         order, length = state["fastfood_order_"], sizes["length"]
         if length & (length - 1) or length < sizes["inputs"] or (np.sort(order, axis=1) != np.arange(length)).any():
             raise ValueError("fastfood_order_ should hold permutations of a power of two of numbers.")

@@ -25,16 +25,6 @@ def gamma2_quantile(u):
     return t
 
 
-def cauchy_quantile(u):
-    """Quantiles of the density ``1 / (pi (1 + w^2))``, to full precision in both tails."""
-    return np.sign(u - 0.5) / np.tan(np.pi * np.minimum(u, 1.0 - u))
-
-
-def laplace_quantile(u):
-    """Quantiles of the density ``exp(-|w|) / 2``."""
-    return np.log(2.0 * np.minimum(u, 1.0 - u)) * np.sign(0.5 - u)
-
-
 def sinc_quantile(u):
     """Quantiles of the density ``sinc(w / 2)^2 / (2 pi) = (1 - cos w) / (pi w^2)``, to 2e-15 in probability.
 
@@ -112,12 +102,7 @@ _TERMS = 10
 def matern_profile(s, nu):
     """``2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` at ``z = 2 sqrt(nu s)``, with a relative error of about 1e-13.
 
-    Parameters
-    ----------
-    s : ndarray
-        Scaled squared distances; ``z = sqrt(2 nu) r`` with ``s = r^2 / 2``.
-    nu : float
-        Above 0 and finite.
+    For scaled squared distances ``s = r^2 / 2``, so that ``z = sqrt(2 nu) r``, and a finite nu above 0.
     """
     if nu >= _LARGE_NU:
         return _matern_large(s, nu)

@@ -256,7 +256,7 @@ def inputs_of(estimator, X, reset):
     return chunks
 
 
-def moments_of(chunks, twin, categorical):
+def moments_of(chunks, twin, categorical=None):
     """The `Moments` of all rows, which the estimator `twin` checks."""
     return sum(compute(chunks.each(_moments, twin, categorical)), Moments(0, 0.0, 0.0, 0.0))
 

@@ -14,8 +14,8 @@ from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import Bins, rank_bins, unite_bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import count_bins
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.gamma_scale import is_scale
 from binfeat._common.validation import check_categorical
 from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._bins import number_bins, renumber
@@ -30,13 +30,6 @@ from binfeat.distributed._chunks import (
     persist,
     reduce_in_tree,
 )
-from binfeat.distributed._docs import MAP_TEXTS
-
-_TEXTS = MAP_TEXTS | {
-    "rows": MAP_TEXTS["X"],
-    "on_dask": "For a Dask collection, a Dask array of CSR chunks or `BinBlocks`, on the workers.",
-    "codes_on_dask": "For a Dask collection, `BinBlocks` that are not yet computed.",
-}
 
 
 class BinBlocks:
@@ -106,17 +99,17 @@ class BinBlocks:
         return array_of(blocks, self._lengths, self.shape[1:], container((0, 0), dtype=self.dtype))
 
 
-@filled(_TEXTS, like=InMemory)
 class RandomBinning(InMemory):
     """`binfeat.RandomBinning` for the rows of a Dask array or dataframe.
 
     For the same rows, it has exactly the grids, the bins and the order of columns of `binfeat.RandomBinning`, for any
     chunks. A fitted map takes both Dask collections and rows in memory. For Dask collections `transform` returns a Dask
-    array of CSR chunks, or `BinBlocks` with ``output="codes"``.
+    array of CSR chunks, or `BinBlocks` with ``output="codes"``, not yet computed. Parameters and attributes are those
+    of `binfeat.RandomBinning`.
 
-    $Parameters
-
-    $Attributes
+    See Also
+    --------
+    binfeat.RandomBinning : Parameters, attributes, and the map for rows in memory.
 
     Notes
     -----
@@ -138,6 +131,7 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the grids and find the occupied bins, as `binfeat.RandomBinning` does."""
         if not is_chunked(X):
             return super().fit(X)
         chunks = self._begin_chunks(X)
@@ -147,6 +141,7 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit and transform; of a Dask collection, the features are on the workers."""
         if not is_chunked(X):
             return super().fit_transform(X)
         chunks = self._begin_chunks(X)
@@ -159,25 +154,13 @@ class RandomBinning(InMemory):
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """As `binfeat.RandomBinning.partial_fit`, for rows in memory only.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-        $y
-
-        $self
-
-        Raises
-        ------
-        TypeError
-            If X is a Dask collection; give all of it to `fit`.
-        """
+        """As `binfeat.RandomBinning.partial_fit`, for rows in memory only; TypeError for a Dask collection."""
         if is_chunked(X):
             raise TypeError("partial_fit takes rows in memory; give all of a Dask collection to fit.")
         return super().partial_fit(X)
 
     def encode(self, X: Any) -> Any:
+        """Features of `binfeat.RandomBinning` as codes; for a Dask collection `BinBlocks` that are not yet computed."""
         if not is_chunked(X):
             return super().encode(X)
         check_is_fitted(self)
@@ -190,7 +173,8 @@ class RandomBinning(InMemory):
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        self._draw(moments_of(chunks, on_worker(self, InMemory), self._categorical) if self._scales else None)
+        moments = moments_of(chunks, on_worker(self, InMemory), self._categorical) if is_scale(self.gamma) else None
+        self._draw(moments)
         return chunks
 
     def _unite(self, counted):

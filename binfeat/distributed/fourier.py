@@ -2,26 +2,23 @@
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.gamma_scale import is_scale
 from binfeat.distributed._chunks import inputs_of, is_chunked, moments_of, on_worker, results_of
-from binfeat.distributed._docs import MAP_TEXTS
 from binfeat.fourier import RandomFourier as InMemory
 
 
-@filled(MAP_TEXTS, like=InMemory)
 class RandomFourier(InMemory):
     """`binfeat.RandomFourier` for the rows of a Dask array or dataframe.
 
-    It is the map of `binfeat.RandomFourier`. A fitted map takes both Dask collections and rows in memory. `fit` reads
-    the rows for ``gamma="scale"`` only, once.
+    It is the map of `binfeat.RandomFourier`, and has its parameters and attributes. A fitted map takes both Dask
+    collections and rows in memory. `fit` reads the rows for ``gamma="scale"`` only, once.
 
-    $Parameters
-
-    $Attributes
+    See Also
+    --------
+    binfeat.RandomFourier : Parameters, attributes, and the map for rows in memory.
 
     Examples
     --------
@@ -34,15 +31,16 @@ class RandomFourier(InMemory):
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the frequencies, as `binfeat.RandomFourier` does."""
         if not is_chunked(X):
             return super().fit(X)
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
-        categorical = np.zeros(chunks.width, dtype=bool)
-        self._draw(chunks.dtype, moments_of(chunks, on_worker(self, InMemory), categorical) if self._scales else None)
+        self._draw(chunks.dtype, moments_of(chunks, on_worker(self, InMemory)) if is_scale(self.gamma) else None)
         return self
 
     def transform(self, X: Any) -> Any:
+        """Features of `binfeat.RandomFourier`; for a Dask collection a Dask array that is not yet computed."""
         if not is_chunked(X):
             return super().transform(X)
         check_is_fitted(self)
