@@ -35,7 +35,7 @@ def test_type_of_solutions():
 
 @pytest.mark.parametrize("n_targets", [1, 2, 3, 7, 8])
 def test_targets_at_a_time_are_all_or_pairs(n_targets):
-    """The more bytes, the more of them, in float64 in the end; a pair where grids are as many as `feature_bytes.most_grids` says."""
+    """The more bytes, the more of them, in float64 in the end; a pair where grids are as many as `most_grids` says."""
     bytes_of_all = 1000 * (64 + 8 * 7 * n_targets)
     sizes = np.linspace(1, bytes_of_all, 50).astype(int)
     dtypes, found = zip(

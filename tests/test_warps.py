@@ -7,7 +7,8 @@ import pytest
 from machines import assert_same_state
 
 from binfeat import KernelMachineRegressor, kernels
-from binfeat._machine.search import kernel_search, length_scales, warps
+from binfeat._machine.search import kernel_search, length_scales
+from binfeat._machine.search import warps as warping
 from tests import naive
 
 CATEGORICAL = np.arange(3) == 2
@@ -33,7 +34,7 @@ def rows(rng):
 
 def test_finds_a_step(rows):
     search = searched(*rows)
-    warps = warps.WarpSearch(search, 0).run(30, lambda: True)
+    warps = warping.WarpSearch(search, 0).run(30, lambda: True)
     assert warps.pays()
     assert warps.error < 0.8 * search.error_on(200)
     grid = np.zeros((81, 3))
@@ -48,7 +49,7 @@ def test_finds_a_step(rows):
 
 def test_error_is_that_of_the_laplacian_of_mapped_rows(rows):
     search = searched(*rows)
-    warps = warps.WarpSearch(search, 0).run(8, lambda: True)
+    warps = warping.WarpSearch(search, 0).run(8, lambda: True)
     some = warps._unseen[:40]
     X = search.rows.part(some)[0]
     mapped = warps(rows[0][some])
@@ -58,12 +59,12 @@ def test_error_is_that_of_the_laplacian_of_mapped_rows(rows):
 
 def test_does_not_pay_where_there_is_nothing_to_learn(rng):
     X = rng.normal(size=(400, 20))
-    warps = warps.WarpSearch(searched(X, rng.normal(size=400), categorical=np.zeros(20, bool), n_steps=60), 0)
+    warps = warping.WarpSearch(searched(X, rng.normal(size=400), categorical=np.zeros(20, bool), n_steps=60), 0)
     assert not warps.run(30, lambda: True).pays()
 
 
 def test_a_small_gain_is_not_worth_a_second_search(rows, monkeypatch):
-    warps = warps.WarpSearch(searched(*rows), 0).run(0, lambda: True)
+    warps = warping.WarpSearch(searched(*rows), 0).run(0, lambda: True)
     before = warps._errors_before
     for share, pays in ((0.98, False), (0.96, True)):
         monkeypatch.setattr(warps, "_errors", lambda matrix_of, alpha, share=share: share * before)
@@ -78,13 +79,13 @@ def test_rows_without_weight_have_no_say(rows, rng):
     for some in (0.0, noise):
         Y = ((y + some - y.mean()) / y.std()).reshape(-1, 1)
         search = length_scales.LengthScaleSearch(kernels.Laplacian(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
-        found.append(warps.WarpSearch(search, 0).run(5, lambda: True)(X))
+        found.append(warping.WarpSearch(search, 0).run(5, lambda: True)(X))
     np.testing.assert_array_equal(*found)
 
 
 def test_a_given_penalty_is_kept_and_without_steps_nothing_is_mapped(rows):
     search = searched(*rows, alpha=0.07)
-    warps = warps.WarpSearch(search, 0).run(0, lambda: True)
+    warps = warping.WarpSearch(search, 0).run(0, lambda: True)
     assert not warps.pays()  # it is the same kernel
     gaps = np.ptp(warps(rows[0]) - search.rows.frame.columns(rows[0]).T, axis=0)
     np.testing.assert_allclose(gaps, 0.0, atol=1e-5)
@@ -94,15 +95,15 @@ def test_a_given_penalty_is_kept_and_without_steps_nothing_is_mapped(rows):
 def test_where_it_is_tried(rows):
     X, y = rows
     search = searched(X, y)
-    assert warps.WarpSearch.suits(search, CATEGORICAL)
-    assert not warps.WarpSearch.suits(search, np.ones(3, bool))
+    assert warping.WarpSearch.suits(search, CATEGORICAL)
+    assert not warping.WarpSearch.suits(search, np.ones(3, bool))
     radial = length_scales.LengthScaleSearch(kernels.RBF(), X, y[:, None], None, CATEGORICAL, 0)
-    assert not warps.WarpSearch.suits(radial, CATEGORICAL)
+    assert not warping.WarpSearch.suits(radial, CATEGORICAL)
 
 
 def test_few_rows_of_many_inputs_are_not_mapped(rng):
     X, categorical = rng.normal(size=(400, 60)), np.zeros(60, bool)
-    assert not warps.WarpSearch.suits(searched(X, X[:, 0], categorical=categorical), categorical)
+    assert not warping.WarpSearch.suits(searched(X, X[:, 0], categorical=categorical), categorical)
 
 
 @pytest.fixture(scope="module")
