@@ -23,9 +23,8 @@ class NumbersMachineBase(KernelMachineBase):
     ) -> np.ndarray:
         """Draw functions from the Gaussian process whose mean is the prediction, and give their values for some rows.
 
-        The samples have no noise, as those of scikit-learn's `GaussianProcessRegressor`. For a machine of random
-        features they are sums, with normal weights, of the `n_posterior_samples` that `fit` drew, and of what bins
-        without training rows may add.
+        The samples have no noise, as those of scikit-learn's `GaussianProcessRegressor`. For random features they are
+        sums, with normal weights, of the `n_posterior_samples`, and of what bins without training rows may add.
 
         Parameters
         ----------
@@ -41,10 +40,8 @@ class NumbersMachineBase(KernelMachineBase):
 
         Raises
         ------
-        ValueError
-            If X is a source of blocks, `n_samples` is below 1, or a machine of random features has no samples.
-        MemoryError
-            If an exact machine is given so many rows that their covariances do not fit in memory.
+        ValueError, MemoryError
+            If X is a source of blocks, `fit` drew no samples of random features, or covariances do not fit in memory.
         """
         n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
         if is_source(X):
@@ -62,12 +59,11 @@ class NumbersMachineBase(KernelMachineBase):
     def predict_interval(self, X: RawTable, coverage: float = 0.9) -> np.ndarray:
         """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
 
-        An interval reaches to both sides of the prediction by a number of standard deviations, which is just enough
-        for the given share of the rows that the machine had not seen: rows held out, or all rows of an exact machine by
-        leave-one-out predictions. The standard deviation is that of prediction and noise together. Without
-        `n_posterior_samples`, machines of random features know only the noise: all intervals then have one width,
-        before a transform of the targets is undone. The share holds on average over rows like those of `fit`, whatever
-        the noise; it may differ from one region of the inputs to another.
+        An interval reaches to both sides of the prediction by a number of standard deviations, of prediction and noise
+        together, which is just enough for the given share of the rows held out, or of all rows of an exact machine by
+        leave-one-out predictions. Without `n_posterior_samples`, machines of random features know only the noise: all
+        intervals then have one width, before a transform of the targets is undone. The share holds on average over
+        rows like those of `fit`, whatever the noise; it may differ from one region of the inputs to another.
 
         Parameters
         ----------
@@ -82,10 +78,8 @@ class NumbersMachineBase(KernelMachineBase):
 
         Raises
         ------
-        ValueError
-            If `coverage` is not between 0 and 1, or is more than the few rows held out can tell.
-        MemoryError
-            If the factor of an exact machine's kernel matrix does not fit in memory.
+        ValueError, MemoryError
+            If `coverage` is out of range or more than the held-out rows tell, or a kernel matrix exceeds the memory.
         """
         coverage = check_share(coverage, "coverage")
         scores, variances = self._scores_and_variances(X)

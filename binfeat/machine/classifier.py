@@ -54,25 +54,21 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids and
         refitting start only if they are expected to end in time; an exact machine is solved in any case.
     max_bytes : int, default=None
-        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. It
-        limits the number of grids, and the rows up to which "auto" takes an exact machine; see Notes.
+        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
-        Score that the choices maximise, without weights, as in `sklearn.metrics.get_scorer`; None minimises the mean
-        squared error, weighted by `sample_weight`. Length scales and scaling always minimise the squared error.
+        Score to maximise, unweighted, as in `sklearn.metrics.get_scorer`; None is minus the weighted squared error.
     refit : bool, default=True
         Whether the final coefficients are fitted to all rows, including those held out.
     warm_start : bool, default=False
-        Whether a second `fit` keeps scaling, length scales, kernel and kind of features, and only chooses the penalty
-        again, adds grids up to `max_grids`, and solves for coefficients. It needs all rows again; see Notes.
+        Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread
-        too if the caller is the main thread.
+        Number of threads; None is Numba's setting, all threads at first. With 1, BLAS in the main thread has one, too.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids, of the rows held out and of the samples.
 
@@ -162,25 +158,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.features = features
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.n_grids = n_grids
-        self.scaling = scaling
-        self.categorical_features = categorical_features
-        self.class_weight = class_weight
-        self.max_grids = max_grids
-        self.max_seconds = max_seconds
-        self.max_bytes = max_bytes
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.refit = refit
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
+        self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
+        self.categorical_features, self.class_weight = categorical_features, class_weight
+        self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
+        self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.warm_start, self.random_state = warm_start, random_state
 
     @with_callbacks
     @all_or_nothing
@@ -212,8 +195,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Raises
         ------
         ValueError
-            If a parameter or a weight is out of range, X or y holds infinity or numbers beyond 1e100, lengths differ,
-            or y has fewer than two classes.
+            If a parameter or weight is out of range, X has numbers beyond 1e100, lengths differ, or y has one class.
         """
         return self._fit(X, y, sample_weight, groups)
 
@@ -245,8 +227,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         y : ndarray of shape (n_rows,) or (n_rows, n_labels)
             Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
         """
-        scores = self._scores(X)
-        return self._fitted.targets.decode(scores)
+        return self._fitted.targets.decode(self._scores(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities.
@@ -260,8 +241,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         p : ndarray of shape (n_rows, n_classes)
             Of an indicator matrix the probability of each label.
         """
-        scores = self._scores(X)
-        return cast(Labels, self._fitted.targets).probabilities(scores)
+        return cast(Labels, self._fitted.targets).probabilities(self._scores(X))
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
         y = check_labels_or_sets(y)

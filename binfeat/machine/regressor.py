@@ -61,25 +61,21 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids and
         refitting start only if they are expected to end in time; an exact machine is solved in any case.
     max_bytes : int, default=None
-        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. It
-        limits the number of grids, and the rows up to which "auto" takes an exact machine; see Notes.
+        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
-        Score that the choices maximise, without weights, as in `sklearn.metrics.get_scorer`; None minimises the mean
-        squared error, weighted by `sample_weight`. Length scales and scaling always minimise the squared error.
+        Score to maximise, unweighted, as in `sklearn.metrics.get_scorer`; None is minus the weighted squared error.
     refit : bool, default=True
         Whether the final coefficients are fitted to all rows, including those held out.
     warm_start : bool, default=False
-        Whether a second `fit` keeps scaling, length scales, kernel and kind of features, and only chooses the penalty
-        again, adds grids up to `max_grids`, and solves for coefficients. It needs all rows again; see Notes.
+        Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread
-        too if the caller is the main thread.
+        Number of threads; None is Numba's setting, all threads at first. With 1, BLAS in the main thread has one, too.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids, of the rows held out and of the samples.
     n_posterior_samples : int, default=None
@@ -134,75 +130,74 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     **Inputs.** A missing number is replaced by the training median, and a 0/1 column marks where numbers were missing.
     A missing category is a category; a category that `fit` has not seen matches no other. Where two rows differ in a
     category, the kernel is multiplied by ``exp(-gamma_j)``, or the squared distance in a radial kernel grows by
-    ``gamma_j**2``. A column of categories with a different value in nearly every row, such as an id, is ignored with a
-    warning. Dates and durations are numbers of days. Dates that span more than a year, a week or a day also give the
-    day of the year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
+    ``gamma_j**2``. A column with a different category in nearly every row, such as an id, is ignored with a warning.
+    Dates and durations are numbers of days. Dates that span more than a year, a week or a day also give the day of the
+    year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
 
     **Features.** ``features="auto"`` is "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if
     `kernel` and `n_grids` are "auto", `cv` and `groups` are None, and the solution should take half of `max_seconds` at
     most. With more rows, grids are compared on held-out rows with an exact machine of 6,000 rows, unless leave-one-out
     errors of 1,000 rows speak against it; if it is better, it is solved for 20,000 rows. Where an exact machine is
-    ruled out, grids are compared with Fourier features, provided that these need at most 1 GB, no input is a category,
-    and a radial kernel did better in the search for length scales. Fourier features without grids are doubled, from
-    1,024 on, by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out predictions of up to
-    1,500 rows: of all rows, or of those not held out if `cv` is given or `refit` is False.
+    ruled out, grids are compared with Fourier features, if these need at most 1 GB, no input is a category, and a
+    radial kernel did better in the search for length scales. Fourier features without grids are doubled, from 1,024 on,
+    by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out predictions of up to 1,500 rows,
+    without those held out if `cv` is given or `refit` is False.
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
     ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. An exact machine takes the best of the
-    Laplacian, a radial kernel, which is ``Matern(1.5)`` or `RBF`, and their sums with shares 1/4, 1/2 and 3/4; and
-    beside it a linear kernel with a share of 0.5, 0.9 or 0.99 if that lowers the error.
+    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`) and their sums with shares 1/4, 1/2 and 3/4; and beside it a
+    linear kernel with a share of 0.5, 0.9 or 0.99 if that lowers the error.
 
-    **Length scales** minimise the leave-one-out error of exact machines on a few hundred rows that are not held out,
-    fresh rows in each step. ``scaling="auto"`` starts with "standard", "quantile" and, if an input reaches further than
-    ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth of the steps. More
-    rows take shorter length scales: one factor for all of them is chosen afterwards.
+    **Length scales** minimise the squared leave-one-out error, whatever the `scoring`, of exact machines on a few
+    hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: one factor for
+    all is chosen afterwards. ``scaling="auto"`` starts with "standard", "quantile" and, if an input reaches further
+    than ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth of the steps.
 
     **Warped inputs.** Where the Laplacian does well with 2,000 rows or more, ``scaling="auto"`` also learns a monotone
-    function of each numeric input, of 4 to 16 linear pieces. Length scales then vary from place to place, and a jump of
-    the target needs no short length scales elsewhere. The function is learned from at least two thirds of the rows. If
-    it lowers the leave-one-out error of up to 1,000 other rows by two standard errors and 3 %, length scales are
-    learned again with warped inputs, and the result is taken if its error is lower.
+    function of 4 to 16 linear pieces of each numeric input, so that a jump of the target needs no short length scales
+    elsewhere. If it lowers the leave-one-out error of up to 1,000 rows that it was not learned from by two standard
+    errors and 3 %, length scales are learned again, with warped inputs, which are taken if that lowers the error.
 
     **Linear map.** With ``gamma="learn"``, a radial kernel of up to 200 numeric inputs also learns a matrix that maps
-    the scaled inputs, if there are 300 rows or more, and at least as many as the matrix has entries. The map is taken
-    if it lowers the leave-one-out error of up to 1,000 rows that it was not learned from by two standard errors.
+    the scaled inputs, if there are 300 rows or more, and as many as the matrix has entries. It is taken if it lowers
+    the leave-one-out error of up to 1,000 rows that it was not learned from by two standard errors.
 
     **Targets.** For targets that are skewed or have values ten standard deviations from their mean,
     ``target_transform="auto"`` tries ``log(y)``, if all are positive, and ``arcsinh((y - median) / interquartile
     range)``. A transform has to lower the leave-one-out error of y itself by 5 %, or to raise the likelihood by half a
     nat a row (Box and Cox 1964) and the error by three standard errors at most. Later choices are made by squared
     errors of the transformed targets, or by `scoring`. Predictions then estimate medians of y, or means by smearing
-    over 32 residuals (Duan 1983) if that has the lower error on rows left out; after a logarithm they are positive.
+    over 32 residuals (Duan 1983) if that has the lower error on rows left out.
 
     **Huber's loss.** A row gets the weight ``min(1, 1.345 / |r|)``, times its `sample_weight`, in all choices and in
     the solution. Its residual r, in units of 1.4826 times the median absolute residual, is that of an exact machine of
     at most 1,500 rows that has not seen the row. The weights are found in two rounds, before anything else.
 
-    **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver; up to three copies of the table,
-    and 300 MB for samples and hashes, come on top. Codes that need more than half of that are kept in a scratch file.
-    If bins need more than what is left, there are fewer grids; where bins are many, vectors are float32 and fewer
-    targets are solved for at a time, which `summary` says. The kernel matrix of an exact machine takes 4 bytes for each
-    pair of rows while it is factorised, for up to 3,000 rows with one target and 14,000 with many, and 1 byte where it
-    is solved by iterations. Posterior samples take 4 bytes for each feature, and are solved for like more targets, 8 at
-    a time, on the rows that are not held out, which may take longer than all else in `fit`; Fourier features without
-    grids have exact deviations instead, for 4 bytes a pair of features.
+    **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver. It limits the number of grids,
+    and the rows up to which "auto" takes an exact machine; where bins are many, vectors are float32 and fewer targets
+    are solved for at a time, which `summary` says. Codes that need more than half of it are kept in a scratch file. Up
+    to three copies of the table, and 300 MB for samples and hashes, come on top. The kernel matrix of an exact machine
+    takes 4 bytes for each pair of rows while it is factorised, for up to 3,000 rows with one target and 14,000 with
+    many, and 1 byte where it is solved by iterations. Posterior samples take 4 bytes for each feature, and are solved
+    for like more targets, 8 at a time, on the rows that are not held out, which may take longer than all else in `fit`;
+    Fourier features without grids have exact deviations instead, for 4 bytes a pair of features.
 
-    **Going on and ending.** A warm start refuses other columns, classes or numbers of targets. It searches anew, as the
-    first line of `summary` says, if `features`, `kernel`, `gamma`, `scaling`, `categorical_features` or
-    `target_transform` changed, or the number of rows asks for another kind of machine. Ctrl-C after the first step of
-    the search leaves a machine: the one so far, or one of up to 4,000 rows with the length scales as they stand.
-    Callbacks, such as `sklearn.callback.ProgressBar`, see the stages of a fit; with `max_seconds` the name of a stage
-    ends in the seconds left, and a task "compiling" is added for kernels that the cache on disk lacks.
+    **Going on and ending.** A warm start only chooses the penalty again, adds grids up to `max_grids`, and solves for
+    coefficients. It refuses other columns, classes or numbers of targets. It searches anew, as the first line of
+    `summary` says, if `features`, `kernel`, `gamma`, `scaling`, `categorical_features` or `target_transform` changed,
+    or the number of rows asks for another kind of machine. Ctrl-C after the first step of the search leaves a machine:
+    the one so far, or one of up to 4,000 rows with the length scales as they stand. Callbacks, such as
+    `sklearn.callback.ProgressBar`, see the stages of a fit, which with `max_seconds` tell the seconds left, and a task
+    "compiling" for kernels that the cache on disk lacks.
 
     References
     ----------
-    Random features: A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007. Leave-one-out
-    errors (PRESS): D. Allen, Technometrics 16, 1974. Steps: D. Kingma and J. Ba, "Adam", ICLR 2015. Warps: J. Snoek et
-    al., "Input Warping for Bayesian Optimization", ICML 2014. Iterations: Z. Frangella, J. Tropp and M. Udell,
-    "Randomized Nystroem Preconditioning", SIMAX 44, 2023. Weights: P. Huber, Annals of Mathematical Statistics 35,
-    1964; P. Holland and R. Welsch, Communications in Statistics 6, 1977. Smearing: N. Duan, JASA 78, 1983. Standard
-    deviations: C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006. Intervals: J. Lei et al.,
-    JASA 113, 2018.
+    A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007. D. Allen, Technometrics 16,
+    1974 (leave-one-out errors). D. Kingma and J. Ba, "Adam", ICLR 2015. J. Snoek et al., "Input Warping for Bayesian
+    Optimization", ICML 2014. Z. Frangella, J. Tropp and M. Udell, "Randomized Nystroem Preconditioning", SIMAX 44,
+    2023. P. Huber, Annals of Mathematical Statistics 35, 1964. P. Holland and R. Welsch, Communications in Statistics
+    6, 1977 (weights). N. Duan, JASA 78, 1983. C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning",
+    2006. J. Lei et al., JASA 113, 2018 (intervals).
 
     Examples
     --------
@@ -242,27 +237,12 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         random_state: int | np.random.RandomState | None = None,
         n_posterior_samples: int | None = None,
     ):
-        self.features = features
-        self.kernel = kernel
-        self.gamma = gamma
-        self.alpha = alpha
-        self.n_grids = n_grids
-        self.scaling = scaling
-        self.categorical_features = categorical_features
-        self.loss = loss
-        self.target_transform = target_transform
-        self.max_grids = max_grids
-        self.max_seconds = max_seconds
-        self.max_bytes = max_bytes
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.scoring = scoring
-        self.refit = refit
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.n_posterior_samples = n_posterior_samples
+        self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
+        self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
+        self.categorical_features, self.loss, self.target_transform = categorical_features, loss, target_transform
+        self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
+        self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
 
     @with_callbacks
     @all_or_nothing
@@ -293,8 +273,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Raises
         ------
         ValueError
-            If a parameter, a target or a weight is out of range, X or y holds infinity or numbers beyond 1e100, or
-            lengths differ.
+            If a parameter, target or weight is out of range, X or y has numbers beyond 1e100, or lengths differ.
         """
         return self._fit(X, y, sample_weight, groups)
 
@@ -316,22 +295,18 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         std : ndarray like y
             Only with ``return_std=True``: of the Gaussian process whose mean is the prediction, without noise, as
-            scikit-learn's `GaussianProcessRegressor` gives it. An exact machine has it in closed form: the first call
-            factorises the kernel matrix again, which takes 8 bytes for each pair of rows, and keeps the factor in
-            memory, 4 bytes. A machine of random features has it by the samples that `fit` draws with
-            `n_posterior_samples`.
+            scikit-learn's `GaussianProcessRegressor` gives it. The first call factorises the kernel matrix of an exact
+            machine again, in 8 bytes for each pair of rows, and keeps the factor, of 4 bytes. For a machine of random
+            features set `n_posterior_samples`.
 
         Raises
         ------
-        ValueError
-            If standard deviations are asked for of a machine of random features, and `fit` drew no samples.
-        MemoryError
-            If the factor of an exact machine does not fit in memory.
+        ValueError, MemoryError
+            If `return_std` needs samples that `fit` did not draw, or a factor that does not fit in memory.
         """
         if check_flag(return_std, "return_std"):
             return self._with_std(X)
-        scores = self._scores(X)
-        return self._fitted.targets.decode(scores)
+        return self._own_targets.decode(self._scores(X))
 
     def _settings(self) -> Settings:
         check_choice(self.loss, "loss", ("squared", "huber"))

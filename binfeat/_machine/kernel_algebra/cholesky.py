@@ -21,11 +21,8 @@ def _routine(library: str, name: str, n_arguments: int) -> Callable[..., None]:
 
 def _call(library: str, name: str, dtype: np.dtype, *arguments: bytes | int | np.ndarray) -> None:
     """Call a routine of BLAS or LAPACK for a type with characters, whole numbers and arrays."""
-    name = _PREFIXES[dtype.char] + name
-    _routine(library, name, len(arguments))(*map(_pointer, arguments))
-
-
-_PREFIXES = {"f": "s", "d": "d"}
+    prefix = {"f": "s", "d": "d"}[dtype.char]
+    _routine(library, prefix + name, len(arguments))(*map(_pointer, arguments))
 
 
 def _pointer(argument: bytes | int | np.ndarray) -> object:

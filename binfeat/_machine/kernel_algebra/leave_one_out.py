@@ -91,11 +91,8 @@ def leave_one_out_error(
 
 
 def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndarray:
-    """Probes of m rows for `leave_one_out`: columns of signs, or m unit vectors, with which its gradient is exact.
-
-    There are more probes for more parameters, whose slopes take as long.
-    """
-    n_probes = max(_PROBES, n_parameters)
+    """Probes of m rows for `leave_one_out`: columns of signs, or m unit vectors, with which its gradient is exact."""
+    n_probes = max(_PROBES, n_parameters)  # the slopes of more parameters take as long as more probes
     if n_probes >= m:
         return np.float32(np.sqrt(m)) * np.eye(m, dtype=np.float32)
     return rng.choice(np.array([-1.0, 1.0], np.float32), size=(m, n_probes))

@@ -19,8 +19,9 @@ from binfeat.kernels import RBF, Laplacian, Matern
 
 _TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
 _LEAST = 1e-6  # least value of a profile that is divided by
-_UNWANTED = np.empty((0, 0), np.float32)
+_UNWANTED, _ALL = np.empty((0, 0), np.float32), slice(None)
 
+Inputs = np.ndarray | slice  # a mask, or all
 Prepared = tuple[np.ndarray, ...]
 Slopes = Callable[[np.ndarray], np.ndarray]
 
@@ -84,35 +85,32 @@ class KernelMatrix(ABC):
 class DifferentiableMatrix(KernelMatrix):
     """Exact values of a kernel of distances, and their derivatives by its parameters."""
 
-    @abstractmethod
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / d log gamma_j``.
+        """Kernel matrix of X, in scratch, and a function of M, overwritten: ``sum_ab M_ab dK_ab / d log gamma_j``."""
+        K, factors = self._with_factors(X, gamma, scratch)
+        return K, lambda M: self._slopes(X, gamma, np.multiply(factors, M, out=M), scratch)
 
-        The function overwrites M.
-        """
+    def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
+        """Kernel matrix of X, in scratch, and what M is multiplied by before slopes are summed."""
+        K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
+        return K, K
 
-    def _mismatches(self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Sum of the categorical inputs' distances, for all pairs of rows, an array (n, m)."""
-        some = self.categorical
-        return self._weighted_distances(A[some], B[some], gamma[some], some[some], out)
+    @abstractmethod
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        """Slopes by the logarithms of gamma, of pairs of rows with weights (m, m)."""
 
-    def _weighted_distances(
-        self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, categorical: np.ndarray, out: np.ndarray | None
+    def _distances(
+        self, A: np.ndarray, B: np.ndarray, gamma: np.ndarray, out: np.ndarray | None = None, some: Inputs = _ALL
     ) -> np.ndarray:
-        if out is None:
-            out = np.empty((A.shape[1], B.shape[1]), np.float32)
-        weighted_distances(A, B, _typed(gamma), categorical, out, n_jobs=self.n_jobs)
+        """Sum over some inputs of gamma times the distances of all pairs of rows, an array (n, m)."""
+        out = np.empty((A.shape[1], B.shape[1]), np.float32) if out is None else out
+        weighted_distances(A[some], B[some], _typed(gamma[some]), self.categorical[some], out, n_jobs=self.n_jobs)
         return out
 
-    def _mismatch_sums(self, X: np.ndarray, weights: np.ndarray) -> np.ndarray | float:
-        """Weighted sum, for every categorical input, over the pairs of rows that differ in it."""
-        some = self.categorical
-        return self._distance_sums(X[some], weights, some[some]) if some.any() else 0.0
-
-    def _distance_sums(self, X: np.ndarray, weights: np.ndarray, categorical: np.ndarray) -> np.ndarray:
-        """Weighted sum of the distances of all pairs, for every input."""
-        sums = np.empty_like(X)
-        distance_sums(X, weights, categorical, sums, n_jobs=self.n_jobs)
+    def _distance_sums(self, X: np.ndarray, weights: np.ndarray, some: Inputs = _ALL) -> np.ndarray:
+        """Weighted sum of the distances of all pairs of rows, for some inputs."""
+        sums = np.empty_like(X[some])
+        distance_sums(X[some], weights, self.categorical[some], sums, n_jobs=self.n_jobs)
         return sums.sum(axis=1, dtype=np.float64)
 
 
@@ -120,37 +118,22 @@ class LaplacianMatrix(DifferentiableMatrix):
     """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        (A_rows,), (B_rows,) = A, B
-        K = self._weighted_distances(A_rows, B_rows, gamma, self.categorical, out)
+        K = self._distances(A[0], B[0], gamma, out)
         decays(K)
         return K
 
-    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
-
-        def slopes(M: np.ndarray) -> np.ndarray:
-            return -gamma * self._distance_sums(X, np.multiply(K, M, out=M), self.categorical)
-
-        return K, slopes
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        return -gamma * self._distance_sums(X, weights)
 
 
 class MovedLaplacianMatrix(LaplacianMatrix):
     """Exact values of the Laplacian, and their derivatives by the places of the rows."""
 
-    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dX``, shaped as X.
-
-        Categorical inputs have no places, and slopes of 0. The function overwrites M.
-        """
-        K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
-
-        def slopes(M: np.ndarray) -> np.ndarray:
-            np.multiply(K, M, out=M)
-            weights, sums = np.add(M, M.T, out=square(scratch, "weights", len(M))), np.empty_like(X)
-            sign_sums(X, weights, sums, n_jobs=self.n_jobs)
-            return np.where(self.categorical, 0.0, gamma)[:, np.newaxis] * sums
-
-        return K, slopes
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        """Slopes by X, shaped as X; 0 for categorical inputs, which have no places."""
+        weights, sums = np.add(weights, weights.T, out=square(scratch, "weights", len(weights))), np.empty_like(X)
+        sign_sums(X, weights, sums, n_jobs=self.n_jobs)
+        return np.where(self.categorical, 0.0, gamma)[:, np.newaxis] * sums
 
 
 class ProfileMatrix(DifferentiableMatrix):
@@ -170,23 +153,17 @@ class ProfileMatrix(DifferentiableMatrix):
         return _typed(np.where(self.categorical, 0.0, gamma * (_TABLE / _REACH)))
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        (A_rows,), (B_rows,) = A, B
-        K = self._mismatches(A_rows, B_rows, gamma, out)
+        K = self._distances(A[0], B[0], gamma, out, self.categorical)
         decays(K)
-        profile_products(A_rows, B_rows, self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
+        profile_products(A[0], B[0], self._steps(gamma), self._tables[0], K, n_jobs=self.n_jobs)
         return K
 
-    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        K = self(X, X, gamma, square(scratch, "K", X.shape[1]))
-
-        def slopes(M: np.ndarray) -> np.ndarray:
-            weights, sums = np.multiply(K, M, out=M), np.empty_like(X)
-            profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
-            by_gamma = sums.sum(axis=1, dtype=np.float64)
-            by_gamma[self.categorical] = -gamma[self.categorical] * self._mismatch_sums(X, weights)
-            return by_gamma
-
-        return K, slopes
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        sums, some = np.empty_like(X), self.categorical
+        profile_sums(X, self._steps(gamma), self._tables[1], weights, sums, n_jobs=self.n_jobs)
+        slopes = sums.sum(axis=1, dtype=np.float64)
+        slopes[some] = -gamma[some] * self._distance_sums(X, weights, some)
+        return slopes
 
 
 class RadialMatrix(DifferentiableMatrix):
@@ -218,32 +195,26 @@ class RadialMatrix(DifferentiableMatrix):
         (A_scaled, A_squares, A_rows), (B_scaled, B_squares, B_rows) = A, B
         S = _typed(np.matmul((-2 * A_scaled).T, B_scaled, out=out))
         if self.categorical.any():
-            S += self._mismatches(A_rows, B_rows, gamma)
+            S += self._distances(A_rows, B_rows, gamma, some=self.categorical)
         if np.isinf(self._nu):
             gaussian_values(S, A_squares, B_squares)
         else:
             matern_values(S, A_squares, B_squares, self._nu == 2.5, falls)
         return S
 
-    def _with_falls(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
-        """Values for all pairs of rows, and minus their derivatives by the squared distances."""
+    def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
+        """Kernel matrix of X, and minus its derivatives by the squared distances."""
         n, rows = X.shape[1], self.prepared(X, gamma)
         falls = _UNWANTED if np.isinf(self._nu) else square(scratch, "falls", n)
         K = self._values(rows, rows, gamma, square(scratch, "K", n), falls)
         return K, K if falls is _UNWANTED else falls
 
-    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        K, falls = self._with_falls(X, gamma, scratch)
-
-        def slopes(M: np.ndarray) -> np.ndarray:
-            weights = np.multiply(falls, M, out=M)
-            degrees = weights.sum(axis=0) + weights.sum(axis=1)
-            squares = np.einsum("ji,ji,i->j", X, X, degrees, dtype=np.float64)
-            sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
-            sums[self.categorical] = self._mismatch_sums(X, weights)
-            return -gamma * sums
-
-        return K, slopes
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        degrees = weights.sum(axis=0) + weights.sum(axis=1)
+        squares = np.einsum("ji,ji,i->j", X, X, degrees, dtype=np.float64)
+        sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
+        sums[self.categorical] = self._distance_sums(X, weights, self.categorical)
+        return -gamma * sums
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -255,20 +226,11 @@ class MappedRadialMatrix(RadialMatrix):
     def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         return _typed(self.linear_map.T) @ super()._scaled(A, gamma)
 
-    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, in scratch, and a function of M that gives ``sum_ab M_ab dK_ab / dR`` of the map R.
-
-        The function overwrites M.
-        """
-        K, falls = self._with_falls(X, gamma, scratch)
-
-        def slopes(M: np.ndarray) -> np.ndarray:
-            weights, scaled = np.multiply(falls, M, out=M), super(MappedRadialMatrix, self)._scaled(X, gamma)
-            degrees = weights.sum(axis=0) + weights.sum(axis=1)
-            laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
-            return -2.0 * laplacian.astype(np.float64) @ self.linear_map
-
-        return K, slopes
+    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
+        """Slopes by the linear map, shaped as the map."""
+        scaled, degrees = super()._scaled(X, gamma), weights.sum(axis=0) + weights.sum(axis=1)
+        laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
+        return -2.0 * laplacian.astype(np.float64) @ self.linear_map
 
 
 class Linear(Kernel):
@@ -308,10 +270,7 @@ def is_radial(kernel: object) -> TypeGuard[RBF | Matern]:
 def differentiable_matrix(
     kernel: Kernel, categorical: np.ndarray, n_jobs: int | None = None, linear_map: np.ndarray | None = None
 ) -> DifferentiableMatrix:
-    """Exact values of `RBF`, of `Matern` with nu 3/2 or 5/2, or of a product kernel.
-
-    The linear map of the inputs, (n_inputs, rank) or None, is of radial kernels only; other kernels do not use it.
-    """
+    """Exact values of a product kernel, or of `RBF` or `Matern` with nu 3/2 or 5/2, which alone use the linear map."""
     arguments = kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs
     if is_radial(kernel):
         return RadialMatrix(*arguments) if linear_map is None else MappedRadialMatrix(*arguments, linear_map=linear_map)

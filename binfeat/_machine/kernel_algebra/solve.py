@@ -3,13 +3,7 @@
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from binfeat._machine.kernel_algebra.leave_one_out import (
-    LEAST_ALPHA,
-    Weights,
-    factor,
-    needs_precision,
-    precise_inverse_root,
-)
+from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, Weights, factor, inverse_root, needs_precision
 from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._rows.vectors import quotients
@@ -42,22 +36,14 @@ def matrix_to_solve(kernel: KernelSum, X: np.ndarray, n_targets: int) -> np.ndar
 def solve_kernel(
     K: np.ndarray | PackedKernel, alpha: float, weights: Weights, Y: np.ndarray, error: float
 ) -> tuple[np.ndarray, float]:
-    """Coefficients (n_rows, n_targets), float32 or float64, and the alpha that they took.
+    """Coefficients (n_rows, n_targets), float32 or float64, of targets Y in float32, and the alpha that they took.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n_rows, n_rows), float32, or PackedKernel
-        An array is overwritten by its Cholesky factor; a packed matrix is solved with by iterations. Rows are in
-        random order, and the first ones make the preconditioner.
-    alpha : float
-    weights : ndarray of shape (n_rows,) or None
-    Y : ndarray of shape (n_rows, n_targets), float32
-    error : float
-        Error of predictions relative to the targets; iterations stop at a small part of it.
+    An array K is overwritten by its Cholesky factor. A packed matrix, of rows in random order, is solved with by
+    iterations, which stop at a small part of the `error` of predictions relative to the targets.
     """
     if not isinstance(K, PackedKernel):
         if needs_precision(len(K), alpha):
-            B, alpha = precise_inverse_root(K, alpha, weights)
+            B, alpha = inverse_root(K, alpha, weights, np.empty(K.shape))
             return B @ (B.T @ Y), alpha
         U, alpha = factor(K, alpha, weights, out=K)
         return lapack.spotrs(U.T, Y, lower=1)[0], alpha

@@ -22,14 +22,7 @@ _JUDGED = 2 / 3  # steps for a warp or a linear map, by those for length scales
 class KernelSearch:
     """How inputs are scaled, and a gamma for each input: of the kernel of the grids, and of radial kernels.
 
-    Parameters
-    ----------
-    problem : Problem
-    run : Run
-    kinds : set of {"binning", "radial"}
-        Kernels to try.
-    needed : set of {"binning", "radial"}
-        Kernels that are kept, even if the other one does far better.
+    Kernels of the `kinds` "binning", "radial" or both are tried; those `needed` are kept, even if others do far better.
     """
 
     def __init__(self, problem: Problem, run: Run, kinds: set[str], needed: set[str]) -> None:
@@ -38,7 +31,7 @@ class KernelSearch:
         self._setup = SearchSetup(problem, run.settings, self._plan, kinds)
         self._on_trial: list[Scaling] = []
         self._scaling: Scaling  # that is taken
-        self._race = Race([], needed, self._plan, run, problem.negligible)
+        self._race = Race(needed, self._plan, run, problem.negligible)
         self._found: list[LengthScales] = []
 
     @property
@@ -69,7 +62,7 @@ class KernelSearch:
             if self._on_trial:
                 self._scaling = self._take_best()
             searches = [s for s in self._race.searches if s.errors or kind_of(s) in self._needed]
-            self._found = with_one_radial(search.scales for search in searches)
+            self._found = [search.scales for search in with_one_radial(searches)]
             self._note()
         return self._kernels(self._scaling.scaled(self._problem.table)) if self._found else None
 
@@ -112,16 +105,15 @@ class KernelSearch:
 
     def _search_warped(self, warp: WarpSearch) -> bool:
         """Search again with warped inputs; whether that finds what is better, and is taken."""
-        problem, before = self._problem, self._race
+        problem, race, before = self._problem, self._race, self._race.searches
         scaled, table = self._scaling.scaled, problem.table[problem.train]
         scaler = Warped.by(lambda rows: warp(scaled(rows)), table, problem.categorical)
         scaling = self._setup.scaled_by("warped", scaler)
-        searches = [self._setup.search(kernel, scaling) for kernel in self._setup.kernels]
-        self._race = Race(searches, self._needed, self._plan, self._run, problem.negligible)
-        found = self._race.run()
+        race.searches = [self._setup.search(kernel, scaling) for kernel in self._setup.kernels]
+        found = race.run()
         error = _least_error(found)
         if error >= _least_error(self._found):
-            self._race = before
+            race.searches = before
             return False
         self._scaling, self._found = scaling, found
         self._run.note("scaling", "warped", error)

@@ -18,7 +18,6 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
 )
 from binfeat._machine.kernel_algebra.matrices import Frame, differentiable_matrix
 from binfeat._machine.search.adam import Adam
-from binfeat._machine.search.rows import SearchRows
 from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
@@ -47,6 +46,26 @@ def exponent_shares(gamma: np.ndarray, distance: np.ndarray) -> np.ndarray:
     """Share of every input in the kernel's mean exponent."""
     shares = gamma / max(gamma.max(), np.finfo(float).tiny) * distance
     return shares / max(shares.sum(), np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchRows:
+    """Scaled inputs, targets and weights of the rows that a search learns from."""
+
+    X: np.ndarray  # (n_rows, n_inputs)
+    Y: np.ndarray  # (n_rows, n_targets), of unit scale
+    weights: Weights
+    used: np.ndarray  # numbers of the rows whose weight is above 0
+    frame: Frame
+
+    def part(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, Weights]:
+        """Columns, targets and weights of the rows with these numbers."""
+        weights = None if self.weights is None else self.weights[rows]
+        return self.frame.columns(self.X[rows]), self.Y[rows].astype(np.float32), weights
+
+    def spread(self, most: int) -> np.ndarray:
+        """Numbers of at most `most` used rows, evenly spaced: the same for all searches."""
+        return self.used[np.linspace(0, len(self.used) - 1, min(most, len(self.used))).astype(np.intp)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,13 +175,11 @@ class LengthScaleSearch:
 
     def error_on(self, most: int) -> float:
         """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows."""
-        if not self._live.any():
-            return np.inf
-        try:
-            part = self.rows.part(self.rows.spread(most))
-            return leave_one_out_error(self.matrix, *part, self.framed_gamma, self.alpha)
-        except SingularKernelError:
-            return np.inf
+        if self._live.any():
+            with suppress(SingularKernelError):
+                part = self.rows.part(self.rows.spread(most))
+                return leave_one_out_error(self.matrix, *part, self.framed_gamma, self.alpha)
+        return np.inf
 
     def revive(self, n_rows: int) -> float:
         """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
@@ -180,7 +197,9 @@ class LengthScaleSearch:
         raised = before.copy()
         raised[:-1][idle] += np.log(least / parts[idle])
         self._theta = raised
-        rising = idle & (self._slopes_on(n_rows) < 0)
+        rising = np.zeros_like(idle)
+        with suppress(SingularKernelError):
+            rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
         self._theta = np.where(np.append(rising, False), raised, before)
         revived = self.error_on(n_rows)
         if revived >= error:
@@ -193,12 +212,6 @@ class LengthScaleSearch:
         """Error and slopes on the rows with these numbers."""
         part = self.rows.part(rows)
         return leave_one_out(self.matrix, *part, self.framed_gamma, self.alpha, self._rng, self._scratch)
-
-    def _slopes_on(self, most: int) -> np.ndarray:
-        """Slopes of the error on at most `most` rows by the logarithms of gamma."""
-        with suppress(SingularKernelError):
-            return self._leave_one_out(self.rows.spread(most)).slopes
-        return np.zeros_like(self.gamma)
 
     def left_out(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of at most `most` rows, and their leave-one-out residuals."""
@@ -218,7 +231,9 @@ class LengthScaleSearch:
         self.errors.append(left_out.error)
         self.gammas.append(self.gamma)
         if left_out.error > 0:
-            self._move(self._slopes(left_out), rate)
+            self._theta -= rate * self._adam.step(self._slopes(left_out))
+            if self.learns_alpha:
+                self._theta[-1] = np.clip(self._theta[-1], np.log(LEAST_ALPHA), np.log(MOST_ALPHA))
 
     def _slopes(self, left_out: LeaveOneOut) -> np.ndarray:
         """Slopes of the logarithm of the error plus the prior, by the logarithms of gamma and alpha."""
@@ -227,8 +242,3 @@ class LengthScaleSearch:
         prior = _PRIOR * min(1.0, np.sqrt(_PRIOR_INPUTS / len(logs))) / len(self.rows.used)
         gammas = np.where(self._live, left_out.slopes / left_out.error + 2 * prior * apart, 0.0)
         return np.append(gammas, self.learns_alpha * left_out.alpha_slope / left_out.error)
-
-    def _move(self, slopes: np.ndarray, rate: float) -> None:
-        self._theta -= rate * self._adam.step(slopes)
-        if self.learns_alpha:
-            self._theta[-1] = np.clip(self._theta[-1], np.log(LEAST_ALPHA), np.log(MOST_ALPHA))

@@ -40,10 +40,7 @@ class LinearMapSearch(JudgedSearch):
 
     @property
     def scales(self) -> LengthScales:
-        """The length scales of the search with the linear map, whose rows are of norm 1.
-
-        A gamma is then the kernel's inverse length scale along its input.
-        """
+        """The length scales with the map: its rows get norm 1, so gammas are inverse length scales along inputs."""
         norms, known = np.linalg.norm(self.linear_map, axis=1), self._search.scales
         linear_map = self.linear_map / norms[:, np.newaxis]
         return replace(known, gamma=known.gamma * norms**2, alpha=self.alpha, error=self.error, linear_map=linear_map)

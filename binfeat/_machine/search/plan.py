@@ -10,10 +10,7 @@ MOST_ROWS = 1000  # of a step
 _ROWS = 300  # of a step: more steps of fewer rows do better in the same time
 _TABLE_ROWS = 40  # of the table, for a row of a step: many rows take finer kernels, which need more rows of a step
 _LATE_ROWS, _LATE_TABLE_ROWS = 500, 8  # of the last steps: an eighth of the table, if that is more, up to 500 rows
-_ROWS_FOR_MORE_STEPS, _TIMES_STEPS = (
-    150_000,
-    2.5,
-)  # steps grow with more rows than that, and by this factor at most
+_MANY_ROWS, _TIMES_STEPS = 150_000, 2.5  # steps grow with more rows than that, and by this factor at most
 _TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
 
 
@@ -28,7 +25,7 @@ class SearchPlan:
     @classmethod
     def of(cls, n_steps: int, n_rows: int) -> Self:
         """Plan for a table of `n_rows` rows: `n_steps` steps, or more for the finer kernels that many rows take."""
-        times = np.clip(n_rows / _ROWS_FOR_MORE_STEPS, 1.0, _TIMES_STEPS)
+        times = np.clip(n_rows / _MANY_ROWS, 1.0, _TIMES_STEPS)
         rows = int(np.clip(n_rows // _TABLE_ROWS, _ROWS, MOST_ROWS))
         return cls(round(n_steps * times), rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_TABLE_ROWS)))
 

@@ -1,9 +1,8 @@
 """Searches for length scales side by side, of which those that fall behind are given up."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 
@@ -20,46 +19,27 @@ _BETTER = 0.97  # times the error of the kernel of the grids, which a radial one
 _COMMON_ROWS = 1000  # on which kernels are compared
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 
-_Scales = TypeVar("_Scales", bound=LengthScales | LengthScaleSearch)
-
 
 def kind_of(scales: LengthScales | LengthScaleSearch) -> str:
     """Which features a kernel is for."""
     return "radial" if is_radial(scales.kernel) else "binning"
 
 
-def with_one_radial(candidates: Iterable[_Scales]) -> list[_Scales]:
-    """Searches, or their length scales, with the better one of radial kernels only."""
-    binning, radial = list[_Scales](), list[_Scales]()
-    for scales in candidates:
-        (radial if kind_of(scales) == "radial" else binning).append(scales)
-    return [*binning, *sorted(radial, key=lambda scales: scales.error)[:1]]
+def with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch]:
+    """The searches without the worse of two radial kernels."""
+    radial = sorted((search for search in searches if is_radial(search.kernel)), key=lambda search: search.error)
+    return [*(search for search in searches if not is_radial(search.kernel)), *radial[:1]]
 
 
 class Race:
-    """Searches of several kernels for one problem.
+    """Searches of several kernels for one problem; `searches` are those that are not given up.
 
-    Parameters
-    ----------
-    searches : list of LengthScaleSearch
-    needed : set of {"binning", "radial"}
-        Kernels that are kept, even if the other one does far better.
-    plan : SearchPlan
-    run : Run
-    negligible : float
-        Error below which nothing is left to gain.
-
-    Attributes
-    ----------
-    searches : list of LengthScaleSearch
-        Those that are not given up.
+    Kernels of a `needed` kind are kept, even if others do far better. Errors below `negligible` leave nothing to gain.
     """
 
-    def __init__(
-        self, searches: list[LengthScaleSearch], needed: set[str], plan: SearchPlan, run: Run, negligible: float
-    ) -> None:
-        self.searches, self._needed, self._plan, self._run = searches, needed, plan, run
-        self._negligible = negligible
+    def __init__(self, needed: set[str], plan: SearchPlan, run: Run, negligible: float) -> None:
+        self.searches = list[LengthScaleSearch]()
+        self._needed, self._plan, self._run, self._negligible = needed, plan, run, negligible
 
     @property
     def is_perfect(self) -> bool:
@@ -86,9 +66,11 @@ class Race:
         plan, late_rows = self._plan, self._plan.late_rows
         if self._needed:
             self.step(2 * plan.trial, plan.rows)
-            self._drop_not_better()
+            enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
+            self._drop(lambda search: not search.error < enough)
         self.step(plan.early, plan.rows)
-        self._drop_worse()
+        far = FAR * min(search.error for search in self.searches)
+        self._drop(lambda search: search.error > far)
         if self.may_step() and self._revived(_MORE * late_rows):
             late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))
         radial = [search for search in self.searches if kind_of(search) == "radial"]
@@ -104,15 +86,9 @@ class Race:
     def _is_needed(self, search: LengthScaleSearch) -> bool:
         return kind_of(search) in self._needed
 
-    def _drop_not_better(self) -> None:
-        """Give up what is not needed and does not do better than what is."""
-        enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
-        self.searches = [search for search in self.searches if self._is_needed(search) or search.error < enough]
-
-    def _drop_worse(self) -> None:
-        """Give up a kernel whose error is far above the other one's."""
-        far = FAR * min(search.error for search in self.searches)
-        self.searches = [search for search in self.searches if self._is_needed(search) or not search.error > far]
+    def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
+        """Give up the searches that are not needed and fall behind."""
+        self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
 
     def _revived(self, n_rows: int) -> bool:
         """Whether inputs that seemed idle do much for the error on so many rows."""

@@ -61,9 +61,8 @@ class SearchSetup:
         return ["standard", "arcsinh", "quantile"] if long_tails else ["standard", "quantile"]
 
     def scaling(self, name: str) -> Scaling:
-        problem, scaler = self.problem, None
-        if name in SCALERS:
-            scaler = SCALERS[name].fit(problem.table[problem.train], problem.categorical)
+        problem = self.problem
+        scaler = SCALERS[name].fit(problem.table[problem.train], problem.categorical) if name in SCALERS else None
         return self.scaled_by(name, scaler)
 
     def scaled_by(self, name: str, scaler: InputScaler | None) -> Scaling:
@@ -71,18 +70,11 @@ class SearchSetup:
         return Scaling(name, scaler, rows if scaler is None else scaler.transform(rows))
 
     def search(self, kernel: Kernel, scaling: Scaling) -> LengthScaleSearch:
-        problem, settings = self.problem, self.settings
-        return LengthScaleSearch(
-            kernel,
-            scaling.X,
-            problem.Y[self.rows],
-            problem.relative_weights(self.rows),
-            problem.categorical,
-            settings.seed,
-            alpha=None if settings.alpha is None else settings.alpha / problem.mean_weight,
-            scaled=settings.scaling != "none",
-            n_jobs=settings.n_jobs,
-        )
+        problem, settings, rows = self.problem, self.settings, self.rows
+        table = scaling.X, problem.Y[rows], problem.relative_weights(rows), problem.categorical
+        alpha = None if settings.alpha is None else settings.alpha / problem.mean_weight
+        scaled, n_jobs = settings.scaling != "none", settings.n_jobs
+        return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, scaled=scaled, n_jobs=n_jobs)
 
     def given(self, X: np.ndarray) -> list[LengthScales]:
         """The kernels with gammas that are not learned, for scaled rows X; radial ones have the same length scales."""

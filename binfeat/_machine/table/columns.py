@@ -17,11 +17,11 @@ from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 
-NO_NUMBERS, NO_STRINGS = np.empty(0), np.empty(0, dtype=np.str_)
+NO_STRINGS = np.empty(0, dtype=np.str_)
 
 RawTable = Any  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
-NO_CATEGORIES: Categories = (NO_NUMBERS, NO_STRINGS, False)
+NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
 
 
 class Column:

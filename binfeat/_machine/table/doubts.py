@@ -23,8 +23,8 @@ def doubt_rows(table: np.ndarray, Y: np.ndarray, apart: bool) -> None:
     """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`)."""
     if len(table) < _FEW_ROWS:
         _warn(f"X has {len(table)} rows; length scales and penalty are chosen by so few that they are left to chance.")
-    share = 0.0 if apart else share_of_copies(table, Y)
-    if share > _COPIES and _has_fine_input(table):
+    share, some = 0.0 if apart else share_of_copies(table, Y), table[:_FINE_ROWS]
+    if share > _COPIES and any(np.unique(values).size > _FINE * len(some) for values in some.T):
         _warn(
             f"{share:.0%} of the rows are copies of other rows, targets included. Copies of rows held out make errors "
             "too good: drop them, or give groups to fit, so that copies are held out together."
@@ -61,8 +61,3 @@ def share_of_copies(table: np.ndarray, Y: np.ndarray) -> float:
         bits = np.hstack([table[rows], Y[rows]]).view(np.uint64)
         hashes[rows] = (bits ^ (bits >> np.uint64(32))) @ keys
     return 1.0 - np.unique(hashes).size / len(hashes)
-
-
-def _has_fine_input(table: np.ndarray) -> bool:
-    rows = table[:_FINE_ROWS]
-    return any(np.unique(values).size > _FINE * len(rows) for values in rows.T)

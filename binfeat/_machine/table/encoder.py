@@ -13,16 +13,7 @@ from sklearn.base import BaseEstimator
 from binfeat._common.calendar import part_of, parts_in
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
-from binfeat._machine.table.columns import (
-    NO_CATEGORIES,
-    NO_NUMBERS,
-    NO_STRINGS,
-    Categories,
-    Column,
-    RawTable,
-    Table,
-    read_table,
-)
+from binfeat._machine.table.columns import NO_CATEGORIES, NO_STRINGS, Categories, Column, RawTable, Table, read_table
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
 _MEDIAN_ROWS = 2**14  # evenly spaced rows whose median is taken; the median of 400,000 x 54 would take 0.4 s
@@ -56,12 +47,10 @@ class TableEncoder(ArrayRecord):
     def fit(
         cls, estimator: BaseEstimator, X: RawTable, categorical_features: ArrayLike | None
     ) -> tuple[Self, np.ndarray]:
-        """Learn from a table, and set `n_features_in_` and `feature_names_in_` of the estimator.
+        """The encoder of a table, and the encoded table (n_rows, n_encoded), which may be X itself.
 
-        Returned are the encoder and the encoded table, (n_rows, n_encoded), which may be X itself. The categorical
-        features are "from_dtype", None or as in `HistGradientBoostingClassifier`; "from_dtype" also takes columns of
-        strings, and of objects some of which are strings. TypeError or ValueError if a column has infinite or enormous
-        values, or is not categorical and holds anything but numbers; MemoryError if a sparse X is too large.
+        Sets `n_features_in_` and `feature_names_in_` of the estimator. TypeError or ValueError if values are infinite
+        or enormous, or no numbers in a column that is not categorical; MemoryError if a sparse X is too large.
         """
         table = read_table(estimator, X)
         times = np.array(table.times, dtype=np.str_)
@@ -83,10 +72,9 @@ class TableEncoder(ArrayRecord):
         return encoder, matrix
 
     def transform(self, estimator: BaseEstimator, X: RawTable) -> np.ndarray:
-        """The numbers of a table with the same columns, C-contiguous, writeable, without NaN; might be X itself.
+        """The numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; might be X itself.
 
-        TypeError or ValueError if columns are not those of `fit`, or hold infinity, or are not categorical and hold
-        anything but numbers.
+        TypeError or ValueError if columns differ, hold infinity, or are not categorical and hold no numbers.
         """
         if self._needs_no_check(estimator, X):
             matrix = np.asarray(X, dtype=np.float64, order="C")
@@ -123,21 +111,16 @@ class TableEncoder(ArrayRecord):
         return out
 
     @cached_property
-    def _any_categorical(self) -> bool:
-        return bool(self.categorical.any())
-
-    @cached_property
     def _all_numbers(self) -> bool:
-        return not self._any_categorical and not bool((self.times != "").any())
+        return not (self.categorical.any() or (self.times != "").any())
 
     def _needs_no_check(self, estimator: BaseEstimator, X: RawTable) -> bool:
         """Whether scikit-learn's checks, which take longer than a prediction, could only leave X as it is."""
         return (
             type(X) is np.ndarray
             and X.dtype.char in "df"
-            and X.ndim == 2
-            and X.shape[0] > 0
-            and X.shape[1] == self.medians.size
+            and X.shape[1:] == self.medians.shape
+            and len(X) > 0
             and self._all_numbers
             and not hasattr(estimator, "feature_names_in_")
             and not np.isinf(X).any()
@@ -146,7 +129,7 @@ class TableEncoder(ArrayRecord):
     def _numbers_of(self, table: Table, estimator: BaseEstimator) -> np.ndarray:
         """Numbers and codes, still with NaN, finite otherwise."""
         matrix = table.matrix
-        if matrix is None or self._any_categorical:
+        if matrix is None or self.categorical.any():
             matrix = np.empty(table.shape) if matrix is None else matrix.copy()
             for j, column in enumerate(table.columns):
                 if self.categorical[j]:
@@ -186,13 +169,13 @@ def _categories(table: Table, chosen: np.ndarray) -> dict[str, np.ndarray]:
     """The encoder's arrays of categories, of the chosen columns."""
     n_rows, columns = table.shape[0], zip(table.columns, chosen)
     categories = [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
-    numbers, strings, missing = zip(*categories) if categories else ((), (), ())
+    numbers, strings, missing = zip(NO_CATEGORIES, *categories)
     return {
-        "numbers": np.concatenate([NO_NUMBERS, *numbers]),
-        "number_starts": _starts(numbers),
-        "strings": np.concatenate([NO_STRINGS, *strings]),
-        "string_starts": _starts(strings),
-        "missing": np.array(missing, dtype=bool),
+        "numbers": np.concatenate(numbers),
+        "number_starts": np.cumsum([part.size for part in numbers]),
+        "strings": np.concatenate(strings),
+        "string_starts": np.cumsum([part.size for part in strings]),
+        "missing": np.array(missing[1:], dtype=bool),
     }
 
 
@@ -217,10 +200,6 @@ def _parts(matrix: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
     parts = [(name, j) for j in dated for name in parts_in(matrix[:, j])]
     names, columns = zip(*parts) if parts else ((), ())
     return np.array(names, dtype=np.str_), np.array(columns, dtype=np.int64)
-
-
-def _starts(parts: tuple[np.ndarray, ...]) -> np.ndarray:
-    return np.cumsum([0, *(part.size for part in parts)])
 
 
 def _median(values: np.ndarray, gaps: np.ndarray, n_gaps: int) -> float:

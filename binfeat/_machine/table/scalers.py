@@ -105,10 +105,7 @@ class Quantiles(InputScaler):
 
 @dataclass(frozen=True, eq=False)
 class Warped(Quantiles):
-    """Maps each column of numbers to learned values (input warping, Snoek et al. 2014).
-
-    As in `Quantiles`, the map is exact at knots and linear between them; `ranks` holds the learned values.
-    """
+    """Maps each column of numbers to learned values (input warping, Snoek et al. 2014): `ranks` of the knots."""
 
     @classmethod
     def by(

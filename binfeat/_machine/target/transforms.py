@@ -24,9 +24,9 @@ class TargetTransform(ArrayRecord, ABC):
         return True
 
     @classmethod
-    @abstractmethod
     def fit(cls, Y: np.ndarray) -> Self:
-        """Learn from Y."""
+        """Learn from Y; there may be nothing to learn."""
+        return cls()
 
     @abstractmethod
     def transform(self, Y: np.ndarray) -> np.ndarray:
@@ -47,10 +47,6 @@ class NoTransform(TargetTransform):
 
     name: ClassVar[str] = "none"
 
-    @classmethod
-    def fit(cls, Y: np.ndarray) -> Self:
-        return cls()
-
     def transform(self, Y: np.ndarray) -> np.ndarray:
         return Y
 
@@ -70,10 +66,6 @@ class Log(TargetTransform):
     @classmethod
     def takes(cls, Y: np.ndarray) -> bool:
         return bool((Y > 0).all())
-
-    @classmethod
-    def fit(cls, Y: np.ndarray) -> Self:
-        return cls()
 
     def transform(self, Y: np.ndarray) -> np.ndarray:
         return np.log(Y)
@@ -113,11 +105,6 @@ class CallersTransform:
     def __init__(self, transformer: BaseEstimator) -> None:
         self.transformer, self.name = transformer, type(transformer).__name__
 
-    @classmethod
-    def fit(cls, transformer: BaseEstimator, Y: np.ndarray) -> Self:
-        """Fit a clone of the transformer."""
-        return cls(clone(transformer).fit(Y))
-
     def transform(self, Y: np.ndarray) -> np.ndarray:
         Z = np.asarray(self.transformer.transform(Y), dtype=np.float64)
         if Z.shape != Y.shape or not np.isfinite(Z).all():
@@ -152,5 +139,6 @@ def check_transform(transform: object) -> None:
 
 
 def first_transform(transform: BaseEstimator | str | None, Y: np.ndarray) -> NoTransform | CallersTransform:
-    """The caller's transform, fitted to Y, or `NoTransform`."""
-    return NoTransform() if transform is None or isinstance(transform, str) else CallersTransform.fit(transform, Y)
+    """A clone of the caller's transform, fitted to Y, or `NoTransform`."""
+    is_given = not (transform is None or isinstance(transform, str))
+    return CallersTransform(clone(transform).fit(Y)) if is_given else NoTransform()
