@@ -10,14 +10,17 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from threadpoolctl import threadpool_limits
 
+from binfeat._common.docstrings import filled
 from binfeat._common.validation import check_integer, seed_of
 from binfeat._graph.spectral import SpectralEstimator
+from binfeat._graph.texts import GRAPH_TEXTS
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
 _MOST_ROWS = 20_000  # from which k-means learns its centres
 
 
+@filled(GRAPH_TEXTS)
 class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
     """Spectral embedding of rows on the graph of random binning features, at linear cost, for new rows too.
 
@@ -30,53 +33,22 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     ----------
     n_components : int, default=2
         Number of coordinates.
-    features : transformer, default=None
-        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
-    gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
-        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
-        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
-        "scale" of `features`. None leaves the gamma of `features` as it is.
-    gammas : sequence, default=None
-        Several values to try for `gamma`. The value with the widest eigengap is taken: the difference of the last
-        eigenvalue used and the next one.
-    tol : float, default=1e-3
-        Largest residual norm of an eigenvector. The eigenvalues are at most 1.
-    max_iter : int, default=200
-        Maximum number of products with a block of vectors.
-    n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the grids, of the samples and of the first vectors.
+    $map
+    $eigenvectors
+    $threads_and_seed
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n_rows, n_components)
         Coordinates of the training rows; their squares have means about the squares of the eigenvalues, weighted by
         degrees.
-    eigenvalues_ : ndarray of shape (n_found,)
-        Largest eigenvalues of the normalised similarities in falling order, without the first, which is 1 and has a
-        constant vector; one more than there are coordinates.
-    eigengaps_ : ndarray of shape (n_gammas,)
-        Eigengap with each value of `gammas`. Only if `gammas` are given.
-    n_iter_ : int
-        Number of products with a block of vectors. With bins and 4,000 rows or more, the first block comes from the
-        eigenvectors of a quarter of the rows, 50,000 at most, whose products are not counted.
-    gamma_ : ndarray of shape (n_inputs,)
-        Inverse length scale of each input.
-    features_ : transformer
-        The fitted map.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $eigenvalues
+    $fitted_map
+    $inputs
 
     Warns
     -----
-    UserWarning
-        If more than a tenth of the rows share no bin with another row.
-    ConvergenceWarning
-        If residuals are above `tol` after `max_iter` products.
+    $not_exact
 
     See Also
     --------
@@ -129,24 +101,16 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.n_components = n_components
-        self.features = features
-        self.gamma = gamma
-        self.gammas = gammas
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        super().__init__(features, gamma, tol, max_iter, n_jobs, random_state)
+        self.n_components, self.gammas = n_components, gammas
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and return the coordinates of the same rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows, or a source of blocks of rows, see `binfeat.blocks`.
-        y : None
-            Ignored.
+        $X
+        $y
 
         Returns
         -------
@@ -160,8 +124,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
+        $rows
 
         Returns
         -------
@@ -184,6 +147,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         return self.embedding_.shape[1]
 
 
+@filled(GRAPH_TEXTS)
 class SpectralClustering(ClusterMixin, SpectralEstimator):
     """Spectral clustering on the graph of random binning features, at linear cost, with labels for new rows.
 
@@ -195,26 +159,11 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     ----------
     n_clusters : int, default=8
         Number of clusters.
-    features : transformer, default=None
-        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
-    gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
-        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
-        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
-        "scale" of `features`. None leaves the gamma of `features` as it is.
-    gammas : sequence, default=None
-        Several values to try for `gamma`. The value with the widest eigengap is taken: the difference of the last
-        eigenvalue used and the next one.
-    tol : float, default=1e-3
-        Largest residual norm of an eigenvector. The eigenvalues are at most 1.
-    max_iter : int, default=200
-        Maximum number of products with a block of vectors.
+    $map
+    $eigenvectors
     n_init : int, default=10
         Number of runs of k-means.
-    n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the grids, of the samples and of the first vectors.
+    $threads_and_seed
 
     Attributes
     ----------
@@ -222,29 +171,13 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         Number of the cluster of each training row.
     cluster_centers_ : ndarray of shape (n_clusters, n_clusters)
         Centres among the divided coordinates.
-    eigenvalues_ : ndarray of shape (n_found,)
-        Largest eigenvalues of the normalised similarities in falling order, without the first, which is 1 and has a
-        constant vector; one more than there are coordinates.
-    eigengaps_ : ndarray of shape (n_gammas,)
-        Eigengap with each value of `gammas`. Only if `gammas` are given.
-    n_iter_ : int
-        Number of products with a block of vectors. With bins and 4,000 rows or more, the first block comes from the
-        eigenvectors of a quarter of the rows, 50,000 at most, whose products are not counted.
-    gamma_ : ndarray of shape (n_inputs,)
-        Inverse length scale of each input.
-    features_ : transformer
-        The fitted map.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $eigenvalues
+    $fitted_map
+    $inputs
 
     Warns
     -----
-    UserWarning
-        If more than a tenth of the rows share no bin with another row.
-    ConvergenceWarning
-        If residuals are above `tol` after `max_iter` products.
+    $not_exact
 
     See Also
     --------
@@ -286,23 +219,15 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.n_clusters = n_clusters
-        self.features = features
-        self.gamma = gamma
-        self.gammas = gammas
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        super().__init__(features, gamma, tol, max_iter, n_jobs, random_state)
+        self.n_clusters, self.gammas, self.n_init = n_clusters, gammas, n_init
 
     def predict(self, X: Any) -> np.ndarray:
         """Clusters of new rows or of the rows of `fit`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
+        $rows
 
         Returns
         -------

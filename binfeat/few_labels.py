@@ -10,6 +10,7 @@ from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import check_labels, require_two
 from binfeat._common.progress import Progress
@@ -24,6 +25,7 @@ from binfeat._common.validation import (
 )
 from binfeat._graph.estimator import GraphEstimator
 from binfeat._graph.spreading import SpreadingSystem
+from binfeat._graph.texts import GRAPH_TEXTS
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
 from binfeat._rows.sources import is_source
@@ -33,6 +35,7 @@ __all__ = ["LabelSpreading"]
 _UNLABELLED = -1
 
 
+@filled(GRAPH_TEXTS)
 class LabelSpreading(ClassifierMixin, GraphEstimator):
     """Classification of rows of which few have labels, by spreading these over the graph of all rows.
 
@@ -45,21 +48,12 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         Share that a row takes from its neighbours, above 0 and below 1; it takes the rest from its own label.
     clamp : bool, default=False
         Whether labelled rows keep their labels whatever labels their neighbours have.
-    features : transformer, default=None
-        Feature map of this package, which is cloned; None is ``RandomBinning(n_grids=256, min_count=2)``.
-    gamma : "scale", None, float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale of the inputs, one for all or one for each. "scale" makes grids so fine that the bin of a
-        row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
-        fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
-        "scale" of `features`. None leaves the gamma of `features` as it is.
+    $map
     tol : float, default=1e-3
         Residual of the system at which the solver stops, relative to Y.
     max_iter : int, default=200
         Maximum number of iterations of the solver.
-    n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the grids, of the samples and of the first vectors.
+    $threads_and_seed
 
     Attributes
     ----------
@@ -71,19 +65,12 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         Label of each training row.
     n_iter_ : int
         Number of iterations of the solver.
-    gamma_ : ndarray of shape (n_inputs,)
-        Inverse length scale of each input.
-    features_ : transformer
-        The fitted map.
-    n_features_in_ : int
-        Number of inputs.
-    feature_names_in_ : ndarray of shape (n_inputs,)
-        Names of the inputs, when X has string column names.
+    $fitted_map
+    $inputs
 
     Warns
     -----
-    UserWarning
-        If more than a tenth of the rows share no bin with another row.
+    $few_neighbours
     ConvergenceWarning
         If the residual is above `tol` after `max_iter` iterations.
 
@@ -130,14 +117,8 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.alpha = alpha
-        self.clamp = clamp
-        self.features = features
-        self.gamma = gamma
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        super().__init__(features, gamma, tol, max_iter, n_jobs, random_state)
+        self.alpha, self.clamp = alpha, clamp
 
     @with_callbacks
     @all_or_nothing
@@ -146,15 +127,11 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
+        $rows
         y : array-like of shape (n_rows,)
             Labels of at least two classes; -1 for a row without a label.
 
-        Returns
-        -------
-        self : LabelSpreading
-            The fitted estimator.
+        $self
 
         Raises
         ------
@@ -217,8 +194,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
+        $rows
 
         Returns
         -------
@@ -236,8 +212,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
+        $rows
 
         Returns
         -------

@@ -27,10 +27,15 @@ _MANY_ALONE = 0.1  # share of rows without neighbours from which a warning is du
 
 
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
-    """Base of estimators that see rows as a graph, with `features`, `gamma`, `n_jobs` and `random_state`."""
+    """Base of estimators that see rows as a graph."""
 
     _check_state = staticmethod(check_graph)
     _means: dict
+
+    def __init__(self, features, gamma, tol, max_iter, n_jobs, random_state):
+        self.features, self.gamma = features, gamma
+        self.tol, self.max_iter = tol, max_iter
+        self.n_jobs, self.random_state = n_jobs, random_state
 
     def _check_map(self):
         thread_count(self.n_jobs)

@@ -102,13 +102,7 @@ class NeighbourGraph(Graph):
     """Similarities of all rows with their 15 most similar other rows.
 
     A similarity is halved if only one of two rows is among the 15 rows of the other. In a bin of more than 16 rows, the
-    rows are compared with only 16 rows, the same 16 for all rows.
-
-    Parameters
-    ----------
-    Z : BinMatrix of shape (n_rows, n_columns)
-    seed : int
-        Seed of the choice of rows in bins of many rows.
+    rows are compared with only 16 rows, which the seed draws, the same 16 for all rows.
     """
 
     def __init__(self, Z, seed):

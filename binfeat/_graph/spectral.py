@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.progress import Progress
 from binfeat._common.validation import callers_level, check_integer, check_real, seed_of
@@ -16,6 +17,7 @@ from binfeat._graph.start import start_from_sample
 from binfeat._rows.sources import is_source
 
 
+@filled()
 class SpectralEstimator(GraphEstimator):
     """Base of the spectral estimators: coordinates of rows from the eigenvectors of their graph."""
 
@@ -26,10 +28,8 @@ class SpectralEstimator(GraphEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows, or a source of blocks of rows, see `binfeat.blocks`.
-        y : None
-            Ignored.
+        $X
+        $y
 
         Returns
         -------

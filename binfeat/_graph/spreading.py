@@ -4,19 +4,9 @@ import numpy as np
 
 
 class SpreadingSystem:
-    """``(I - alpha S) F = Y`` with the normalised similarities S; if rows are held, the system of the other rows.
+    """``(I - alpha S) F = Y`` with the normalised similarities S; if the F of `held` rows is Y, of the other rows."""
 
-    Parameters
-    ----------
-    graph : NeighbourGraph or SimilarityGraph
-    alpha : float
-        Share that a row takes from its neighbours, above 0 and below 1.
-    Y : ndarray of shape (n_rows, n_classes)
-    held : ndarray of bool of shape (n_rows,), default=None
-        Rows whose F is Y.
-    """
-
-    def __init__(self, graph, alpha, Y, held=None):
+    def __init__(self, graph, alpha, Y, held):
         self._graph, self._alpha, self._free = graph, alpha, None if held is None else ~held[:, None]
         self.diagonal = np.zeros((len(Y), 1))
         self._known = np.zeros_like(Y) if held is None else Y * held[:, None]
