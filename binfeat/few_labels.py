@@ -24,7 +24,6 @@ from binfeat._common.validation import (
     require_y,
 )
 from binfeat._graph.estimator import GraphEstimator
-from binfeat._graph.spreading import SpreadingSystem
 from binfeat._graph.texts import GRAPH_TEXTS
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
@@ -151,7 +150,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         made, Z, graph = self._graph(X, self.gamma)
         Y = np.zeros((Z.shape[0], self.classes_.size), order="F")
         Y[np.flatnonzero(labelled), np.searchsorted(self.classes_, labels)] = 1.0
-        system = SpreadingSystem(graph, alpha, Y, labelled if clamp else None)
+        system = _SpreadingSystem(graph, alpha, Y, labelled if clamp else None)
         options = SolverOptions(options.tol, options.max_iter, callback=lambda _: not progress.step("iteration"))
         result = cg.solve(system, np.ones(Y.shape[1]), options)
         self._keep_map(made)
@@ -221,3 +220,29 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         """
         largest = self.predict_proba(X).argmax(axis=1)
         return self.classes_[largest]
+
+
+class _SpreadingSystem:
+    """``(I - alpha S) F = Y``, for solvers of ridge machines; if the F of `held` rows is Y, for the others alone."""
+
+    def __init__(self, graph, alpha, Y, held):
+        self._graph, self._alpha, self._free = graph, alpha, None if held is None else ~held[:, None]
+        self.diagonal = np.zeros((len(Y), 1))
+        self._known = np.zeros_like(Y) if held is None else Y * held[:, None]
+        self.right = np.asfortranarray(Y if held is None else -self.apply(self._known, slice(None)))
+
+    def apply(self, V, targets):
+        """``-alpha S V``, in the rows that are not held."""
+        image = self._graph.normalised(V)
+        image *= -self._alpha
+        if self._free is not None:
+            image *= self._free
+        return image
+
+    def intercept(self, V):
+        """Zeros: there is no intercept."""
+        return np.zeros(V.shape[1])
+
+    def scores(self, solution):
+        """F of all rows."""
+        return solution + self._known

@@ -21,7 +21,8 @@ def gamma_by_occupancy(binning, X):
     first = pilot.gamma_
 
     def is_fine(exponent):
-        return _mean_log_size(pilot.set_params(gamma=first * 2.0**exponent).fit(X)) <= wanted
+        counts = pilot.set_params(gamma=first * 2.0**exponent).fit(X).bin_counts_
+        return (counts * np.log(counts)).sum() / counts.sum() <= wanted  # mean over rows, by their bins
 
     below, above = _bracket(is_fine)
     for _ in range(_HALVINGS):
@@ -37,9 +38,3 @@ def _bracket(is_fine):
         if is_fine(exponent) != (step < 0):
             break
     return min(exponent, exponent - step), max(exponent, exponent - step)
-
-
-def _mean_log_size(binning):
-    """Mean logarithm of the number of rows in a row's bin."""
-    counts = binning.bin_counts_
-    return float((counts * np.log(counts)).sum() / counts.sum())
