@@ -162,7 +162,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     $map
     $eigenvectors
     n_init : int, default=10
-        Number of runs of k-means.
+        Number of runs of k-means, which learns its centres from at most 20,000 rows.
     $threads_and_seed
 
     Attributes
@@ -183,10 +183,6 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     --------
     SpectralEmbedding : The coordinates, and the graph in its notes.
     sklearn.cluster.KMeans : Faster, and as good where clusters are round.
-
-    Notes
-    -----
-    K-means learns its centres from at most 20,000 rows.
 
     References
     ----------
