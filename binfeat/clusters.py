@@ -129,22 +129,15 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.n_components = n_components
-        self.features = features
-        self.gamma = gamma
-        self.gammas = gammas
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        super().__init__(features, gamma, tol, max_iter, n_jobs, random_state)
+        self.n_components, self.gammas = n_components, gammas
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and return the coordinates of the same rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows, or a source of blocks of rows, see `binfeat.blocks`.
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
         y : None
             Ignored.
 
@@ -161,7 +154,6 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
 
         Returns
         -------
@@ -210,7 +202,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     max_iter : int, default=200
         Maximum number of products with a block of vectors.
     n_init : int, default=10
-        Number of runs of k-means.
+        Number of runs of k-means, which learns its centres from at most 20,000 rows.
     n_jobs : int, default=None
         Number of threads; None is Numba's current setting, which is all threads at first.
     random_state : int, RandomState instance or None, default=None
@@ -251,10 +243,6 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     SpectralEmbedding : The coordinates, and the graph in its notes.
     sklearn.cluster.KMeans : Faster, and as good where clusters are round.
 
-    Notes
-    -----
-    K-means learns its centres from at most 20,000 rows.
-
     References
     ----------
     L. Wu, P.-Y. Chen, I. Yen, F. Xu, Y. Xia and C. Aggarwal, "Scalable Spectral Clustering Using Random Binning
@@ -286,15 +274,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.n_clusters = n_clusters
-        self.features = features
-        self.gamma = gamma
-        self.gammas = gammas
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        super().__init__(features, gamma, tol, max_iter, n_jobs, random_state)
+        self.n_clusters, self.gammas, self.n_init = n_clusters, gammas, n_init
 
     def predict(self, X: Any) -> np.ndarray:
         """Clusters of new rows or of the rows of `fit`.
@@ -302,7 +283,6 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
 
         Returns
         -------

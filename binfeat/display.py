@@ -79,10 +79,7 @@ class RelevanceDisplay:
             Fitted machine.
         feature_names : array-like of str of shape (n_inputs,), default=None
             Names of the inputs; None uses the column names seen in `fit`, if there were any.
-        max_features : int, default=20
-            Maximum number of bars; the other inputs share one more.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        max_features, ax : as in `plot`
 
         Raises
         ------
@@ -183,10 +180,7 @@ class LearningCurveDisplay:
         ----------
         machine : KernelMachineRegressor or KernelMachineClassifier
             Fitted machine.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
-        **line_kwargs : dict
-            Passed to `Axes.plot`.
+        ax, **line_kwargs : as in `plot`
 
         Raises
         ------

@@ -23,7 +23,6 @@ from binfeat._common.validation import (
     require_y,
 )
 from binfeat._graph.estimator import GraphEstimator
-from binfeat._graph.spreading import SpreadingSystem
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
 from binfeat._rows.sources import is_source
@@ -130,14 +129,8 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.alpha = alpha
-        self.clamp = clamp
-        self.features = features
-        self.gamma = gamma
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        super().__init__(features, gamma, tol, max_iter, n_jobs, random_state)
+        self.alpha, self.clamp = alpha, clamp
 
     @with_callbacks
     @all_or_nothing
@@ -147,14 +140,12 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
         y : array-like of shape (n_rows,)
             Labels of at least two classes; -1 for a row without a label.
 
         Returns
         -------
         self : LabelSpreading
-            The fitted estimator.
 
         Raises
         ------
@@ -174,7 +165,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         made, Z, graph = self._graph(X, self.gamma)
         Y = np.zeros((Z.shape[0], self.classes_.size), order="F")
         Y[np.flatnonzero(labelled), np.searchsorted(self.classes_, labels)] = 1.0
-        system = SpreadingSystem(graph, alpha, Y, labelled if clamp else None)
+        system = _SpreadingSystem(graph, alpha, Y, labelled if clamp else None)
         options = SolverOptions(options.tol, options.max_iter, callback=lambda _: not progress.step("iteration"))
         result = cg.solve(system, np.ones(Y.shape[1]), options)
         self._keep_map(made)
@@ -218,7 +209,6 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
 
         Returns
         -------
@@ -237,7 +227,6 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows.
 
         Returns
         -------
@@ -246,3 +235,29 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         """
         largest = self.predict_proba(X).argmax(axis=1)
         return self.classes_[largest]
+
+
+class _SpreadingSystem:
+    """``(I - alpha S) F = Y``, for solvers of ridge machines; if the F of `held` rows is Y, for the others alone."""
+
+    def __init__(self, graph, alpha, Y, held):
+        self._graph, self._alpha, self._free = graph, alpha, None if held is None else ~held[:, None]
+        self.diagonal = np.zeros((len(Y), 1))
+        self._known = np.zeros_like(Y) if held is None else Y * held[:, None]
+        self.right = np.asfortranarray(Y if held is None else -self.apply(self._known, slice(None)))
+
+    def apply(self, V, targets):
+        """``-alpha S V``, in the rows that are not held."""
+        image = self._graph.normalised(V)
+        image *= -self._alpha
+        if self._free is not None:
+            image *= self._free
+        return image
+
+    def intercept(self, V):
+        """Zeros: there is no intercept."""
+        return np.zeros(V.shape[1])
+
+    def scores(self, solution):
+        """F of all rows."""
+        return solution + self._known

@@ -16,18 +16,7 @@ _TABLE = "a CSV, Parquet or Arrow file; several files, or a folder of them, are 
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : list of str, default=None
-        Arguments; None takes the arguments of the process.
-
-    Returns
-    -------
-    code : int
-        0, 1 for a failure, 130 for Ctrl-C. Wrong arguments raise `SystemExit` with 2.
-    """
+    """Run the command; 0, 1 for a failure, 130 for Ctrl-C. Wrong arguments raise `SystemExit` with 2."""
     arguments = vars(_parser().parse_args(argv))
     name = arguments.pop("command")
     with spoken_warnings():
@@ -50,45 +39,28 @@ def _parser():
     parser = argparse.ArgumentParser(prog="binfeat", description="Kernel machines of tables in files.")
     commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,report}")
     _add_fit(commands)
-    _add_predict(commands)
-    _add_report(commands)
+    predict = commands.add_parser("predict", help="predict the rows of a table")
+    words = "Write a page about a machine, beside its file: model.html for model.skops."
+    report = commands.add_parser("report", help="write a page about a machine", description=words)
+    for command in (predict, report):
+        command.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
+    predict.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+    words = "CSV, or Parquet if it ends in .parquet; default: standard output"
+    predict.add_argument("--out", type=Path, metavar="FILE", help=words)
+    words = "rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn"
+    report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)
     return parser
 
 
 def _add_fit(commands):
-    text = "Fit a kernel machine to a table. Columns of strings are categories; empty cells are missing values."
-    fit = commands.add_parser("fit", help="fit a machine to a table", description=text)
+    words = "Fit a kernel machine to a table. Columns of strings are categories; empty cells are missing values."
+    fit = commands.add_parser("fit", help="fit a machine to a table", description=words)
     fit.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     fit.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
-    fit.add_argument(
-        "--task",
-        choices=("regression", "classification"),
-        help="by default strings, booleans and up to 20 different whole numbers are classes",
-    )
+    words = "by default strings, booleans and up to 20 different whole numbers are classes"
+    fit.add_argument("--task", choices=("regression", "classification"), help=words)
     fit.add_argument("--model", default=Path("model.skops"), type=Path, metavar="FILE", help="default: %(default)s")
     fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit of the fit; default: none")
-
-
-def _add_predict(commands):
-    predict = commands.add_parser("predict", help="predict the rows of a table")
-    predict.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
-    predict.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
-    predict.add_argument(
-        "--out", type=Path, metavar="FILE", help="CSV, or Parquet if it ends in .parquet; default: standard output"
-    )
-
-
-def _add_report(commands):
-    text = "Write a page about a machine, beside its file: model.html for model.skops."
-    report = commands.add_parser("report", help="write a page about a machine", description=text)
-    report.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
-    report.add_argument(
-        "paths",
-        nargs="*",
-        type=Path,
-        metavar="TABLE",
-        help="rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn",
-    )
 
 
 def _seconds(text):

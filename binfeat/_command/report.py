@@ -2,14 +2,13 @@
 
 from binfeat._command import models, tables
 from binfeat._command.messages import say
-from binfeat._command.output import require_writable
 
 
 def report(model, paths):
     """Write a page about the machine in a file, with its errors on the rows of a table if there is one."""
     machine = models.load(model)
     page = model.with_suffix(".html")
-    require_writable(page)
+    models.require_writable(page)
     rows: list = []
     if paths:
         target = models.target_of(machine, model)

@@ -51,12 +51,7 @@ def training_rows(table, target):
     inputs = [name for name in table.inputs if name != target]
     if len(table.dataset.files) > 1:
         return replace(table, inputs=inputs, targets=[target]), None
-    return rows_with_target(replace(table, inputs=[*inputs, target]), target)
-
-
-def rows_with_target(table, target):
-    """X, an Arrow table, and y."""
-    return _split_target(read(table), target)
+    return _split_target(read(replace(table, inputs=[*inputs, target])), target)
 
 
 def sample_with_target(table, target):
@@ -65,7 +60,7 @@ def sample_with_target(table, target):
 
     n_rows, start, parts = table.dataset.count_rows(), 0, []
     if n_rows <= _REPORT_ROWS:
-        return *rows_with_target(table, target), n_rows
+        return *_split_target(read(table), target), n_rows
     chosen = np.sort(np.random.default_rng(0).choice(n_rows, _REPORT_ROWS, replace=False))
     for batch, _ in table.batches():
         here = chosen[slice(*np.searchsorted(chosen, (start, start + batch.num_rows)))]

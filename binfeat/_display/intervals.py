@@ -88,10 +88,7 @@ class IntervalDisplay:
             Targets of the rows.
         coverage : float, default=0.9
             Share of the targets that the intervals hold, see `KernelMachineRegressor.predict_interval`.
-        max_rows : int, default=200
-            Maximum number of rows that are drawn.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        max_rows, ax : as in `plot`
 
         Raises
         ------

@@ -97,8 +97,7 @@ class KernelErrorDisplay:
             Maximum number of pairs.
         random_state : int, RandomState instance or None, default=None
             Seed of the choice of rows and pairs.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        ax : as in `plot`
 
         Raises
         ------
@@ -160,11 +159,8 @@ class KernelErrorDisplay:
         (self.line_,) = self.ax_.plot(centres, mean, color=colour * 0.6, linewidth=2, label="mean error")
         self.ax_.axhline(0.0, color="0.25", linewidth=0.8, zorder=0.6)
         widest = 1.1 * np.abs(error).max()
-        self.ax_.set(
-            xlabel="Exact kernel value",
-            ylabel="Approximate minus exact",
-            ylim=(-widest, widest) if widest > 0 else (-1e-3, 1e-3),
-        )
+        limits = (-widest, widest) if widest > 0 else (-1e-3, 1e-3)
+        self.ax_.set(xlabel="Exact kernel value", ylabel="Approximate minus exact", ylim=limits)
         self.ax_.set_title(f"Root mean squared error {self.rms_error_:.2g}", loc="left", fontsize="medium")
         self.ax_.legend(loc="lower left", frameon=False, ncols=2, fontsize="small")
         if self.n_grids is not None:

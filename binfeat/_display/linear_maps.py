@@ -78,12 +78,7 @@ class LinearMapDisplay:
             Fitted machine.
         feature_names : array-like of str of shape (n_inputs,), default=None
             Names of the inputs; None uses the column names seen in `fit`, if there were any.
-        max_features : int, default=20
-            Maximum number of inputs; the inputs with the largest weights are drawn.
-        max_directions : int, default=5
-            Maximum number of directions.
-        ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+        max_features, max_directions, ax : as in `plot`
 
         Raises
         ------
@@ -145,7 +140,8 @@ class LinearMapDisplay:
         style = {"cmap": "RdBu", "vmin": -most, "vmax": most, "aspect": "auto", **image_kwargs}
         self.image_ = self.ax_.imshow(weights, **style)
         self.ax_.spines[:].set_visible(False)
-        self.ax_.set_xticks(np.arange(len(shares)), [_percent(share) for share in shares])
+        percentages = [f"{100 * share:.0f} %" if share >= 0.005 else "<1 %" for share in shares]
+        self.ax_.set_xticks(np.arange(len(shares)), percentages)
         self.ax_.set_yticks(np.arange(len(shown)), [names[j] for j in shown])
         self.ax_.tick_params(length=0)
         self.ax_.set_xlabel("Share of the direction")
@@ -159,7 +155,3 @@ def _directions(linear_map):
     values = values / np.linalg.norm(values)
     largest = np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[np.newaxis], axis=0)
     return vectors * np.copysign(values, largest), values**2
-
-
-def _percent(share):
-    return f"{100 * share:.0f} %" if share >= 0.005 else "<1 %"

@@ -26,37 +26,15 @@ class Eigenvectors:
 
 
 def leading_eigenvectors(multiply, known, n_wanted, *, tol, max_iter, seed, start=None, callback=None, n_jobs=None):
-    """Eigenvectors of the largest eigenvalues of a symmetric matrix S, without a known eigenvector.
+    """The `n_wanted` leading eigenvectors of the symmetric matrix S, after the `known` one, of length 1.
 
     Block Lanczos iteration with thick restarts (Wu & Simon 2000): the best vectors, by Rayleigh and Ritz, of the span
     of ``B, S B, S^2 B, ...`` for a block B. When the span is ten blocks wide, its best three are kept, and it grows on
     from them. How many products it takes does not depend on gaps between the eigenvalues wanted, as it does for single
-    vectors (Musco & Musco 2015).
+    vectors (Musco & Musco 2015). The first block is `start`, vectors near the eigenvectors, and random columns.
 
-    Parameters
-    ----------
-    multiply : callable
-        From V to ``S @ V``, both (n, n_columns) in Fortran order.
-    known : ndarray of shape (n,)
-        The known eigenvector, of length 1.
-    n_wanted : int
-        Number of eigenvectors, at most n - 1.
-    tol : float
-        Largest residual norm of an eigenvector; of the next eigenvalue it is the root of `tol`.
-    max_iter : int
-        Largest number of products with a block.
-    seed : int
-        Seed of the random columns.
-    start : ndarray of shape (n, n_columns), default=None
-        Vectors near the eigenvectors; the other columns of the first block are random.
-    callback : callable, default=None
-        Called after each product; True stops.
-    n_jobs : int, default=None
-        Number of threads; the result does not depend on it.
-
-    Returns
-    -------
-    found : Eigenvectors
+    `multiply` gives ``S @ V`` for V (n, n_columns), both in Fortran order, at most `max_iter` times; `callback` is
+    called after each product, and True stops. The result does not depend on `n_jobs`.
     """
     n, width = known.size, n_wanted + _SPARE
     with one_blas_thread():  # the order of its sums depends on their number

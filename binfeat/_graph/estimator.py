@@ -12,8 +12,7 @@ from binfeat._binning.input_checks import ARRAY_CHECKS
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import callers_level, canonical, checked_rows, seed_of
 from binfeat._engine.policy import thread_count
-from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans
-from binfeat._graph.saved import check_graph
+from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans, check_graph
 from binfeat._graph.scale import gamma_by_occupancy
 from binfeat._graph.similarity import ColumnMeans, SimilarityGraph
 from binfeat._graph.start import rows_of_sample
@@ -27,10 +26,15 @@ _MANY_ALONE = 0.1  # share of rows without neighbours from which a warning is du
 
 
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
-    """Base of estimators that see rows as a graph, with `features`, `gamma`, `n_jobs` and `random_state`."""
+    """Base of estimators that see rows as a graph."""
 
     _check_state = staticmethod(check_graph)
     _means: dict
+
+    def __init__(self, features, gamma, tol, max_iter, n_jobs, random_state):
+        self.features, self.gamma = features, gamma
+        self.tol, self.max_iter = tol, max_iter
+        self.n_jobs, self.random_state = n_jobs, random_state
 
     def _check_map(self):
         thread_count(self.n_jobs)
@@ -81,20 +85,14 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         if Z.shape[0] < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")
         graph = NeighbourGraph(Z, seed_of(self.random_state)) if isinstance(Z, BinMatrix) else SimilarityGraph(Z)
-        self._warn_of_rows_alone((graph.degrees == 0).mean())
+        alone = (graph.degrees == 0).mean()
+        if alone > _MANY_ALONE:
+            message = f"{alone:.0%} of the rows share no bin with another row, and have no neighbours. Lower gamma."
+            warnings.warn(message, UserWarning, stacklevel=callers_level())
         return made, Z, graph
 
-    def _warn_of_rows_alone(self, share):
-        if share > _MANY_ALONE:
-            warnings.warn(
-                f"{share:.0%} of the rows share no bin with another row, and have no neighbours. Lower gamma.",
-                UserWarning,
-                stacklevel=callers_level(),
-            )
-
     def _keep_map(self, made):
-        self.features_ = made
-        self.n_features_in_ = made.n_features_in_
+        self.features_, self.n_features_in_ = made, made.n_features_in_
         self.__dict__.pop("gamma_", None)  # of an earlier fit
         if hasattr(made, "gamma_"):
             self.gamma_ = made.gamma_

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from binfeat._binning.bin_matrix import no_bin
 from binfeat._common.memory import require_memory
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.persistence import ArrayRecord, check_arrays, check_starts
 from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._engine.policy import side_by_side, thread_count
 from binfeat._graph.similarity import Graph, means
@@ -19,6 +19,7 @@ _MOST_OF_A_BIN = 16  # rows of a bin that are compared: bounds the time where ma
 _ROWS_AT_A_TIME = 8192
 _ROWS_OF_A_PART = 2**16  # rows of a part of a product
 _FEW_GRIDS = 3  # grids by whose bins rows are sorted
+_MEMBERS = {"weights": (np.float64, "bins"), "rows": (np.int32, "listed"), "values": (np.float64, "rows", "values")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,17 +99,24 @@ class NeighbourMeans(BinMembers):
         return means(_matrix(neighbours, similarities, n_rows), self.values)[_places(order)]
 
 
+def check_graph(state):
+    """Refuse an estimator of graphs whose lists of the rows of bins do not fit together."""
+    members, sizes = state.get("_means", {}), dict[str, int]()
+    if "rows" not in members:
+        return
+    check_arrays(members, _MEMBERS, sizes)
+    check_starts(members, "begins", sizes["bins"], sizes["listed"])
+    if members["rows"].min() < 0 or members["rows"].max() >= sizes["rows"]:
+        raise ValueError(f"rows should be numbers from 0, below {sizes['rows']}.")
+    if not (members["weights"][np.diff(members["begins"]) > 0] > 0).all():
+        raise ValueError("weights should be above 0 where rows are listed.")
+
+
 class NeighbourGraph(Graph):
     """Similarities of all rows with their 15 most similar other rows.
 
     A similarity is halved if only one of two rows is among the 15 rows of the other. In a bin of more than 16 rows, the
-    rows are compared with only 16 rows, the same 16 for all rows.
-
-    Parameters
-    ----------
-    Z : BinMatrix of shape (n_rows, n_columns)
-    seed : int
-        Seed of the choice of rows in bins of many rows.
+    rows are compared with only 16 rows, which the seed draws, the same 16 for all rows.
     """
 
     def __init__(self, Z, seed):

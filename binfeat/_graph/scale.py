@@ -14,24 +14,15 @@ _HALVINGS = 3  # of the last factor 2
 def gamma_by_occupancy(binning, X):
     """The gamma with a geometric mean of 3 rows in a bin, or, if that is fewer, of the square root of all rows.
 
-    The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map.
-
-    Parameters
-    ----------
-    binning : RandomBinning
-        Map that is not fitted.
-    X : ndarray or CSR
-
-    Returns
-    -------
-    gamma : ndarray of shape (n_inputs,)
+    The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map, which is not fitted.
     """
     pilot = clone(binning).set_params(gamma="scale", n_grids=_PILOT_GRIDS, min_count=1, n_features=None).fit(X)
-    wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(_n_rows(pilot)))
+    wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(pilot.bin_counts_.sum() / _PILOT_GRIDS))
     first = pilot.gamma_
 
     def is_fine(exponent):
-        return _mean_log_size(pilot.set_params(gamma=first * 2.0**exponent).fit(X)) <= wanted
+        counts = pilot.set_params(gamma=first * 2.0**exponent).fit(X).bin_counts_
+        return (counts * np.log(counts)).sum() / counts.sum() <= wanted  # mean over rows, by their bins
 
     below, above = _bracket(is_fine)
     for _ in range(_HALVINGS):
@@ -47,13 +38,3 @@ def _bracket(is_fine):
         if is_fine(exponent) != (step < 0):
             break
     return min(exponent, exponent - step), max(exponent, exponent - step)
-
-
-def _n_rows(binning):
-    return binning.bin_counts_.sum() / _PILOT_GRIDS
-
-
-def _mean_log_size(binning):
-    """Mean logarithm of the number of rows in a row's bin."""
-    counts = binning.bin_counts_
-    return float((counts * np.log(counts)).sum() / counts.sum())

@@ -11,23 +11,10 @@ _ALONE = 1e-9  # smaller degrees are rounding errors
 
 
 class Graph:
-    """Base of graphs with similarities W of rows, whose sums are the degrees D of the rows.
+    """Base of graphs with similarities W of rows, whose sums are the degrees D: 0 for a row without neighbours.
 
-    Parameters
-    ----------
-    degrees : ndarray of shape (n_rows,)
-
-    Attributes
-    ----------
-    degrees : ndarray of shape (n_rows,)
-        0 for a row without neighbours.
-    known : ndarray of shape (n_rows,)
-        The leading eigenvector of ``D^-1/2 W D^-1/2``, of eigenvalue 1.
-
-    Raises
-    ------
-    ValueError
-        If a degree is negative, which features that approximate a kernel allow, or no two rows are similar.
+    `known` is the leading eigenvector of ``D^-1/2 W D^-1/2``, of eigenvalue 1. Features that approximate a kernel may
+    give negative degrees, a ValueError.
     """
 
     def __init__(self, degrees):
@@ -58,12 +45,7 @@ class Graph:
 
 
 class SimilarityGraph(Graph):
-    """Similarities ``W = Z Z'`` of rows, also of rows with themselves.
-
-    Parameters
-    ----------
-    Z : ndarray, CSR or LinearOperator of shape (n_rows, n_columns)
-    """
+    """Similarities ``W = Z Z'`` of rows, also of rows with themselves."""
 
     def __init__(self, Z):
         self._Z = Z

@@ -26,8 +26,7 @@ class SpectralEstimator(GraphEstimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            Rows, or a source of blocks of rows, see `binfeat.blocks`.
+        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
         y : None
             Ignored.
 

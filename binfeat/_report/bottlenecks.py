@@ -71,7 +71,11 @@ def _rows_and_noise(machine, judged):
     np.fill_diagonal(K, -1.0)
     differences = ((R - R[K.argmax(axis=1)]) ** 2).mean(axis=1, dtype=np.float64)
     noise = min(1.0, 0.5 * differences.mean() / squares.mean())
-    return [_rows(gain, spread, len(chosen)), _noise(noise)]
+    says = (
+        f"Neighbours differ by {noise:.0%} of the squared error: noise, what the inputs do not say, or detail finer "
+        f"than the distance of the rows. At least the other {1 - noise:.0%} could be learned."
+    )
+    return [_rows(gain, spread, len(chosen)), Limit("Noise", says, noise > 0.5)]
 
 
 def _squared_errors(matrix, columns, gamma, R):
@@ -94,11 +98,3 @@ def _rows(gain, spread, n_rows):
         return Limit("Rows", says, False)
     says = f"{n_rows:,} more rows like these would lower the squared error by about {gain:.1%} ± {spread:.1%}."
     return Limit("Rows", says, True)
-
-
-def _noise(noise):
-    says = (
-        f"Neighbours differ by {noise:.0%} of the squared error: noise, what the inputs do not say, or detail finer "
-        f"than the distance of the rows. At least the other {1 - noise:.0%} could be learned."
-    )
-    return Limit("Noise", says, noise > 0.5)

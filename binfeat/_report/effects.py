@@ -29,12 +29,11 @@ def effects_of(machine, table, names):
     """Effects of the most relevant inputs on predictions, or on the probabilities of some classes."""
     relevances = machine.feature_relevances_
     chosen = [j for j in np.argsort(-relevances, kind="stable")[:_INPUTS] if relevances[j] > 0]
-    places = [both for j in chosen for both in [(j, names[j]), *_parts(machine._fitted.encoder, j, names[j])]]
-    return [_effect(machine, table, place, name) for place, name in places]
-
-
-def _parts(encoder, j, name):
-    return [(place, f"{name}, {part}") for place, part in encoder.parts_of(j)]
+    found = []
+    for j in chosen:
+        parts = [(place, f"{names[j]}, {part}") for place, part in machine._fitted.encoder.parts_of(j)]
+        found += [_effect(machine, table, place, name) for place, name in [(j, names[j]), *parts]]
+    return found
 
 
 def _effect(machine, table, j, name):

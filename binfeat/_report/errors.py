@@ -30,22 +30,11 @@ def _mean(name, values, is_share=False):
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Rows with their targets and predictions.
+    """Rows with their targets and predictions."""
 
-    Attributes
-    ----------
-    table : ndarray of shape (n_rows, n_columns)
-        Encoded rows.
-    residuals : ndarray of shape (n_rows, n_targets)
-        Standardised targets minus predictions; labels are targets of -1 and 1.
-    seconds : float
-        Time of the predictions.
-    measures : list of Measure
-    """
-
-    table: np.ndarray
-    residuals: np.ndarray
-    seconds: float
+    table: np.ndarray  # (n_rows, n_columns), encoded
+    residuals: np.ndarray  # (n_rows, n_targets), standardised targets minus predictions; labels are -1 and 1
+    seconds: float  # of the predictions
     measures: list
 
     @staticmethod

@@ -33,8 +33,6 @@ class Reporting:
             If only one of X and y is given, they do not fit together or with the machine, or have fewer than 10 rows.
         OSError
             If the file cannot be written.
-        sklearn.exceptions.NotFittedError
-            If the machine is not fitted.
         """
         check_is_fitted(self, "feature_coef_")
         try:

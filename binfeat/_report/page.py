@@ -99,10 +99,9 @@ def _errors(machine, judged):
     note = (
         "± is one standard error. The choices were made by the error in the fit, which is therefore a little too low."
     )
-    if judged is None:
-        return _section("Errors", _table(("error", ""), rows), _paragraph(note, "note"))
-    rows += [(measure.name, _pm(measure.value, measure.spread, measure.is_share)) for measure in judged.measures]
-    note = f"All but the first were measured on {len(judged.table):,} rows that the machine had not seen. {note}"
+    if judged is not None:
+        rows += [(measure.name, _pm(measure.value, measure.spread, measure.is_share)) for measure in judged.measures]
+        note = f"All but the first were measured on {len(judged.table):,} rows that the machine had not seen. {note}"
     return _section("Errors", _table(("error", ""), rows), _paragraph(note, "note"))
 
 
@@ -122,10 +121,8 @@ def _limits(limits):
 
 
 def _decisions(machine):
-    rows = [
-        (what, choice, _Number(f"{error:.4g}"), _Number(f"{seconds:.1f}"))
-        for what, choice, error, seconds in machine.decisions_.tolist()
-    ]
+    decisions = machine.decisions_.tolist()
+    rows = [(what, choice, _Number(f"{error:.4g}"), _Number(f"{time:.1f}")) for what, choice, error, time in decisions]
     note = "Each choice has the lowest error on held-out rows, or of leave-one-out predictions, after these seconds."
     parts = [_paragraph(note), _table(("decision", "choice", "error", "seconds"), rows)]
     return _section("What was decided", *parts)
@@ -161,13 +158,10 @@ def _on_test_rows(machine, judged):
         return ""
     if is_classifier(machine):
         right, p = judged.labels == judged.guesses, judged.probabilities.max(axis=1)
-        figures = [
-            _figure(
-                "Labels, observed and predicted", pictures.confusion, judged.labels, judged.guesses, machine.classes_
-            ),
-            _figure("How often the predicted label is right", pictures.calibration, p, right),
-        ]
-        return _section("Labels and probabilities", _grid(figures))
+        pairs = judged.labels, judged.guesses, machine.classes_
+        confusion = _figure("Labels, observed and predicted", pictures.confusion, *pairs)
+        calibration = _figure("How often the predicted label is right", pictures.calibration, p, right)
+        return _section("Labels and probabilities", _grid([confusion, calibration]))
     figures = []
     for k, (y, predicted) in enumerate(zip(judged.y.T, judged.predicted.T)):
         suffix = f", target {k}" if judged.y.shape[1] > 1 else ""

@@ -69,21 +69,18 @@ def effect(ax, found, low, high):
         places = np.arange(len(found.values))
         ax.set_xticks(places, [word(level)[:12] for level in found.levels], rotation=40, ha="right")
         counts = np.array([(found.rows == value).sum() for value in found.values])
-        style = {"marker": "o", "linestyle": "none"}
+        style, bars = {"marker": "o", "linestyle": "none"}, {"x": places, "width": 0.6}
     else:
         places, style = found.values, {}
         ends = (places[0], places[-1]) if len(places) > 1 else (places[0] - 0.5, places[0] + 0.5)
         counts, edges = np.histogram(found.rows, bins=24, range=ends)
+        bars = {"x": edges[:-1], "width": np.diff(edges), "align": "edge"}
     for means, colour, name in zip(found.means.T, _COLOURS, found.outputs):
         ax.plot(places, means, color=colour, label=word(name), linewidth=2, zorder=3, **style)
     margin = 0.05 * (high - low) or 0.5
     height, floor = 5 * margin, low - 6 * margin
     ax.set_ylim(floor, high + margin)
-    scaled = 0.9 * height * counts / max(1, counts.max())
-    if found.kind == "categories":
-        ax.bar(places, scaled, bottom=floor, width=0.6, color=_GREY)
-    else:
-        ax.bar(edges[:-1], scaled, bottom=floor, width=np.diff(edges), align="edge", color=_GREY)
+    ax.bar(height=0.9 * height * counts / max(1, counts.max()), bottom=floor, color=_GREY, **bars)
     if found.kind == "dates":
         ax.xaxis_date()
         ax.tick_params(axis="x", rotation=30)

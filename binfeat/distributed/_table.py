@@ -58,30 +58,8 @@ class DaskTable:
     """A raw table on Dask, its targets and weights, after one pass over them.
 
     Targets and weights are kept on the workers as long as this object lives; X is computed again whenever it is needed.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Estimator that gets `n_features_in_` and `feature_names_in_`.
-    X, y, sample_weight, groups : as in `fit`
-    seed : int
-        Seed of the sample, which is the same as for a source of blocks of the same rows.
-
-    Attributes
-    ----------
-    chunks : Chunks
-        Chunks with rows.
-    given : Chunks
-        A Given for each chunk with rows.
-    lengths : tuple of int
-        Numbers of rows of these chunks.
-    rows : ndarray of int of shape (n_sampled,)
-        Numbers of the rows in the sample, in rising order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If there are no rows, or a chunk is not valid; the message names the chunk.
+    Only chunks with rows are kept. The sample, the row numbers `rows` in rising order, is the sample of a source of
+    blocks of the same rows. An error about a chunk names the chunk.
     """
 
     def __init__(self, estimator, X, y, sample_weight, groups, seed):
@@ -94,7 +72,7 @@ class DaskTable:
         filled = [i for i, fact in enumerate(facts) if fact.n_rows]
         if not filled:
             raise ValueError("X has no rows in any chunk; at least one is needed.")
-        self.chunks, self.given = _chosen(chunks, filled), _chosen(given, filled)
+        self.chunks, self.given = _chosen(chunks, filled), _chosen(given, filled)  # of Given
         self._facts, self._weighted = [facts[i] for i in filled], sample_weight is not None
         self._require_alike()
         self.lengths = tuple(fact.n_rows for fact in self._facts)
