@@ -82,16 +82,12 @@ class DatasetBlocks:
         """Record batches of the columns, with the names of their files."""
         for fragment in self.dataset.get_fragments():
             path = getattr(fragment, "path", "")
-            batches = self._batches(fragment, [*self.inputs, *self.targets, *self.weights])
-            while True:
-                try:
-                    batch = next(batches, None)
-                except (OSError, ValueError) as error:
-                    kind = OSError if isinstance(error, OSError) else ValueError
-                    raise kind(f"{self._place_of(fragment)} cannot be read: {error}") from error
-                if batch is None:
-                    break
-                yield batch, path
+            try:
+                for batch in self._batches(fragment, [*self.inputs, *self.targets, *self.weights]):
+                    yield batch, path
+            except (OSError, ValueError) as error:
+                kind = OSError if isinstance(error, OSError) else ValueError
+                raise kind(f"{self._place_of(fragment)} cannot be read: {error}") from error
 
     def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
         # Reading ahead and several threads, each of which keeps memory for later, would take a gigabyte more.

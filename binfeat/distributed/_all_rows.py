@@ -19,16 +19,8 @@ from binfeat.distributed._rows import DaskRows
 class DaskMachineRows(RowsBeyondMemory):
     """All rows of a Dask table.
 
-    Targets, weights and codes stay on the workers, held-out rows among them; a sum over the rows comes back.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of the table's sample.
-    run : Run
-    estimator : estimator
-        Of which names and number of the inputs are read.
-    table : DaskTable
+    Targets, weights and codes stay on the workers, held-out rows among them; a sum over the rows comes back. The
+    `problem` is that of the table's sample; the names and number of the estimator's inputs are read.
     """
 
     def __init__(self, problem, run, estimator, table):
@@ -50,19 +42,8 @@ class DaskMachineRows(RowsBeyondMemory):
 class DaskTrainingRows:
     """What a growing machine is fitted to: rows on the workers, those held out among them with weight 0.
 
-    While grids are added, a worker holds the codes of a chunk twice.
-
-    Parameters
-    ----------
-    chunks : Chunks
-        Of the raw table.
-    lengths : tuple of int
-    parts : list of Delayed
-        A Part without features for each chunk.
-    n_targets : int
-    encoding : Encoding
-    held_out : list of ndarray of int
-        Rows held out of each chunk.
+    While grids are added, a worker holds the codes of a chunk twice. `parts` has a delayed Part without features for
+    each chunk of the raw table, and `held_out` the numbers of its rows that are held out.
     """
 
     def __init__(self, chunks, lengths, parts, n_targets, encoding, held_out):

@@ -14,11 +14,11 @@ from dask import delayed
 from distributed import client, futures_of
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
-from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.validation import canonical, check_weights
+from binfeat._rows import sources
 
 _FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
@@ -245,7 +245,7 @@ def joined(parts):
         import pandas as pd
 
         return pd.concat(parts)
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    return sources.joined(parts)
 
 
 def inputs_of(estimator, X, reset):
