@@ -194,12 +194,11 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
         Notes
         -----
-        The solver starts from the last coefficients, and takes about half of the iterations of a fit or less.
-
-        Rows are kept, copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each
-        grid, CSR 12 or more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most
-        an eighth of the computer's memory, only that matrix is kept once there are more rows than features: 8 bytes for
-        each pair of features, for any number of rows, and each call then solves exactly.
+        The solver starts from the last coefficients, and takes about half of the iterations of a fit or less. Rows are
+        kept, copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each grid, CSR
+        12 or more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most an eighth
+        of the computer's memory, only that matrix is kept once there are more rows than features: 8 bytes for each pair
+        of features, for any number of rows, and each call then solves exactly.
         """
         Z, first = self._check_next(X)
         _, rows, flat = self._encode(Z, y, sample_weight)
@@ -245,8 +244,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
     Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest
     prediction is the answer; two classes share one target. Of an indicator matrix each label is a target of its own.
-    With ``loss="squared_hinge"`` it is the L2 support vector machine in the primal, by Newton's method: every step solves
-    the ridge system of the rows inside the margin.
+    With ``loss="squared_hinge"`` it is the L2 support vector machine in the primal, by Newton's method, which solves a
+    ridge system of the rows inside the margin at every step.
 
     Parameters
     ----------

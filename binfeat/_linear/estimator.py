@@ -283,7 +283,10 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
     @np.errstate(over="ignore", invalid="ignore")
     def _fit_more(self, rows: LocalRows, first: bool, flat: bool = False, needs_rows: bool = False) -> None:
-        """Solve for these rows and all of the earlier calls, from where the last solve ended; or for their sums."""
+        """Solve for these rows and all of the earlier calls, from where the last solve ended.
+
+        Of dense rows only sums are kept, unless the solver `needs_rows`.
+        """
         self._forget_errors()
         options, start = self._options(), None
         if first:

@@ -29,10 +29,6 @@ _MEMORY_PART = 4  # the matrix and its factor may take a quarter of the memory
 _TINY = np.finfo(float).tiny
 
 
-def _eigen_pays(n_alphas: int) -> bool:
-    return n_alphas * _CHOLESKY_COST > _EIGEN_COST
-
-
 def gram_fits(n_columns: int) -> bool:
     """Whether a Gram matrix and its Cholesky factor take no more than a quarter of the memory."""
     return 2 * n_columns**2 * np.dtype(np.float64).itemsize <= allowed_bytes(None, _MEMORY_PART)
@@ -69,14 +65,9 @@ class GramSystem:
         matrix = np.outer(self.total * share * apart, apart)
         matrix += self.matrix
         matrix += other.matrix
-        return GramSystem(
-            matrix,
-            self.right + other.right + self.total * share * np.outer(apart, targets_apart),
-            self.means + share * apart,
-            self.target_means + share * targets_apart,
-            self.dtype,
-            total,
-        )
+        right = self.right + other.right + self.total * share * np.outer(apart, targets_apart)
+        means, target_means = self.means + share * apart, self.target_means + share * targets_apart
+        return GramSystem(matrix, right, means, target_means, self.dtype, total)
 
     @property
     def n_targets(self) -> int:
@@ -96,7 +87,7 @@ class GramSystem:
     ) -> Iterator[Result]:
         """Exact results for each penalty; see `solve_ridge`. There are no iterations, so no start and no limit."""
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
-        factors = self._eigen() if _eigen_pays(len(alphas)) else None
+        factors = self._eigen() if len(alphas) * _CHOLESKY_COST > _EIGEN_COST else None
         for alpha in alphas:
             penalties = np.broadcast_to(alpha, self.right.shape[1:])
             W = self._by_cholesky(penalties) if factors is None else self._by_eigen(*factors, penalties)

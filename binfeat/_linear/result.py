@@ -54,9 +54,7 @@ class Result:
     intercept: np.ndarray  # (n_targets,)
     n_iter: int  # at least 1
     residuals: np.ndarray  # norms relative to the right-hand side's, (n_iter + 1, n_targets)
-    status: (
-        str  # why the solver stopped: "converged", "max_iter", "breakdown", "stopped", "early_stopped", "interrupted"
-    )
+    status: str  # why the solver stopped, as in `status_` of the estimators
     solver: str = "cg"  # or "gram", "newton-cg"
 
     def __post_init__(self) -> None:

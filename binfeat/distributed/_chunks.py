@@ -135,14 +135,13 @@ def chunks_of(X, name):
             f"{name} must be a Dask array of one or two dimensions or a Dask dataframe, got {type(X).__name__}."
         )
     columns = {column.name: column for column in ([X] if X.ndim == 1 else (X[own] for own in X.columns))}
-    kind = _FrameKind({own: column.dtype if _is_known(column) else None for own, column in columns.items()})
-    dtype = _float_type([column.dtype for column in columns.values()])
+    dtypes = {own: column.dtype for own, column in columns.items()}
+    unknown = [own for own, dtype in dtypes.items() if hasattr(dtype, "categories") and not columns[own].cat.known]
+    kind = _FrameKind(dtypes | dict.fromkeys(unknown))
     # Dask's own optimisation would put several files into one chunk where only few of their columns are read.
-    return Chunks(X.simplify().to_delayed(optimize_graph=False), None, len(columns), dtype, kind, name)
-
-
-def _is_known(column):
-    return not hasattr(column.dtype, "categories") or column.cat.known
+    return Chunks(
+        X.simplify().to_delayed(optimize_graph=False), None, len(columns), _float_type(dtypes.values()), kind, name
+    )
 
 
 def _float_type(dtypes):

@@ -74,9 +74,6 @@ class _Predictions(LinearOperator):
     def _matmat(self, W):
         return np.concatenate(compute(self._rows._each(_predict, common=(W,))))
 
-    def _matvec(self, w):
-        return self._matmat(np.reshape(w, (-1, 1)))
-
 
 def _predict(part, W):
     return np.asarray(part.Z @ W)
