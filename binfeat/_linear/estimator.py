@@ -31,19 +31,11 @@ from binfeat._common.validation import (
     require_y,
     seed_of,
 )
-from binfeat._linear.alpha_choice import (
-    EarlyStop,
-    HeldOutParts,
-    HeldOutScore,
-    check_alpha,
-    choose_alpha,
-    held_out_parts,
-)
+from binfeat._linear.alpha_choice import EarlyStop, HeldOutParts, check_alpha, choose_alpha, held_out_parts
 from binfeat._linear.gram import GramSystem
-from binfeat._linear.incremental import KeptRows, KeptSums, kept_of
+from binfeat._linear.incremental import KeptRows, KeptSums, check_ridge, kept_of
 from binfeat._linear.posterior import RidgePosterior, noise_variance, ridge_posterior
 from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
-from binfeat._linear.saved import check_ridge
 from binfeat._linear.solve import solve_ridge
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows, Rows
@@ -183,7 +175,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
             with nullcontext() if self.alphas is None else progress.stage("solution"):
                 if self.early_stopping:
-                    result = self._solve_until_no_better(*next(parts), alpha, options, start)
+                    result = self._solve_until_no_better(parts, alpha, options, start)
                 else:
                     result = self._solve(rows, alpha, options, start)
         except SolveInterrupted as error:
@@ -325,9 +317,10 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return solve_ridge(rows, alphas, options, None if start is None else start.solution)
 
     def _solve_until_no_better(
-        self, train: Rows, score: HeldOutScore, alpha: np.ndarray, options: SolverOptions, start: Result | None
+        self, parts: HeldOutParts, alpha: np.ndarray, options: SolverOptions, start: Result | None
     ) -> Result:
         """The best iterate of a solve on training rows, which ends when the score on held-out rows no longer rises."""
+        train, score = next(parts)
         watch = EarlyStop(score, options.callback)
         try:
             result = self._solve(train, alpha, replace(options, callback=watch, solver="cg"), start)

@@ -109,14 +109,13 @@ def _numbered(X, encoding, grids):
 def _with_grids(part, numbered, united):
     """The part with more grids, behind those that it has."""
     bins, fresh = numbered
-    offsets, known, n_known = united.starts, None, 0
+    offsets, n_known = united.starts, 0
     if part.Z is not None:
-        offsets = starts_of(np.concatenate([np.diff(part.Z.offsets), united.sizes]))
-        known, n_known = part.Z.codes, len(part.Z.codes)
+        offsets, n_known = starts_of(np.concatenate([np.diff(part.Z.offsets), united.sizes])), len(part.Z.codes)
     narrow = np.diff(offsets).max() <= np.iinfo(np.uint16).max
     codes = np.empty((n_known + len(fresh), len(part.Y)), np.uint16 if narrow else np.uint32)
-    if known is not None:
-        codes[:n_known] = known
+    if n_known:
+        codes[:n_known] = part.Z.codes
     renumber(fresh, bins, united, codes[n_known:], part.n_jobs)
     return replace(part, Z=BinMatrix._trusted(codes, offsets, np.dtype(np.float64), part.n_jobs))
 

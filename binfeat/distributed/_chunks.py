@@ -139,9 +139,8 @@ def chunks_of(X, name):
     unknown = [own for own, dtype in dtypes.items() if hasattr(dtype, "categories") and not columns[own].cat.known]
     kind = _FrameKind(dtypes | dict.fromkeys(unknown))
     # Dask's own optimisation would put several files into one chunk where only few of their columns are read.
-    return Chunks(
-        X.simplify().to_delayed(optimize_graph=False), None, len(columns), _float_type(dtypes.values()), kind, name
-    )
+    blocks = X.simplify().to_delayed(optimize_graph=False)
+    return Chunks(blocks, None, len(columns), _float_type(dtypes.values()), kind, name)
 
 
 def _float_type(dtypes):

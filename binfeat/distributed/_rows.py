@@ -31,7 +31,6 @@ class DaskRows(Rows):
         self.dtype, self.dense, self.traffic = dtype, dense, []
 
     def _each(self, function, own=(), common=()):
-        """Delayed results on each part."""
         return Chunks(self._parts, None, 0, self.dtype, None, "X").alive().each(function, own=own, common=common)
 
     @property
