@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils import Tags, check_consistent_length
 
 from binfeat._common.availability import unavailable_if
+from binfeat._common.docstrings import filled
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import (
     all_labels,
@@ -30,7 +31,61 @@ from binfeat._rows.scored import SourceScorer
 
 __all__ = ["CGRidge", "CGRidgeClassifier"]
 
+_TEXTS = {  # of both machines
+    "parameters": """\
+alpha : float or array-like of shape (n_targets,), default=1.0
+    Ridge penalty, at least 0; an array has one for each target.
+alphas : array-like of shape (n_alphas,), default=None
+    Penalties to choose from: the one with the best mean score on held-out rows is taken, and the machine is fitted
+    to all rows with it. `alpha` is then ignored.
+fit_intercept : bool, default=True
+    Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
+tol : float, default=1e-2
+    Accuracy of the solution: the largest residual of the normal equations, relative to their right-hand side.
+max_iter : int, default=200
+    Maximum number of iterations.
+cv : int, splitter or iterable, default=None
+    How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
+    gives pairs of training and held-out rows. None holds out one random part.
+validation_fraction : float, default=0.1
+    Share of the rows in that random part.
+scoring : str or callable, default=None
+    Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
+early_stopping : bool, default=False
+    Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
+    with the best score. The held-out rows are not used to fit.
+warm_start : bool, default=False
+    Whether `fit` starts from the coefficients of the previous fit.
+random_state : int, RandomState instance or None, default=None
+    Seed for the choice of the held-out rows.""",
+    "attributes": """\
+alpha_ : float or ndarray of shape (n_targets,)
+    The penalty used.
+alphas_ : ndarray of shape (n_alphas,)
+    Penalties tried; only with `alphas`.
+path_scores_ : ndarray of shape (n_splits, n_alphas)
+    Held-out score of each penalty in each split; only with `alphas`.
+n_iter_ : int
+    Number of iterations of the last solve, at least 1.
+status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
+    Why the solver stopped; "stopped" is by a callback.
+n_features_in_ : int
+    Number of features.
+feature_names_in_ : ndarray of shape (n_features,)
+    Names of the features, when X has string column names.""",
+    "warns": """\
+Warns
+-----
+ConvergenceWarning
+    If the solver stopped before it reached `tol`; the coefficients are those of its last iteration.""",
+    "more_rows": """\
+X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
+    Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
+    `n_features`.""",
+}
 
+
+@filled(_TEXTS)
 class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     """Ridge regression on random features, by preconditioned conjugate gradients.
 
@@ -39,31 +94,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
     Parameters
     ----------
-    alpha : float or array-like of shape (n_targets,), default=1.0
-        Ridge penalty, at least 0; an array has one for each target.
-    alphas : array-like of shape (n_alphas,), default=None
-        Penalties to choose from: the one with the best mean score on held-out rows is taken, and the machine is fitted
-        to all rows with it. `alpha` is then ignored.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
-    tol : float, default=1e-2
-        Accuracy of the solution: the largest residual of the normal equations, relative to their right-hand side.
-    max_iter : int, default=200
-        Maximum number of iterations.
-    cv : int, splitter or iterable, default=None
-        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
-        gives pairs of training and held-out rows. None holds out one random part.
-    validation_fraction : float, default=0.1
-        Share of the rows in that random part.
-    scoring : str or callable, default=None
-        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
-    early_stopping : bool, default=False
-        Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
-        with the best score. The held-out rows are not used to fit.
-    warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the previous fit.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the choice of the held-out rows.
+    $parameters
     n_posterior_samples : int, default=None
         Number of samples of the posterior of w and b that `fit` draws for standard deviations of predictions, 32 say;
         None draws none. 32 samples know a standard deviation to one part in eight. Not for penalties that differ
@@ -79,25 +110,9 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Variance of y about ``w' z + b``, for a row of weight 1. Only with `n_posterior_samples`.
     solver_ : {"cg", "gram"}
         The solver used: conjugate gradients, or the Gram matrix of dense features.
-    alpha_ : float or ndarray of shape (n_targets,)
-        The penalty used.
-    alphas_ : ndarray of shape (n_alphas,)
-        Penalties tried; only with `alphas`.
-    path_scores_ : ndarray of shape (n_splits, n_alphas)
-        Held-out score of each penalty in each split; only with `alphas`.
-    n_iter_ : int
-        Number of iterations of the last solve, at least 1.
-    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
-        Why the solver stopped; "stopped" is by a callback.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has string column names.
+    $attributes
 
-    Warns
-    -----
-    ConvergenceWarning
-        If the solver stopped before it reached `tol`; the coefficients are those of its last iteration.
+    $warns
 
     See Also
     --------
@@ -162,17 +177,13 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
         Parameters
         ----------
-        X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
-            Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
-            `n_features`.
+        $more_rows
         y : array-like of shape (n_rows,) or (n_rows, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A row of weight 2 counts as two rows.
 
-        Returns
-        -------
-        self : CGRidge
+        $self
 
         Raises
         ------
@@ -183,12 +194,11 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
         Notes
         -----
-        The solver starts from the last coefficients, and takes about half of the iterations of a fit or less.
-
-        Rows are kept, copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each
-        grid, CSR 12 or more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most
-        an eighth of the computer's memory, only that matrix is kept once there are more rows than features: 8 bytes for
-        each pair of features, for any number of rows, and each call then solves exactly.
+        The solver starts from the last coefficients, and takes about half of the iterations of a fit or less. Rows are
+        kept, copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each grid, CSR
+        12 or more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most an eighth
+        of the computer's memory, only that matrix is kept once there are more rows than features: 8 bytes for each pair
+        of features, for any number of rows, and each call then solves exactly.
         """
         Z, first = self._check_next(X)
         _, rows, flat = self._encode(Z, y, sample_weight)
@@ -224,44 +234,22 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
         Y = self._check_numbers(y)
         check_consistent_length(Z, Y)
-        weights = check_weights(sample_weight, Z.shape[0])
-        return Y, LocalRows(Z, Y.reshape(Y.shape[0], -1), weights), Y.ndim == 1
+        rows = LocalRows(Z, Y.reshape(Y.shape[0], -1), check_weights(sample_weight, Z.shape[0]))
+        return Y, rows, Y.ndim == 1
 
 
+@filled(_TEXTS)
 class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     """Ridge classification on random features, by preconditioned conjugate gradients.
 
     Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest
     prediction is the answer; two classes share one target. Of an indicator matrix each label is a target of its own.
-    With ``loss="squared_hinge"`` it is the L2 support vector machine in the primal.
+    With ``loss="squared_hinge"`` it is the L2 support vector machine in the primal, by Newton's method, which solves a
+    ridge system of the rows inside the margin at every step.
 
     Parameters
     ----------
-    alpha : float or array-like of shape (n_targets,), default=1.0
-        Ridge penalty, at least 0; an array has one for each target.
-    alphas : array-like of shape (n_alphas,), default=None
-        Penalties to choose from: the one with the best mean score on held-out rows is taken, and the machine is fitted
-        to all rows with it. `alpha` is then ignored.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
-    tol : float, default=1e-2
-        Accuracy of the solution: the largest residual of the normal equations, relative to their right-hand side.
-    max_iter : int, default=200
-        Maximum number of iterations.
-    cv : int, splitter or iterable, default=None
-        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
-        gives pairs of training and held-out rows. None holds out one random part.
-    validation_fraction : float, default=0.1
-        Share of the rows in that random part.
-    scoring : str or callable, default=None
-        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
-    early_stopping : bool, default=False
-        Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
-        with the best score. The held-out rows are not used to fit.
-    warm_start : bool, default=False
-        Whether `fit` starts from the coefficients of the previous fit.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the choice of the held-out rows.
+    $parameters
     loss : {"squared_error", "squared_hinge"}, default="squared_error"
         Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``.
     class_weight : dict or "balanced", default=None
@@ -280,33 +268,13 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     solver_ : {"cg", "gram", "newton-cg"}
         The solver used: conjugate gradients, the Gram matrix of dense features, or, for the squared hinge, Newton's
         method with conjugate gradients.
-    alpha_ : float or ndarray of shape (n_targets,)
-        The penalty used.
-    alphas_ : ndarray of shape (n_alphas,)
-        Penalties tried; only with `alphas`.
-    path_scores_ : ndarray of shape (n_splits, n_alphas)
-        Held-out score of each penalty in each split; only with `alphas`.
-    n_iter_ : int
-        Number of iterations of the last solve, at least 1.
-    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
-        Why the solver stopped; "stopped" is by a callback.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the features, when X has string column names.
+    $attributes
 
-    Warns
-    -----
-    ConvergenceWarning
-        If the solver stopped before it reached `tol`; the coefficients are those of its last iteration.
+    $warns
 
     See Also
     --------
     CGRidge : The same machine for numbers; its notes on solvers hold here, too.
-
-    Notes
-    -----
-    The squared hinge is minimised by Newton's method: every step solves the ridge system of the rows inside the margin.
 
     Examples
     --------
@@ -354,9 +322,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
 
         Parameters
         ----------
-        X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
-            Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
-            `n_features`.
+        $more_rows
         y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels)
             Labels, of any of the classes.
         classes : array-like of shape (n_classes,), default=None
@@ -364,9 +330,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero. A row of weight 2 counts as two rows.
 
-        Returns
-        -------
-        self : CGRidgeClassifier
+        $self
         """
         self._check_settings()
         Z, first = self._check_next(X)
@@ -376,7 +340,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         labels = all_labels(y, classes, None if begins else labels_of_machine(self))
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         weights = weights_of_known(sample_weight, self.class_weight, y, labels.classes)
-        self._fit_more(LocalRows(Z, labels.encode(y), weights), first)
+        self._fit_more(LocalRows(Z, labels.encode(y), weights), first, needs_rows=self.loss == "squared_hinge")
         return self
 
     def decision_function(self, X: Design) -> np.ndarray:
@@ -407,8 +371,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         y : ndarray of shape (n_rows,) or (n_rows, n_labels)
             Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
         """
-        scores = self.decision_function(X)
-        return labels_of_machine(self).decode(scores)
+        return labels_of_machine(self).decode(self.decision_function(X))
 
     def _check_settings(self) -> None:
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
@@ -422,10 +385,6 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         require_two(labels.classes)
         self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
         return y, LocalRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
-
-    @property
-    def _needs_rows(self) -> bool:
-        return self.loss == "squared_hinge"
 
     def _solve_path(
         self, rows: Any, alphas: Penalties, options: SolverOptions, start: Result | None = None

@@ -189,11 +189,13 @@ def test_route_goes_by_cost(rng, memory_of):
     assert CGRidgeClassifier(loss="squared_hinge").fit(Z, Z[:, 0] > 0).solver_ == "newton-cg"
 
 
-def test_path_that_keeps_one_solution(rng):
+def test_path_that_keeps_one_solution(rng, monkeypatch):
     """A small memory bound makes a path slower, not different."""
     Z, y = rng.normal(size=(100, 20)), rng.normal(size=(100, 3))
     system, alphas = NormalEquations(LocalRows(Z, y), True), [100.0, 10.0, 1.0, 0.1]
     options = SolverOptions(tol=1e-10, max_iter=500)
-    free, bound = (list(path.solve_path(system, alphas, options, **kept)) for kept in ({}, {"kept_bytes": 0}))
+    free = list(path.solve_path(system, alphas, options))
+    monkeypatch.setattr(path, "_KEPT_BYTES", 0)
+    bound = list(path.solve_path(system, alphas, options))
     for a, b in zip(free, bound, strict=True):
         np.testing.assert_allclose(a.solution, b.solution, rtol=1e-6, atol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 
 from binfeat import CGRidge, RandomBinning
 from binfeat._binning import lone_bins
-from binfeat._linear.merged import MergedEquations
+from binfeat._linear.solve import MergedEquations
 from binfeat._rows.products import product, transposed_product
 from tests import naive
 from tests.solving import LocalRows, NormalEquations, SolveInterrupted, SolverOptions, ridge_system, solve_ridge

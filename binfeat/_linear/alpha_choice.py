@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,47 +50,7 @@ class Splitter(Protocol):
     def split(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Iterator: ...
 
 
-def held_out_parts(
-    estimator: "CGRidgeBase", rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool
-) -> "Iterator[tuple[Rows, _Score]]":
-    """Pairs of rows to train on, and the score of coefficients on rows that are held out."""
-    if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
-        raise ValueError(
-            "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
-            "give a BinMatrix, CSR or an array, or set a single alpha."
-        )
-    for pair in splits(estimator, rows.shape[0], y, groups):
-        train, held_out = map(np.sort, pair)
-        yield rows.take(train), _Score(estimator, rows.take(held_out).design, y[held_out], flat)
-
-
-def choose_alpha(
-    estimator: "CGRidgeBase",
-    rows: Rows,
-    y: np.ndarray,
-    groups: ArrayLike | None,
-    options: SolverOptions,
-    flat: bool,
-    progress: Progress,
-) -> float:
-    """The penalty among the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
-    estimator.alphas_ = alphas = check_alphas(estimator.alphas)
-    falling, scores = np.argsort(-alphas, kind="stable"), []
-    for train, score in held_out_parts(estimator, rows, y, groups, flat):
-        scores.append(np.full(alphas.size, np.nan))
-        path = estimator._solve_path(train, alphas[falling], options)
-        for place in falling:
-            estimator.alpha_ = float(alphas[place])  # kept if Ctrl-C ends this solve
-            with progress.stage(f"penalty {alphas[place]:g}"):
-                result = next(path, None)
-            if result is None:  # a callback stopped the solve before
-                break
-            scores[-1][place] = score(result.solution, result.intercept)
-    estimator.path_scores_ = np.array(scores)
-    return alphas[np.nanargmax(estimator.path_scores_.mean(axis=0))]
-
-
-class _Score:
+class HeldOutScore:
     """Score of coefficients on held-out rows."""
 
     def __init__(self, estimator: "CGRidgeBase", Z: Features, y: np.ndarray, flat: bool) -> None:
@@ -106,10 +66,45 @@ class _Score:
         return self._scorer(self._machine, self._Z, self._y)
 
 
+HeldOutParts: TypeAlias = Iterator[tuple[Rows, HeldOutScore]]  # rows to train on, and the score on the other rows
+
+
+def held_out_parts(
+    estimator: "CGRidgeBase", rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool
+) -> HeldOutParts:
+    """Rows to train on and scores on held-out rows, split when they are asked for; `flat` is for one dimension of y."""
+    if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
+        raise ValueError(
+            "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
+            "give a BinMatrix, CSR or an array, or set a single alpha."
+        )
+    for pair in splits(estimator, rows.shape[0], y, groups):
+        train, held_out = map(np.sort, pair)
+        yield rows.take(train), HeldOutScore(estimator, rows.take(held_out).design, y[held_out], flat)
+
+
+def choose_alpha(estimator: "CGRidgeBase", parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:
+    """The penalty among the estimator's `alphas` with the best mean score on held-out rows; sets `path_scores_`."""
+    estimator.alphas_ = alphas = check_alphas(estimator.alphas)
+    falling, scores = np.argsort(-alphas, kind="stable"), []
+    for train, score in parts:
+        scores.append(np.full(alphas.size, np.nan))
+        path = estimator._solve_path(train, alphas[falling], options)
+        for place in falling:
+            estimator.alpha_ = float(alphas[place])  # kept if Ctrl-C ends this solve
+            with progress.stage(f"penalty {alphas[place]:g}"):
+                result = next(path, None)
+            if result is None:  # a callback stopped the solve before
+                break
+            scores[-1][place] = score(result.solution, result.intercept)
+    estimator.path_scores_ = np.array(scores)
+    return alphas[np.nanargmax(estimator.path_scores_.mean(axis=0))]
+
+
 class EarlyStop:
     """Callback of a solve that also stops it when the score on held-out rows no longer rises."""
 
-    def __init__(self, score: _Score, callback: Callable[[Iterate], bool] | None) -> None:
+    def __init__(self, score: HeldOutScore, callback: Callable[[Iterate], bool] | None) -> None:
         self._score, self._callback = score, callback
         self._best_score, self._since = -np.inf, 0
         self._best: tuple[np.ndarray, np.ndarray] | None = None

@@ -5,13 +5,15 @@ solution of one target needs no products while the others are solved for: it is 
 there if its residual is still too large.
 """
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from binfeat._engine.vectors import BLOCK, advance, curvature, redirect
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
 from binfeat._rows.vectors import quotients, weighted_squares
+
+Start: TypeAlias = np.ndarray | None  # (n, n_targets); None for 0, or for what is not known
 
 _REFRESH = 50  # iterations between recomputations of the true residual (lineax's CG does likewise)
 _NEAR = 0.9  # of the largest norm: rounding must not decide which of several classes of one size is left out
@@ -37,30 +39,10 @@ def _inverse(diagonal: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.nda
 
 
 class State:
-    """A solve under way: the columns still active, and what is known of all of them.
-
-    All arrays are in Fortran order: each column's numbers lie side by side.
-
-    Attributes
-    ----------
-    n_iter : int
-    active : ndarray of int
-        Columns that take part in products.
-    residuals : list of ndarray of shape (n_columns,)
-        Relative residual norms, one array for each iteration and one before the first; an upper bound for
-        the column that is minus the sum of the others.
-    broken : bool
-        Whether some column broke down.
-    """
+    """A solve under way: the columns still active, and what is known of all of them, in arrays in Fortran order."""
 
     def __init__(
-        self,
-        system: System,
-        alpha: np.ndarray,
-        tol: float,
-        reduction: float,
-        start: np.ndarray | None,
-        start_image: np.ndarray | None,
+        self, system: System, alpha: np.ndarray, tol: float, reduction: float, start: Start, start_image: Start
     ) -> None:
         self._system, self._alpha, self._shift = system, alpha, alpha
         self._implied: int | None = None
@@ -69,7 +51,8 @@ class State:
         self._norms = np.sqrt(weighted_squares(rhs, self._inverse))
         refuse_overflow(rhs.dtype, system.diagonal, self._norms)
         self._direction = np.zeros_like(rhs)
-        self.n_iter, self.active, self.broken = 0, np.arange(rhs.shape[1]), False
+        self.n_iter, self.active, self.broken = 0, np.arange(rhs.shape[1]), False  # active ones take part in products
+        # Relative norms, for each iteration and before the first; a bound for the column minus the sum of the others.
         self.residuals: list[np.ndarray] = []
         if start is None:
             self._solution, self._residual = np.zeros_like(self._rhs), self._rhs.copy(order="F")
@@ -187,8 +170,8 @@ def solve(
     options: SolverOptions,
     *,
     reduction: float = 0.0,
-    start: np.ndarray | None = None,
-    start_image: np.ndarray | None = None,
+    start: Start = None,
+    start_image: Start = None,
 ) -> Result:
     """Solve ``(A + alpha_k) x_k = b_k`` for symmetric positive semidefinite A and each target k.
 

@@ -29,14 +29,13 @@ from binfeat._common.validation import (
     checked_array,
     checked_rows,
     require_y,
+    seed_of,
 )
-from binfeat._linear.alpha_choice import EarlyStop, check_alpha, choose_alpha, held_out_parts
-from binfeat._linear.error_bars import ErrorBars, check_samples
+from binfeat._linear.alpha_choice import EarlyStop, HeldOutParts, check_alpha, choose_alpha, held_out_parts
 from binfeat._linear.gram import GramSystem
-from binfeat._linear.incremental import KeptRows, KeptSums, kept_of
-from binfeat._linear.posterior import RidgePosterior
+from binfeat._linear.incremental import KeptRows, KeptSums, check_ridge, kept_of
+from binfeat._linear.posterior import RidgePosterior, noise_variance, ridge_posterior
 from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
-from binfeat._linear.saved import check_ridge
 from binfeat._linear.solve import solve_ridge
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows, Rows
@@ -139,11 +138,6 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             )
         return Z
 
-    @property
-    def _needs_rows(self) -> bool:
-        """Whether a solve needs the rows themselves, not only sums of them."""
-        return False
-
     def _require(self, y: ArrayLike | None) -> ArrayLike:
         return require_y(type(self).__name__, y)
 
@@ -158,7 +152,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Fit to the targets of rows, which encode y; `flat` is for predictions of one dimension."""
         n_samples = self._check_samples(rows)
         self._forget_errors()
-        self._fit_coefficients(X, rows, y, groups, flat)
+        self._fit_coefficients(rows, held_out_parts(self, rows, y, groups, flat), Progress(self, X, y), flat)
         if isinstance(rows, LocalRows) and n_samples and self.status_ != "stopped":
             try:
                 self._learn_errors(rows, n_samples, flat)
@@ -167,24 +161,21 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 raise
 
     @np.errstate(over="ignore", invalid="ignore")  # what overflows is refused in the end
-    def _fit_coefficients(
-        self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None, flat: bool
-    ) -> None:
+    def _fit_coefficients(self, rows: Rows, parts: HeldOutParts, progress: Progress, flat: bool) -> None:
         options = self._options()
         start = self._earlier_fit(rows)
         self.__dict__.pop("_kept", None)
-        progress = Progress(self, X, y)
         progress.begin(self._n_stages())
         options = replace(options, callback=lambda state: not progress.step("iteration"))
         try:
             if self.alphas is None:
                 alpha = check_alpha(self.alpha, rows.n_targets)
             else:
-                alpha = np.full(rows.n_targets, choose_alpha(self, rows, y, groups, options, flat, progress))
+                alpha = np.full(rows.n_targets, choose_alpha(self, parts, options, progress))
             self.alpha_ = alpha if np.ndim(self.alpha) and self.alphas is None else float(alpha[0])
             with nullcontext() if self.alphas is None else progress.stage("solution"):
                 if self.early_stopping:
-                    result = self._solve_until_no_better(rows, y, groups, alpha, options, start, flat)
+                    result = self._solve_until_no_better(parts, alpha, options, start)
                 else:
                     result = self._solve(rows, alpha, options, start)
         except SolveInterrupted as error:
@@ -196,18 +187,25 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
     def _check_samples(self, rows: Rows) -> int:
         """The number of samples of the posterior, 0 for none; refused where there can be none."""
-        n_samples = check_samples(self.n_posterior_samples, rows)
-        if not n_samples or self.alphas is not None:
+        if self.n_posterior_samples is None:
+            return 0
+        n_samples = check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
+        if not isinstance(rows, LocalRows):
+            raise ValueError("n_posterior_samples needs rows in memory or a source of blocks; set it to None on Dask.")
+        if self.alphas is not None:
             return n_samples
         if np.unique(check_alpha(self.alpha, rows.n_targets)).size > 1 or not np.all(self.alpha):
             raise ValueError(f"n_posterior_samples needs one alpha above 0 for all targets; got {self.alpha!r}.")
         return n_samples
 
     def _learn_errors(self, rows: LocalRows, n_samples: int, flat: bool) -> None:
-        alpha, seed = float(np.max(self.alpha_)), self.random_state
-        learned = ErrorBars.learned(rows, alpha, n_samples, self._options(), seed, self._last_result())
-        self._posterior = learned.posterior.arrays()
-        self.noise_variance_ = learned.noise[0] if flat else learned.noise
+        alpha, fit = float(np.max(self.alpha_)), self._last_result()
+        if not alpha:
+            raise ValueError("n_posterior_samples needs an alpha above 0, and 0 was the best of alphas; leave it out.")
+        rng = np.random.default_rng([seed_of(self.random_state), n_samples])
+        posterior = ridge_posterior(rows, alpha, n_samples, self._options(), rng)
+        noise = noise_variance(rows, posterior, fit.solution, fit.intercept)
+        self._posterior, self.noise_variance_ = posterior.arrays(), noise[0] if flat else noise
 
     def _forget_errors(self) -> None:
         self.__dict__.pop("_posterior", None)
@@ -220,8 +218,8 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 "return_std=True needs samples of the posterior, which fit draws: set n_posterior_samples, 32 say, and "
                 "fit again."
             )
-        errors = ErrorBars(RidgePosterior.from_arrays(self._posterior), np.asarray(self.noise_variance_))
-        return errors.of_predictions(self._check_design(X)).astype(self.coef_.dtype)
+        variances = RidgePosterior.from_arrays(self._posterior).variances(self._check_design(X))
+        return np.sqrt(np.multiply.outer(variances, self.noise_variance_)).astype(self.coef_.dtype)
 
     def _n_stages(self) -> int | None:
         """Number of solves: paths on all parts of the rows, and the last solve; None without paths, or if not known."""
@@ -276,8 +274,11 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return self._check_design(X, reset=first), first
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _fit_more(self, rows: LocalRows, first: bool, flat: bool = False) -> None:
-        """Solve for these rows and all of the earlier calls, from where the last solve ended."""
+    def _fit_more(self, rows: LocalRows, first: bool, flat: bool = False, needs_rows: bool = False) -> None:
+        """Solve for these rows and all of the earlier calls, from where the last solve ended.
+
+        Of dense rows only sums are kept, unless the solver `needs_rows`.
+        """
         self._forget_errors()
         options, start = self._options(), None
         if first:
@@ -288,7 +289,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             if flat != (self.coef_.ndim == 1) or rows.n_targets != kept.to_solve.n_targets:
                 raise ValueError("y must have the targets of the earlier calls of partial_fit, and has others.")
             kept = kept.joined(rows)
-        kept = kept.settled(options.fit_intercept, self._needs_rows)
+        kept = kept.settled(options.fit_intercept, needs_rows)
         alpha = check_alpha(self.alpha, rows.n_targets)
         try:
             result = self._solve(kept.to_solve, alpha, options, start)
@@ -316,17 +317,10 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return solve_ridge(rows, alphas, options, None if start is None else start.solution)
 
     def _solve_until_no_better(
-        self,
-        rows: Rows,
-        y: np.ndarray,
-        groups: ArrayLike | None,
-        alpha: np.ndarray,
-        options: SolverOptions,
-        start: Result | None,
-        flat: bool,
+        self, parts: HeldOutParts, alpha: np.ndarray, options: SolverOptions, start: Result | None
     ) -> Result:
-        """The best iterate of a solve on some rows, which ends when the score on the other rows no longer rises."""
-        train, score = next(held_out_parts(self, rows, y, groups, flat))
+        """The best iterate of a solve on training rows, which ends when the score on held-out rows no longer rises."""
+        train, score = next(parts)
         watch = EarlyStop(score, options.callback)
         try:
             result = self._solve(train, alpha, replace(options, callback=watch, solver="cg"), start)
@@ -355,8 +349,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
     def _linear(self, X: Design) -> np.ndarray:
         check_is_fitted(self)
-        X = self._check_design(X)
-        return np.asarray(X @ self.coef_.T) + self.intercept_
+        return np.asarray(self._check_design(X) @ self.coef_.T) + self.intercept_
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -6,6 +6,7 @@ from operator import add
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils import gen_batches
 
 from binfeat._common.memory import allowed_bytes
 from binfeat._common.validation import float_dtype
@@ -26,10 +27,6 @@ _EIGEN_COST = 8.0
 _DIGIT_ITERATIONS = 15  # iterations for a digit of the residual
 _MEMORY_PART = 4  # the matrix and its factor may take a quarter of the memory
 _TINY = np.finfo(float).tiny
-
-
-def _eigen_pays(n_alphas: int) -> bool:
-    return n_alphas * _CHOLESKY_COST > _EIGEN_COST
 
 
 def gram_fits(n_columns: int) -> bool:
@@ -68,14 +65,9 @@ class GramSystem:
         matrix = np.outer(self.total * share * apart, apart)
         matrix += self.matrix
         matrix += other.matrix
-        return GramSystem(
-            matrix,
-            self.right + other.right + self.total * share * np.outer(apart, targets_apart),
-            self.means + share * apart,
-            self.target_means + share * targets_apart,
-            self.dtype,
-            total,
-        )
+        right = self.right + other.right + self.total * share * np.outer(apart, targets_apart)
+        means, target_means = self.means + share * apart, self.target_means + share * targets_apart
+        return GramSystem(matrix, right, means, target_means, self.dtype, total)
 
     @property
     def n_targets(self) -> int:
@@ -95,9 +87,7 @@ class GramSystem:
     ) -> Iterator[Result]:
         """Exact results for each penalty; see `solve_ridge`. There are no iterations, so no start and no limit."""
         refuse_overflow(np.dtype(np.float64), self.matrix, np.linalg.norm(self.right, axis=0))
-        factors = None
-        if len(alphas) > 1 and _eigen_pays(len(alphas)):
-            factors = self._eigen()
+        factors = self._eigen() if len(alphas) * _CHOLESKY_COST > _EIGEN_COST else None
         for alpha in alphas:
             penalties = np.broadcast_to(alpha, self.right.shape[1:])
             W = self._by_cholesky(penalties) if factors is None else self._by_eigen(*factors, penalties)
@@ -171,7 +161,8 @@ def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
     dtype, (n_rows, n_columns) = float_dtype(Z.dtype), Z.shape
     step = min(n_rows, max(_FEWEST_ROWS, _BLOCK_BYTES // (dtype.itemsize * max(1, n_columns))))
     held, start, size = np.empty((step, n_columns), dtype), 0, 0
-    for _, block in Z.row_blocks() if is_computed(Z) else _slices(Z, step):
+    blocks = Z.row_blocks() if is_computed(Z) else ((rows, Z[rows]) for rows in gen_batches(n_rows, step))
+    for _, block in blocks:
         block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
         while len(block):
             some, block = block[: step - size], block[step - size :]
@@ -182,16 +173,10 @@ def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
                 start, size = start + size, 0
 
 
-def _slices(Z: Features, step: int) -> Iterator[tuple[slice, Features]]:
-    for start in range(0, Z.shape[0], step):
-        rows = slice(start, min(start + step, Z.shape[0]))
-        yield rows, Z[rows]
-
-
 def _panels(n_columns: int) -> Iterator[tuple[slice, slice]]:
     """Slices of some columns at a time, and of the same and all later columns."""
-    for start in range(0, n_columns, _PANEL):
-        yield slice(start, min(start + _PANEL, n_columns)), slice(start, n_columns)
+    for panel in gen_batches(n_columns, _PANEL):
+        yield panel, slice(panel.start, n_columns)
 
 
 def _add_products(block: np.ndarray, matrix: np.ndarray) -> None:

@@ -27,8 +27,11 @@ class _Machines:
     scores: np.ndarray
 
     @classmethod
-    def of(cls, rows: LocalRows, machine: Result) -> "_Machines":
-        """The machine with these coefficients and intercepts, and what it predicts for the rows."""
+    def of(cls, rows: LocalRows, machine: Result | None) -> "_Machines":
+        """The machine with these coefficients and intercepts, or all of them 0, and what it predicts for the rows."""
+        if machine is None:
+            zero = np.zeros((rows.shape[1], rows.n_targets), rows.dtype)
+            return cls(zero, np.zeros(rows.n_targets), np.zeros(rows.Y.shape, rows.dtype))
         return cls(machine.solution, machine.intercept, np.asarray(rows.design @ machine.solution) + machine.intercept)
 
     def towards(self, other: "_Machines", step: np.ndarray) -> "_Machines":
@@ -47,7 +50,7 @@ def solve_hinge(rows: LocalRows, alpha: np.ndarray, options: SolverOptions, star
     machine `start`, or at 0. SolveInterrupted at Ctrl-C, with the result so far.
     """
     Y, weights = rows.Y, np.ones((rows.shape[0], 1)) if rows.weights is None else rows.weights
-    now = _first(rows, start)
+    now = _Machines.of(rows, start)
     residuals, n_iter, status = list[np.ndarray](), 0, "max_iter"
     for _ in range(_NEWTON_STEPS):
         system = NormalEquations(rows.weighted(weights * (now.scores * Y < 1)), options.fit_intercept)
@@ -82,14 +85,6 @@ def solve_hinge_path(
     for alpha in alphas:
         start = solve_hinge(rows, np.array(np.broadcast_to(alpha, rows.n_targets), np.float64), options, start)
         yield start
-
-
-def _first(rows: LocalRows, start: Result | None) -> _Machines:
-    """The machine to start from; without a start all coefficients are 0."""
-    if start is not None:
-        return _Machines.of(rows, start)
-    zero = np.zeros((rows.shape[1], rows.n_targets), rows.dtype)
-    return _Machines(zero, np.zeros(rows.n_targets), np.zeros(rows.Y.shape, rows.dtype))
 
 
 def _objective(now: _Machines, Y: np.ndarray, weights: np.ndarray, alpha: np.ndarray) -> np.ndarray:

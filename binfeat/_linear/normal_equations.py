@@ -28,14 +28,8 @@ class NormalEquations:
 
     A product takes one pass over the rows: with m known, the mean of ``Z w`` follows from w. What rounding leaves of
     the centred values' sum e is taken out at the end, by ``Z'v - m e``. Where all rows are at hand as one part, the
-    mean is taken of the values themselves, and e is taken out if columns lie far from zero.
-
-    Attributes
-    ----------
-    right : ndarray of shape (n_columns, n_targets)
-        b for each target.
-    diagonal : ndarray of shape (n_columns, 1) or (n_columns, n_targets), float64
-        Diagonal of A; ones where the features cannot tell. One column if all targets have the same A.
+    mean is taken of the values themselves, and e is taken out if columns lie far from zero. The `diagonal` is ones
+    where the features cannot tell, and has one column if all targets have the same A.
     """
 
     def __init__(self, rows: Rows, fit_intercept: bool) -> None:
@@ -102,12 +96,8 @@ def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
     columns = np.empty((part.Z.shape[1], weights.shape[1]), dtype, order="F")
     transposed_product(part.Z, weights, columns)
     diagonal = gram_diagonal(part.Z, part.weights)
-    return [
-        right.copy(order="F"),
-        rest,
-        columns.astype(np.float64, copy=False),
-        *([] if diagonal is None else [diagonal]),
-    ]
+    moments = [right.copy(order="F"), rest, columns.astype(np.float64, copy=False)]
+    return moments if diagonal is None else [*moments, diagonal]
 
 
 def _product(part: Part, W: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray) -> list[np.ndarray]:

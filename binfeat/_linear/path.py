@@ -13,12 +13,7 @@ _KEPT_BYTES = 2**31  # for these and their images; the last solution is kept in 
 
 
 def solve_path(
-    system: cg.System,
-    alphas: Penalties,
-    options: SolverOptions,
-    first: np.ndarray | None = None,
-    *,
-    kept_bytes: int = _KEPT_BYTES,
+    system: cg.System, alphas: Penalties, options: SolverOptions, first: np.ndarray | None = None
 ) -> Iterator[Result]:
     """Solve one ridge system for falling penalties, the first from `first` or 0; yields a result for each penalty.
 
@@ -28,10 +23,9 @@ def solve_path(
     would be off by its own size.
     """
     right = system.right
-    n_kept = int(np.clip(kept_bytes // (2 * right.nbytes), 1, _MOST_KEPT))
+    n_kept = int(np.clip(_KEPT_BYTES // (2 * right.nbytes), 1, _MOST_KEPT))
     every = np.arange(right.shape[1])
-    solutions: list[np.ndarray] = []
-    images: list[np.ndarray] = []
+    solutions, images = list[np.ndarray](), list[np.ndarray]()
     for alpha in alphas:
         penalties = np.array(np.broadcast_to(alpha, every.shape), dtype=np.float64)
         start, start_image = first, None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils import gen_batches
 
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.policy import threads_to_factorise
@@ -35,8 +36,7 @@ class RidgePosterior(ArrayRecord):
 
     def parts(self, Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
         """Some roots at a time: their numbers, as a slice, and their products with the rows Z, (n_rows, n_some)."""
-        for start in range(0, len(self.intercept), _TOGETHER):
-            some = slice(start, start + _TOGETHER)
+        for some in gen_batches(len(self.intercept), _TOGETHER):
             yield some, np.asarray(Z @ self.coef[some].T) + self.intercept[some]
 
     def times(self, factor: float) -> "RidgePosterior":
@@ -79,9 +79,8 @@ def ridge_posterior(
     if isinstance(system, GramSystem):
         return _closed(system, alpha, options.fit_intercept)
     coef, intercept = np.empty((n_samples, rows.shape[1]), np.float32), np.empty(n_samples)
-    for start in range(0, n_samples, _TOGETHER):
-        some = slice(start, min(start + _TOGETHER, n_samples))
-        coef[some], intercept[some] = _sampled(rows, alpha, some.stop - start, options, rng)
+    for some in gen_batches(n_samples, _TOGETHER):
+        coef[some], intercept[some] = _sampled(rows, alpha, some.stop - some.start, options, rng)
     coef /= np.float32(np.sqrt(n_samples))
     return RidgePosterior(np.array(float(alpha)), coef, intercept / np.sqrt(n_samples))
 

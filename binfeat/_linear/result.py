@@ -9,13 +9,9 @@ from numpy.typing import ArrayLike
 
 Penalties: TypeAlias = Sequence[ArrayLike] | np.ndarray  # falling; every one a number, or one for each target
 
-ADVICE = {
-    "converged": "",
+_ADVICE = {
     "max_iter": "Raise max_iter, alpha or tol.",
     "breakdown": "The system is not positive definite to working precision: raise alpha, or scale the features.",
-    "stopped": "",
-    "early_stopped": "",
-    "interrupted": "The best coefficients so far are kept.",
 }
 
 
@@ -58,7 +54,7 @@ class Result:
     intercept: np.ndarray  # (n_targets,)
     n_iter: int  # at least 1
     residuals: np.ndarray  # norms relative to the right-hand side's, (n_iter + 1, n_targets)
-    status: str  # why the solver stopped, a key of ADVICE
+    status: str  # why the solver stopped, as in `status_` of the estimators
     solver: str = "cg"  # or "gram", "newton-cg"
 
     def __post_init__(self) -> None:
@@ -67,7 +63,7 @@ class Result:
     @property
     def advice(self) -> str:
         """What to do about the status; empty when there is nothing to do."""
-        return ADVICE[self.status]
+        return _ADVICE.get(self.status, "")
 
 
 class SolveInterrupted(KeyboardInterrupt):

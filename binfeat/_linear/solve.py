@@ -1,16 +1,56 @@
 """Ridge machines on rows anywhere: the one solver that all estimators call."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._binning.lone_bins import merge_lone_bins
+from binfeat._binning.lone_bins import MergedBins, merge_lone_bins
 from binfeat._linear.gram import GramSystem, gram_pays, gram_system
-from binfeat._linear.merged import MergedEquations
 from binfeat._linear.normal_equations import NormalEquations
-from binfeat._linear.result import Penalties, Result, RidgeSystem, SolverOptions
+from binfeat._linear.result import Iterate, Penalties, Result, RidgeSystem, SolveInterrupted, SolverOptions
 from binfeat._rows.rows import LocalRows, Rows
+
+
+@dataclass
+class _SpreadIterate:
+    """What callbacks see of a solve: the coefficients of all bins, and the intercepts."""
+
+    merged: MergedBins
+    state: Iterate
+
+    @property
+    def solution(self) -> np.ndarray:
+        return self.merged.spread(self.state.solution)
+
+    @property
+    def intercept(self) -> np.ndarray:
+        return self.state.intercept
+
+
+class MergedEquations:
+    """`NormalEquations` of the merged bins of rows, with solutions for all bins."""
+
+    def __init__(self, merged: MergedBins, rows: LocalRows, fit_intercept: bool) -> None:
+        self._merged = merged
+        self._system = NormalEquations(LocalRows(merged, rows.Y, rows.weights), fit_intercept)
+
+    def solve(self, alphas: Penalties, options: SolverOptions, start: np.ndarray | None = None) -> Iterator[Result]:
+        """Results for falling penalties, of which the first solve begins at `start`; see `solve_ridge`."""
+        watch = options.callback
+        if watch is not None:
+            options = replace(options, callback=lambda state: watch(_SpreadIterate(self._merged, state)))
+        if start is not None:
+            start = self._merged.merge(start)
+        try:
+            for result in self._system.solve(alphas, options, start):
+                yield self._spread(result)
+        except SolveInterrupted as error:
+            raise SolveInterrupted(self._spread(error.result)) from error
+
+    def _spread(self, result: Result) -> Result:
+        return replace(result, solution=self._merged.spread(result.solution))
 
 
 def ridge_system(rows: Rows | GramSystem, n_alphas: int, options: SolverOptions) -> RidgeSystem:

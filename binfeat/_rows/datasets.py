@@ -75,23 +75,28 @@ class DatasetBlocks:
         return cls(dataset, common_schema(dataset), inputs, targets, weights, block_rows)
 
     def __iter__(self) -> "Iterator[FileBlock]":
+        import pyarrow as pa
+
         for batch, path in self.batches():
-            yield self._block(batch, path)
+            targets, weights = (
+                [batch.column(name).to_numpy(zero_copy_only=False) for name in names]
+                for names in (self.targets, self.weights)
+            )
+            y = targets[0] if len(targets) == 1 else np.column_stack(targets)
+            block = FileBlock((pa.Table.from_batches([batch.select(self.inputs)]), y, *weights))
+            block.path = path
+            yield block
 
     def batches(self) -> "Iterator[tuple[pa.RecordBatch, str]]":
         """Record batches of the columns, with the names of their files."""
         for fragment in self.dataset.get_fragments():
             path = getattr(fragment, "path", "")
-            batches = self._batches(fragment, [*self.inputs, *self.targets, *self.weights])
-            while True:
-                try:
-                    batch = next(batches, None)
-                except (OSError, ValueError) as error:
-                    kind = OSError if isinstance(error, OSError) else ValueError
-                    raise kind(f"{self._place_of(fragment)} cannot be read: {error}") from error
-                if batch is None:
-                    break
-                yield batch, path
+            try:
+                for batch in self._batches(fragment, [*self.inputs, *self.targets, *self.weights]):
+                    yield batch, path
+            except (OSError, ValueError) as error:
+                kind = OSError if isinstance(error, OSError) else ValueError
+                raise kind(f"{self._place_of(fragment)} cannot be read: {error}") from error
 
     def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
         # Reading ahead and several threads, each of which keeps memory for later, would take a gigabyte more.
@@ -108,19 +113,6 @@ class DatasetBlocks:
             except (OSError, ValueError):
                 return f"{path}, column {name!r},"
         return path
-
-    def _block(self, batch: "pa.RecordBatch", path: str) -> FileBlock:
-        import pyarrow as pa
-
-        targets, weights = ([_values(batch, name) for name in names] for names in (self.targets, self.weights))
-        y = targets[0] if len(targets) == 1 else np.column_stack(targets)
-        block = FileBlock((pa.Table.from_batches([batch.select(self.inputs)]), y, *weights))
-        block.path = path
-        return block
-
-
-def _values(batch: "pa.RecordBatch", name: str) -> np.ndarray:
-    return batch.column(name).to_numpy(zero_copy_only=False)
 
 
 def split_names(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from binfeat._rows.products import ComputedRows
 
@@ -22,8 +23,7 @@ class LazyFeatures(ComputedRows):
     def row_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Pairs of rows, as a slice, and their features."""
         step = max(1, _BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
-        for start in range(0, self.shape[0], step):
-            rows = slice(start, min(start + step, self.shape[0]))
+        for rows in gen_batches(self.shape[0], step):
             yield rows, self._compute(self._X[rows])
 
     def take(self, rows: np.ndarray) -> "LazyFeatures":

@@ -102,9 +102,6 @@ class RowMatrix(FeatureOperator):
         self._rmatmat_into(V, out)
         return out
 
-    def _matvec(self, w: np.ndarray) -> np.ndarray:
-        return self._matmat(np.reshape(w, (-1, 1)))
-
     def _rmatvec(self, v: np.ndarray) -> np.ndarray:
         return self._rmatmat(np.reshape(v, (-1, 1)))
 

@@ -105,19 +105,14 @@ class Rows(ABC):
     def sum(self, function: Callable[..., T], *arguments: Any, join: Join = add_arrays, in_blocks: bool = False) -> T:
         """Sum of ``function(part, *arguments)`` over the parts, in an order that depends on their number alone.
 
-        A function that visits the rows of a part in blocks by itself, `in_blocks`, is called once for all rows in one
-        place.
-
-        The function gives a list of arrays, or anything that ``join(total, part)`` adds up; `join` may overwrite the
-        total. Where the rows are one part, the arrays may be scratch, which the next sum overwrites.
+        The function gives a list of arrays, or anything that ``join(total, part)`` adds up, maybe into the total. It is
+        called once for all rows in one place if it visits them `in_blocks` by itself. Where the rows are one part, the
+        arrays may be scratch, which the next sum overwrites.
         """
 
 
 class LocalRows(Rows):
-    """Rows of this process: one part in memory, or a loop over blocks that are computed or read again.
-
-    Features, targets and weights are those of a `Part`.
-    """
+    """Rows of this process: one `Part` in memory, or a loop over blocks that are computed or read again."""
 
     def __init__(
         self, Z: Features | Any, Y: np.ndarray, weights: np.ndarray | None = None, *, scratch: Scratch | None = None
@@ -138,7 +133,8 @@ class LocalRows(Rows):
         return LocalRows(self.Z, self.Y, weights, scratch=self._scratch)
 
     def take(self, rows: np.ndarray) -> "LocalRows":
-        return LocalRows(self.Z[rows], self.Y[rows], None if self.weights is None else self.weights[rows])
+        part = self._part.take(rows)
+        return LocalRows(part.Z, part.Y, part.weights)
 
     def totals(self) -> tuple[np.ndarray, np.ndarray]:
         weights = self._part.known_weights

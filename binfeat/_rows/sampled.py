@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 from binfeat._common.calendar import times_of
 from binfeat._common.frames import is_frame
 from binfeat._common.validation import INFINITE
-from binfeat._rows.sources import Source, Survey, Table
+from binfeat._rows.sources import Source, Survey, Table, joined
 
 _MOST_ROWS = 200_000  # all that decisions of a kernel machine need
 _MOST_BYTES = 2**29
@@ -22,17 +22,10 @@ _KEYS = 2**20  # that are drawn at a time
 
 
 class SampledSource:
-    """A source of blocks of a raw table, looked at once: its targets, and a sample of its rows.
+    """A source of blocks of a raw table, looked at once: its `survey`, and a `sample` of its rows by rising numbers.
 
     The sample depends on the rows, their order and the seed, not on the blocks. The estimator gets `n_features_in_` and
     `feature_names_in_`.
-
-    Attributes
-    ----------
-    survey : Survey
-    rows : ndarray of int of shape (n_sampled,)
-        Rising numbers of the rows in the sample.
-    sample : array, sparse matrix or data frame of shape (n_sampled, n_inputs)
     """
 
     def __init__(self, estimator: BaseEstimator, source: Source, seed: int) -> None:
@@ -42,7 +35,7 @@ class SampledSource:
         self.survey = Survey(source, self._look)
         self._thin()
         _, rows, tables = zip(*self._parts)
-        self.rows, self.sample = np.concatenate(rows), _joined(tables)
+        self.rows, self.sample = np.concatenate(rows), _joined_tables(tables)
         self._parts = []
 
     @property
@@ -133,14 +126,14 @@ def take_rows(X: Table, rows: np.ndarray) -> Table:
     return (X.tocsr() if sparse.issparse(X) else np.asarray(X))[rows]
 
 
-def _joined(tables: tuple[Table, ...]) -> Table:
-    if is_frame(tables[0]):
-        frames = [nw.from_native(table, eager_only=True) for table in tables]
-        for name in frames[0].columns:
-            if len({_number_type(frame.get_column(name)) for frame in frames}) > 1:
-                frames = [frame.with_columns(frame.get_column(name).cast(nw.Float64)) for frame in frames]
-        return nw.concat(frames).to_native()
-    return sparse.vstack(tables, format="csr") if sparse.issparse(tables[0]) else np.concatenate(tables)
+def _joined_tables(tables: tuple[Table, ...]) -> Table:
+    if not is_frame(tables[0]):
+        return joined(tables)
+    frames = [nw.from_native(table, eager_only=True) for table in tables]
+    for name in frames[0].columns:
+        if len({_number_type(frame.get_column(name)) for frame in frames}) > 1:
+            frames = [frame.with_columns(frame.get_column(name).cast(nw.Float64)) for frame in frames]
+    return nw.concat(frames).to_native()
 
 
 def _number_type(column: nw.Series) -> Any:

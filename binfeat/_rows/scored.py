@@ -37,16 +37,13 @@ class SourceScorer:
             If y is missing, or is given beside a source.
         """
         if is_source(X):
-            return self._score_of_blocks(X, y, sample_weight)
+            check_alone(y, sample_weight)
+            predicted, survey = by_block(X, self.predict)
+            return score_of(self, survey.y, predicted, survey.sample_weight)
         if y is None:
             y, sample_weight = getattr(X, "y", None), getattr(X, "sample_weight", None)
         require_y(f"{type(self).__name__}.score", y)
         return super().score(X, y, sample_weight)  # type: ignore[misc]
-
-    def _score_of_blocks(self, source: Source, y: ArrayLike | None, sample_weight: ArrayLike | None) -> float:
-        check_alone(y, sample_weight)
-        predicted, survey = by_block(source, self.predict)
-        return score_of(self, survey.y, predicted, survey.sample_weight)
 
 
 def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[np.ndarray, Survey]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from os import PathLike
 from typing import Any, TypeAlias, TypeGuard
 
@@ -10,6 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.utils import gen_batches
 
 from binfeat._common.frames import collected, is_frame
 from binfeat._common.validation import check_integer, checked_array
@@ -92,7 +94,8 @@ def blocks(
         _refuse("a data frame's target", sample_weight=sample_weight)
         frame = nw.from_native(table, eager_only=True)
         inputs, targets, weights = split_names(frame.columns, target, weight, "X")
-        return _FrameBlocks(frame, inputs, targets, weights, block_rows)
+        others = [frame[names[0] if len(names) == 1 else names].to_numpy() for names in (targets, weights) if names]
+        return _ArrayBlocks((frame.select(inputs).to_native(), *others), block_rows)
     if isinstance(table, Sequence) and not isinstance(table, bytes):
         _refuse("a sequence of blocks", y=y, sample_weight=sample_weight, target=target, weight=weight)
         return _ListedBlocks(table)
@@ -108,7 +111,7 @@ def blocks(
         if (values is None and name == "y") or (values is not None and np.shape(values)[:1] != table.shape[:1]):
             got = None if values is None else f"shape {np.shape(values)}"
             raise ValueError(f"{name} must have one value for each of the {table.shape[0]} rows of X, got {got}.")
-    return _ArrayBlocks(table, y, sample_weight, block_rows)
+    return _ArrayBlocks(tuple(values for values in (table, y, sample_weight) if values is not None), block_rows)
 
 
 def _refuse(kind: str, **arguments: object) -> None:
@@ -119,15 +122,12 @@ def _refuse(kind: str, **arguments: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _ArrayBlocks:
-    X: Table
-    y: ArrayLike | None
-    sample_weight: ArrayLike | None
+    arrays: tuple  # X, y and perhaps weights
     block_rows: int
 
     def __iter__(self) -> Iterator[tuple]:
-        for start in range(0, self.X.shape[0], self.block_rows):
-            rows = slice(start, start + self.block_rows)
-            yield tuple(_rows_of(values, rows) for values in (self.X, self.y, self.sample_weight) if values is not None)
+        for rows in gen_batches(len(self.arrays[1]), self.block_rows):
+            yield tuple(_rows_of(values, rows) for values in self.arrays)
 
 
 def _rows_of(values: Any, rows: slice) -> Any:
@@ -141,21 +141,6 @@ class _ListedBlocks:
 
     def __iter__(self) -> Iterator[tuple]:
         return iter(self.listed)
-
-
-@dataclass(frozen=True, eq=False)
-class _FrameBlocks:
-    frame: nw.DataFrame
-    inputs: list[str]
-    targets: list[str]
-    weights: list[str]
-    block_rows: int
-
-    def __iter__(self) -> Iterator[tuple]:
-        for start in range(0, len(self.frame), self.block_rows):
-            rows = self.frame[start : start + self.block_rows]
-            others = [rows[names[0] if len(names) == 1 else names] for names in (self.targets, self.weights) if names]
-            yield rows.select(self.inputs).to_native(), *(values.to_numpy() for values in others)
 
 
 def is_source(X: object) -> TypeGuard[Source]:
@@ -220,8 +205,8 @@ def _column_at_fault(X: Table, error: Exception) -> str | None:
 
 def _read(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
     """Of each block that has rows: where it is, X, and a list of y and perhaps weights."""
-    number, left = 0, iter(source)
-    while True:
+    left = iter(source)
+    for number in count():
         where = f"Block {number} of the source, counted from 0"
         with naming(where):
             block = next(left, None)
@@ -230,7 +215,6 @@ def _read(source: Source) -> Iterator[tuple[str, Table, list[np.ndarray]]]:
             X, *others = _checked(block)
         if X.shape[0]:
             yield f"{where} ({block.path})" if isinstance(block, FileBlock) else where, X, others
-        number += 1
 
 
 def _checked(block: Sequence) -> tuple:
@@ -252,23 +236,10 @@ class Survey:
     """A first look at all blocks of a source: what they hold besides X, and whether they fit together.
 
     ``check(X, reset)`` is called with every block that has rows, and gives it as an array or CSR; `reset` is true for
-    the first of these blocks. `look` makes something that adds up of a checked block.
+    the first of these blocks. `look` makes something that adds up of a checked block; `sum` is the sum of it.
 
-    Attributes
-    ----------
-    sum : object
-        What `look` gives of all blocks; None without.
-    n_rows, n_inputs : int
-    dtype : numpy.dtype
-        Of all rows together.
-    sparse : bool
-    y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-    sample_weight : ndarray of shape (n_rows,), or None
-
-    Raises
-    ------
-    TypeError, ValueError, OSError
-        If the source is an iterator or has no rows, or for what is wrong with a block, which is then named.
+    TypeError, ValueError or OSError if the source is an iterator or has no rows, or for what is wrong with a block,
+    which is then named.
     """
 
     def __init__(
@@ -329,29 +300,26 @@ class Rows:
     def __init__(self, source: Source, check: Callable[[Table], Table], n_rows: int, step: int) -> None:
         self._source, self._check, self.n_rows, self.step = source, check, n_rows, step
 
-    def _arrays(self) -> Iterator[Table]:
+    def __iter__(self) -> Iterator[Table]:
+        held, n_held, n_rows = list[Table](), 0, 0
         for where, X, _ in _read(self._source):
             with naming(where):
                 X = self._check(X)
-            yield X
-
-    def __iter__(self) -> Iterator[Table]:
-        held, n_held, n_rows = list[Table](), 0, 0
-        for X in self._arrays():
             held.append(X)
             n_held += X.shape[0]
             n_rows += X.shape[0]
             while n_held >= self.step:
-                X = _joined(held)
+                X = joined(held)
                 yield X[: self.step]
                 held, n_held = [X[self.step :]], n_held - self.step
         if n_rows != self.n_rows:
             raise ValueError(f"The source had {self.n_rows} rows when it was first read, and has {n_rows} now.")
         if n_held:
-            yield _joined(held)
+            yield joined(held)
 
 
-def _joined(parts: list[Table]) -> Table:
+def joined(parts: Sequence[Table]) -> Table:
+    """Arrays or sparse matrices, one below the other."""
     if len(parts) == 1:
         return parts[0]
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

@@ -19,16 +19,8 @@ from binfeat.distributed._rows import DaskRows
 class DaskMachineRows(RowsBeyondMemory):
     """All rows of a Dask table.
 
-    Targets, weights and codes stay on the workers, held-out rows among them; a sum over the rows comes back.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of the table's sample.
-    run : Run
-    estimator : estimator
-        Of which names and number of the inputs are read.
-    table : DaskTable
+    Targets, weights and codes stay on the workers, held-out rows among them; a sum over the rows comes back. The
+    `problem` is that of the table's sample; the names and number of the estimator's inputs are read.
     """
 
     def __init__(self, problem, run, estimator, table):
@@ -50,19 +42,8 @@ class DaskMachineRows(RowsBeyondMemory):
 class DaskTrainingRows:
     """What a growing machine is fitted to: rows on the workers, those held out among them with weight 0.
 
-    While grids are added, a worker holds the codes of a chunk twice.
-
-    Parameters
-    ----------
-    chunks : Chunks
-        Of the raw table.
-    lengths : tuple of int
-    parts : list of Delayed
-        A Part without features for each chunk.
-    n_targets : int
-    encoding : Encoding
-    held_out : list of ndarray of int
-        Rows held out of each chunk.
+    While grids are added, a worker holds the codes of a chunk twice. `parts` has a delayed Part without features for
+    each chunk of the raw table, and `held_out` the numbers of its rows that are held out.
     """
 
     def __init__(self, chunks, lengths, parts, n_targets, encoding, held_out):
@@ -128,14 +109,13 @@ def _numbered(X, encoding, grids):
 def _with_grids(part, numbered, united):
     """The part with more grids, behind those that it has."""
     bins, fresh = numbered
-    offsets, known, n_known = united.starts, None, 0
+    offsets, n_known = united.starts, 0
     if part.Z is not None:
-        offsets = starts_of(np.concatenate([np.diff(part.Z.offsets), united.sizes]))
-        known, n_known = part.Z.codes, len(part.Z.codes)
+        offsets, n_known = starts_of(np.concatenate([np.diff(part.Z.offsets), united.sizes])), len(part.Z.codes)
     narrow = np.diff(offsets).max() <= np.iinfo(np.uint16).max
     codes = np.empty((n_known + len(fresh), len(part.Y)), np.uint16 if narrow else np.uint32)
-    if known is not None:
-        codes[:n_known] = known
+    if n_known:
+        codes[:n_known] = part.Z.codes
     renumber(fresh, bins, united, codes[n_known:], part.n_jobs)
     return replace(part, Z=BinMatrix._trusted(codes, offsets, np.dtype(np.float64), part.n_jobs))
 

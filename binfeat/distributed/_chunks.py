@@ -14,11 +14,11 @@ from dask import delayed
 from distributed import client, futures_of
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
-from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.validation import canonical, check_weights
+from binfeat._rows import sources
 
 _FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
@@ -135,14 +135,12 @@ def chunks_of(X, name):
             f"{name} must be a Dask array of one or two dimensions or a Dask dataframe, got {type(X).__name__}."
         )
     columns = {column.name: column for column in ([X] if X.ndim == 1 else (X[own] for own in X.columns))}
-    kind = _FrameKind({own: column.dtype if _is_known(column) else None for own, column in columns.items()})
-    dtype = _float_type([column.dtype for column in columns.values()])
+    dtypes = {own: column.dtype for own, column in columns.items()}
+    unknown = [own for own, dtype in dtypes.items() if hasattr(dtype, "categories") and not columns[own].cat.known]
+    kind = _FrameKind(dtypes | dict.fromkeys(unknown))
     # Dask's own optimisation would put several files into one chunk where only few of their columns are read.
-    return Chunks(X.simplify().to_delayed(optimize_graph=False), None, len(columns), dtype, kind, name)
-
-
-def _is_known(column):
-    return not hasattr(column.dtype, "categories") or column.cat.known
+    blocks = X.simplify().to_delayed(optimize_graph=False)
+    return Chunks(blocks, None, len(columns), _float_type(dtypes.values()), kind, name)
 
 
 def _float_type(dtypes):
@@ -245,7 +243,7 @@ def joined(parts):
         import pandas as pd
 
         return pd.concat(parts)
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
+    return sources.joined(parts)
 
 
 def inputs_of(estimator, X, reset):

@@ -31,7 +31,6 @@ class DaskRows(Rows):
         self.dtype, self.dense, self.traffic = dtype, dense, []
 
     def _each(self, function, own=(), common=()):
-        """Delayed results on each part."""
         return Chunks(self._parts, None, 0, self.dtype, None, "X").alive().each(function, own=own, common=common)
 
     @property
@@ -73,9 +72,6 @@ class _Predictions(LinearOperator):
 
     def _matmat(self, W):
         return np.concatenate(compute(self._rows._each(_predict, common=(W,))))
-
-    def _matvec(self, w):
-        return self._matmat(np.reshape(w, (-1, 1)))
 
 
 def _predict(part, W):

@@ -142,13 +142,10 @@ class CGRidge(_OnDask, ridge.CGRidge):
     fetch y to this process, and predictions of the held-out rows each time that they are scored.
 
     An estimate for one billion rows on 100 workers, from measurements on a 2-core x86-64 computer with two workers of
-    one thread. An iteration takes 2.2 ns for each row and grid with 1,500 bins per grid
-    (3 ns is assumed for 50,000), 0.04 s in Dask, and 2 ns for each byte that a worker receives; binning takes 17 ns for
-    each row and grid. With 64 grids of 50,000 bins, a worker makes the codes of 10^7 rows, 1.3 GB, in 11 s. There are
-    3.2 million coefficients of 8 bytes: an iteration sends 25.6 MB from this process and receives 25.6 MB, and moves
-    5.2 GB in all. Its products take 1.9 s with one thread per worker, or 0.5 s with four chunks on four threads;
-    passing the coefficients from worker to worker takes 0.4 s (7 doublings), and adding the sums in a tree of 3 levels,
-    8 blocks at a time, 1.1 s: 20 iterations take about a minute.
+    one thread: binning takes 17 ns for each row and grid, an iteration 3 ns with 50,000 bins per grid (2.2 ns with
+    1,500), and 2 ns for each byte that a worker receives. With 64 grids of 50,000 bins, a worker makes the codes of
+    10^7 rows, 1.3 GB, in 11 s. An iteration sends and receives 25.6 MB here, moves 5.2 GB in all, and takes 3 to 4 s,
+    half of it for products: 20 iterations take about a minute, or less with several threads per worker.
 
     Examples
     --------
@@ -166,7 +163,7 @@ class CGRidge(_OnDask, ridge.CGRidge):
 
     def _encoder(self, facts):
         """The function that makes the targets of a part, their number, and whether y has one dimension."""
-        return _numbers, facts[0].n_targets, facts[0].target_ndim == 1
+        return _numbers, (*facts[0].y_shape, 1)[0], not facts[0].y_shape
 
     def predict(self, X: Design, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray] | da.Array:  # type: ignore[override]
         """Predict targets, as `binfeat.CGRidge` does; for a Dask collection a Dask array that is not yet computed."""
@@ -232,8 +229,7 @@ class _Facts:
     n_rows: int
     weight: float
     dense: bool
-    target_ndim: int
-    n_targets: int
+    y_shape: tuple  # of the targets of a row
     classes: np.ndarray
     counts: np.ndarray
 
@@ -253,8 +249,7 @@ def _part(Z, y, weights, twin, dtype):
 def _facts(part, of_classes):
     Y = part.Y
     classes, counts = counted_classes(Y if of_classes else Y[:0])
-    n_targets = 1 if Y.ndim == 1 else Y.shape[1]
-    return _Facts(len(Y), part.weights.sum(), isinstance(part.Z, np.ndarray), Y.ndim, n_targets, classes, counts)
+    return _Facts(len(Y), part.weights.sum(), isinstance(part.Z, np.ndarray), Y.shape[1:], classes, counts)
 
 
 def _numbers(part):
