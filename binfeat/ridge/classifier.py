@@ -1,0 +1,235 @@
+"""`CGRidgeClassifier`."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags, check_consistent_length
+
+from binfeat._common.availability import unavailable_if
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.labels import (
+    all_labels,
+    check_labels_or_sets,
+    labels_in,
+    labels_of_machine,
+    require_two,
+    weights_by_class,
+    weights_of_known,
+)
+from binfeat._common.validation import check_choice, check_flag
+from binfeat._linear.alpha_choice import Splitter
+from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
+from binfeat._linear.hinge import solve_hinge_path
+from binfeat._linear.result import Penalties, Result, SolverOptions
+from binfeat._rows.products import Design, Features
+from binfeat._rows.rows import LocalRows
+from binfeat._rows.scored import SourceScorer
+
+
+class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
+    """Ridge classification on random features, by preconditioned conjugate gradients.
+
+    Each class is a target of `CGRidge`, 1 for its rows and -1 for the others, and the class of the largest
+    prediction is the answer; two classes share one target. Of an indicator matrix each label is a target of its own.
+    With ``loss="squared_hinge"`` it is the L2 support vector machine in the primal, by Newton's method, which solves a
+    ridge system of the rows inside the margin at every step.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_targets,), default=1.0
+        Ridge penalty, at least 0; an array has one for each target.
+    alphas : array-like of shape (n_alphas,), default=None
+        Penalties to choose from: the one with the best mean score on held-out rows is taken, and the machine is fitted
+        to all rows with it. `alpha` is then ignored.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
+    tol : float, default=1e-2
+        Accuracy of the solution: the largest residual of the normal equations, relative to their right-hand side.
+    max_iter : int, default=200
+        Maximum number of iterations.
+    cv : int, splitter or iterable, default=None
+        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
+        gives pairs of training and held-out rows. None holds out one random part.
+    validation_fraction : float, default=0.1
+        Share of the rows in that random part.
+    scoring : str or callable, default=None
+        Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
+    early_stopping : bool, default=False
+        Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
+        with the best score. The held-out rows are not used to fit.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients of the previous fit.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the choice of the held-out rows.
+    loss : {"squared_error", "squared_hinge"}, default="squared_error"
+        Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, which multiply the sample weights; "balanced" gives all classes the same total.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Coefficients, in the type of the features.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts; 0 with ``fit_intercept=False``.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
+    multilabel_ : bool
+        Whether y was an indicator matrix.
+    solver_ : {"cg", "gram", "newton-cg"}
+        The solver used: conjugate gradients, the Gram matrix of dense features, or, for the squared hinge, Newton's
+        method with conjugate gradients.
+    alpha_ : float or ndarray of shape (n_targets,)
+        The penalty used.
+    alphas_ : ndarray of shape (n_alphas,)
+        Penalties tried; only with `alphas`.
+    path_scores_ : ndarray of shape (n_splits, n_alphas)
+        Held-out score of each penalty in each split; only with `alphas`.
+    n_iter_ : int
+        Number of iterations of the last solve, at least 1.
+    status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
+        Why the solver stopped; "stopped" is by a callback.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, when X has string column names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the solver stopped before it reached `tol`; the coefficients are those of its last iteration.
+
+    See Also
+    --------
+    CGRidge : The same machine for numbers; its notes on solvers hold here, too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from binfeat import CGRidgeClassifier, RandomBinning
+    >>> X, y = load_digits(return_X_y=True)
+    >>> binning = RandomBinning(gamma=0.01, n_grids=100, output="codes", random_state=0)
+    >>> machine = make_pipeline(binning, CGRidgeClassifier(alpha=0.1)).fit(X[:1000], y[:1000])
+    >>> bool(machine.score(X[1000:], y[1000:]) > 0.9)
+    True
+    """
+
+    __module__ = "binfeat.ridge"  # as saved files name it
+
+    classes_: np.ndarray
+    multilabel_: bool
+
+    def __init__(
+        self,
+        alpha: float | ArrayLike = 1.0,
+        *,
+        alphas: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-2,
+        max_iter: int = 200,
+        cv: int | Splitter | Iterable | None = None,
+        validation_fraction: float = 0.1,
+        scoring: str | Callable[..., float] | None = None,
+        early_stopping: bool = False,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        loss: Literal["squared_error", "squared_hinge"] = "squared_error",
+        class_weight: dict | Literal["balanced"] | None = None,
+    ) -> None:
+        self.alpha, self.alphas, self.fit_intercept, self.tol = alpha, alphas, fit_intercept, tol
+        self.max_iter, self.cv, self.validation_fraction, self.scoring = max_iter, cv, validation_fraction, scoring
+        self.early_stopping, self.warm_start, self.random_state = early_stopping, warm_start, random_state
+        self.loss, self.class_weight = loss, class_weight
+
+    @unavailable_if(holds_rows_out)
+    @all_or_nothing
+    def partial_fit(
+        self, X: Design, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the machine to these rows and those of all earlier calls; see `CGRidge.partial_fit`.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix or BinMatrix of shape (n_rows, n_features)
+            Of the same kind in all calls. Bins must not change between them: fit `RandomBinning` once, or set its
+            `n_features`.
+        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels)
+            Labels, of any of the classes.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that will come. Needed in the first call, but for an indicator matrix or after `fit`.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero. A row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        self : CGRidgeClassifier
+        """
+        self._check_settings()
+        Z, first = self._check_next(X)
+        y = check_labels_or_sets(self._require(y))
+        check_consistent_length(Z, y)
+        begins = first and (classes is not None or np.ndim(y) == 2 or not hasattr(self, "classes_"))
+        labels = all_labels(y, classes, None if begins else labels_of_machine(self))
+        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
+        weights = weights_of_known(sample_weight, self.class_weight, y, labels.classes)
+        self._fit_more(LocalRows(Z, labels.encode(y), weights), first, needs_rows=self.loss == "squared_hinge")
+        return self
+
+    def decision_function(self, X: Design) -> np.ndarray:
+        """Predictions of the targets, 1 for a class and -1 for the others.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            With two classes one score, above 0 for ``classes_[1]``. Of an indicator matrix a score for each label,
+            above 0 if the row has it.
+        """
+        scores = self._linear(X)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Design) -> np.ndarray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix, BinMatrix or LinearOperator of shape (n_rows, n_features)
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_labels)
+            Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
+        """
+        return labels_of_machine(self).decode(self.decision_function(X))
+
+    def _check_settings(self) -> None:
+        check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
+        if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):
+            raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
+
+    def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
+        y = check_labels_or_sets(self._require(y))
+        check_consistent_length(Z, y)
+        labels = labels_in(y)
+        require_two(labels.classes)
+        self.classes_, self.multilabel_ = labels.classes, labels.is_multilabel
+        return y, LocalRows(Z, labels.encode(y), weights_by_class(sample_weight, self.class_weight, y)), False
+
+    def _solve_path(
+        self, rows: Any, alphas: Penalties, options: SolverOptions, start: Result | None = None
+    ) -> Iterator[Result]:
+        if self.loss == "squared_hinge":
+            return solve_hinge_path(rows, alphas, options, start)
+        return super()._solve_path(rows, alphas, options, start)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
