@@ -13,11 +13,12 @@ from binfeat._machine.fitted.attributes import fitted_of
 from binfeat._machine.fitted.exact import ExactFunction, Part
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.kernel_algebra.matrices import is_radial
-from binfeat._machine.machines.bins import KERNELS, BinsMachine, BinsPlan
+from binfeat._machine.machines.bins import KERNELS, BinsMachine
 from binfeat._machine.machines.candidate import Candidate
 from binfeat._machine.machines.choice import MachineChoice
 from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.machines.fourier import FourierMachine, FourierPlan
+from binfeat._machine.machines.fourier import FourierMachine
+from binfeat._machine.machines.grown import FeaturePlan
 from binfeat._machine.machines.hybrid import HybridMachine
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
@@ -116,13 +117,10 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
         return ExactMachine(problem, run, kernels, (parts, kernels.found[0].alpha))
     (scales,) = kernels.found
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
-    plan = BinsPlan(scales.kernel, scales.gamma, alpha, previous.function.n_grids)
-    if function.fourier is None:
-        return BinsMachine(problem, kernels, plan)
-    fourier = FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
-    if function.n_grids:
-        return HybridMachine(problem, kernels, plan, fourier)
-    return FourierMachine(problem, kernels, FourierPlan(scales, fourier, alpha))
+    fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
+    plan = FeaturePlan(scales.kernel, previous.gamma, alpha, fourier, function.n_grids)
+    kinds = {kind.features: kind for kind in (BinsMachine, FourierMachine, HybridMachine)}
+    return kinds[previous.features](problem, kernels, plan)
 
 
 def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:

@@ -1,13 +1,12 @@
 """Machines of random binning features."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from binfeat._kernels.base import Kernel
 from binfeat._machine.machines.all_rows import AllRows, GridLaw
-from binfeat._machine.machines.grown import GrownMachine
+from binfeat._machine.machines.grown import FeaturePlan, GrownMachine
 from binfeat._machine.machines.sample import Sample, SampleFit
 from binfeat._machine.machines.sizing import Sizing, most_batches
 from binfeat._machine.problem import Problem
@@ -25,30 +24,14 @@ _TOL, _MAX_ITER = 3e-2, 200  # enough to compare overall factors
 KERNELS = GammaPitch(8.0), GammaPitch(np.inf), Skip(GammaPitch(8.0), 0.2)
 
 
-@dataclass(frozen=True, eq=False)
-class BinsPlan:
-    """What is known of a machine of grids before it takes all rows."""
-
-    kernel: Kernel
-    gamma: np.ndarray  # (n_inputs,)
-    alpha: float
-    n_grids: int | None = None  # of an earlier fit, to begin with
-
-
 class BinsMachine(GrownMachine):
     """Ridge regression on the bins of random grids."""
 
     features: ClassVar[str] = "binning"
 
-    def __init__(self, problem: Problem, kernels: ScaledKernels, plan: BinsPlan | None = None) -> None:
-        super().__init__(problem, kernels)
-        self._known = plan  # of an earlier fit; else `judge` makes it
-
     @property
-    def _plan(self) -> BinsPlan:
-        if self._known is None:
-            raise RuntimeError("a machine of grids is solved before it is judged")
-        return self._known
+    def _scales(self) -> LengthScales:
+        return self._kernels.binning
 
     def judge(self, run: Run) -> np.ndarray:
         return self._try_grids(run)[1].losses
@@ -65,7 +48,7 @@ class BinsMachine(GrownMachine):
         if settings.kernel is None:
             sample, best = self._other_kernels(sample, best, run)
             run.note("kernel", sample.kernel, best.error)
-        self._known = BinsPlan(sample.kernel, best.gamma, best.alpha)
+        self._known = FeaturePlan(sample.kernel, best.gamma, best.alpha)
         return sample, best
 
     def _finer(self, sample: Sample, best: SampleFit, run: Run) -> SampleFit:
@@ -94,10 +77,10 @@ class BinsMachine(GrownMachine):
         plan, law = self._plan, self._law(run)
         first, most = run.settings.n_grids, None
         if first is None:
-            first, most = rows.first_and_most_grids(self._kernels, law, self._fourier)
+            first, most = rows.first_and_most_grids(self._kernels, law, plan.fourier)
             first = first if plan.n_grids is None else min(plan.n_grids, most)
         with run.stage("grids", most_batches(first, most)):
-            growth = rows.new_growth(self._kernels, law, self._fourier)
+            growth = rows.new_growth(self._kernels, law, plan.fourier)
             self._sizing = sizing = Sizing(growth, self._problem, run, plan.alpha)
             sizing.run(first, most)
         run.note("grids", growth.n_grids, sizing.error)
@@ -126,13 +109,10 @@ class BinsMachine(GrownMachine):
 
     def _error_with(self, factor: float, rows: AllRows, run: Run) -> float:
         """Held-out error of a few grids with an overall factor of gamma."""
-        growth = rows.new_growth(self._kernels, self._law(run, factor), self._fourier)
+        growth = rows.new_growth(self._kernels, self._law(run, factor), self._plan.fourier)
         growth.grow(run.limits.few_grids)
         growth.solve(self._plan.alpha, _TOL, _MAX_ITER)
         return self._problem.losses(self._problem.held_out)(growth.held_out()).mean()
-
-    def _kernel(self) -> tuple[str, LengthScales, np.ndarray]:
-        return repr(self._plan.kernel), self._kernels.binning, self._plan.gamma
 
 
 def tries_factors(problem: Problem, run: Run, learned: bool) -> bool:

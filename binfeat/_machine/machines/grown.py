@@ -1,11 +1,13 @@
 """What machines of random features have in common: they grow, learn how far they may be off, and take all rows."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs
+from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.features import FeatureFunction, FourierFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.machines.all_rows import AllRows
@@ -17,22 +19,39 @@ from binfeat._machine.search.length_scales import LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 
-class GrownMachine(Candidate):
-    """A machine of random features."""
+@dataclass(frozen=True, eq=False)
+class FeaturePlan:
+    """What is known of a machine of features before it takes all rows."""
 
-    def __init__(self, problem: Problem, kernels: ScaledKernels) -> None:
-        self._problem, self._kernels = problem, kernels
+    kernel: Kernel  # of the grids, if there are any
+    gamma: np.ndarray  # (n_inputs,): its inverse length scales
+    alpha: float
+    fourier: FourierMap | None = None
+    n_grids: int | None = None  # of an earlier fit, to begin with
+
+
+class GrownMachine(Candidate):
+    """A machine of random features; without the plan of an earlier fit `judge` makes one."""
+
+    def __init__(self, problem: Problem, kernels: ScaledKernels, plan: FeaturePlan | None = None) -> None:
+        self._problem, self._kernels, self._known = problem, kernels, plan
         self._sizing: Sizing | None = None
-        self._fourier: FourierMap | None = None
         self._judged: np.ndarray | None = None  # predictions for the held-out rows, before they are learned from
 
     @abstractmethod
     def _grow(self, rows: AllRows, run: Run) -> Sizing:
         """Add features as long as that pays; sets `_sizing` as soon as there is a machine."""
 
+    @property
     @abstractmethod
-    def _kernel(self) -> tuple[str, LengthScales, np.ndarray]:
-        """Name of the kernel, its length scales in the search, and the inverse length scales of the machine."""
+    def _scales(self) -> LengthScales:
+        """What the search found for the kernel."""
+
+    @property
+    def _plan(self) -> FeaturePlan:
+        if self._known is None:
+            raise RuntimeError("a machine is solved before it is judged")
+        return self._known
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         problem, settings, sizing = self._problem, run.settings, self._grow(rows, run)
@@ -50,19 +69,18 @@ class GrownMachine(Candidate):
         return self._solution(self._sizing) if self._sizing is not None and self._sizing.curve else None
 
     def _solution(self, sizing: Sizing) -> Solution:
-        growth = sizing.growth
+        growth, plan = sizing.growth, self._plan
         predictions = growth.held_out() if self._judged is None else self._judged
         bins, coef, intercept = growth.learned()
-        fourier = None if self._fourier is None else FourierFunction(self._fourier.frequencies, coef.T)
-        kernel, scales, gamma = self._kernel()
+        fourier = None if plan.fourier is None else FourierFunction(plan.fourier.frequencies, coef.T)
         return Solution(
             features=self.features,
-            kernel=kernel,
+            kernel=repr(plan.kernel),
             alpha=sizing.alpha,
             function=FeatureFunction(bins, fourier),
             intercept=intercept,
-            scales=scales,
-            gamma=gamma,
+            scales=self._scales,
+            gamma=plan.gamma,
             power=1,
             rows=self._problem.held_out,
             predictions=predictions,

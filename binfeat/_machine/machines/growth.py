@@ -146,9 +146,13 @@ class Growth:
         return len(self.grids)
 
     @property
+    def n_fourier(self) -> int:
+        return len(self.coefficients[0]) - self._bins.keys.size
+
+    @property
     def width(self) -> float:
         """Grids that products with a row take as long as: its own, and some for the features beside them."""
-        return self.n_grids + (len(self.coefficients[0]) - self._bins.keys.size) / _FEATURES_AS_A_GRID
+        return self.n_grids + self.n_fourier / _FEATURES_AS_A_GRID
 
     def grow(self, n_grids: int) -> None:
         """Add grids until there are so many. The function so far is spread over all of them."""

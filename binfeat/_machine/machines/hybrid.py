@@ -1,16 +1,14 @@
 """Machines of random binning and random Fourier features side by side."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from binfeat._fourier.features import FourierMap
-from binfeat._machine.machines.bins import DECREASE, BinsMachine, BinsPlan, penalties
+from binfeat._machine.machines.bins import DECREASE, BinsMachine, penalties
 from binfeat._machine.machines.grown import fourier_map
 from binfeat._machine.machines.growth import Growth, TrainingRows
-from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
-from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _TOL, _MAX_ITER = 1e-2, 60
 
@@ -20,16 +18,10 @@ class HybridMachine(BinsMachine):
 
     features: ClassVar[str] = "hybrid"
 
-    def __init__(
-        self, problem: Problem, kernels: ScaledKernels, plan: BinsPlan | None = None, fourier: FourierMap | None = None
-    ) -> None:
-        super().__init__(problem, kernels, plan)
-        self._fourier = fourier
-
     def judge(self, run: Run) -> np.ndarray:
         sample, fit = self._try_grids(run)
         settings, scales = run.settings, self._kernels.radial
-        self._fourier = fourier = fourier_map(scales, run.limits.n_fourier, settings.seed, settings.n_jobs)
+        fourier = fourier_map(scales, run.limits.n_fourier, settings.seed, settings.n_jobs)
         rows = TrainingRows([sample.X], sample.Y, sample.weights, settings.n_jobs)
         growth = Growth(rows, sample.X_out, lambda n_grids: fit.grids[:n_grids], fourier, settings.n_jobs)
         growth.grow(sample.n_grids)
@@ -38,6 +30,6 @@ class HybridMachine(BinsMachine):
             growth.solve(alpha, _TOL, _MAX_ITER)
             trials.append((sample.losses(growth.held_out()), float(alpha)))
         losses, alpha = min(trials, key=lambda trial: trial[0].mean())
-        self._known = BinsPlan(self._plan.kernel, self._plan.gamma, alpha)
+        self._known = replace(self._plan, alpha=alpha, fourier=fourier)
         run.note("features", self.features, losses.mean())
         return losses
