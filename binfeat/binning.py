@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix, code_dtype
@@ -17,7 +17,7 @@ from binfeat._binning.row_table import RowTable
 from binfeat._binning.saved import check_binning
 from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.availability import unavailable_if
-from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.fit_rollback import all_or_nothing, fit_method
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Derived, Persistent
@@ -160,8 +160,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @with_callbacks
-    @all_or_nothing
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the grids and find the occupied bins.
 
@@ -181,8 +180,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         table.progress.end()
         return self
 
-    @with_callbacks
-    @all_or_nothing
+    @fit_method
     def fit_transform(self, X: Any, y: Any = None) -> sparse.csr_matrix | Any:
         """Fit and transform the same rows, which are hashed once.
 

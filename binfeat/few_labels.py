@@ -6,11 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, require_two
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
@@ -132,8 +131,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         super().__init__(features, gamma, tol, max_iter, n_jobs, random_state)
         self.alpha, self.clamp = alpha, clamp
 
-    @with_callbacks
-    @all_or_nothing
+    @fit_method
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Spread the labels.
 

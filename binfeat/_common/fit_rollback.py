@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
+from sklearn.callback import with_callbacks
+
 _Method = TypeVar("_Method", bound=Callable)
 
 
@@ -25,3 +27,8 @@ def all_or_nothing(fit: _Method) -> _Method:
             raise
 
     return run  # type: ignore[return-value]
+
+
+def fit_method(fit: _Method) -> _Method:
+    """Decorate `fit`: callbacks of scikit-learn see it, and it leaves all or nothing."""
+    return with_callbacks(all_or_nothing(fit))

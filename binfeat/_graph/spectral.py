@@ -4,10 +4,9 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 
-from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.fit_rollback import fit_method
 from binfeat._common.progress import Progress
 from binfeat._common.validation import callers_level, check_integer, check_real, seed_of
 from binfeat._graph.eigenvectors import leading_eigenvectors
@@ -19,8 +18,7 @@ from binfeat._rows.sources import is_source
 class SpectralEstimator(GraphEstimator):
     """Base of the spectral estimators: coordinates of rows from the eigenvectors of their graph."""
 
-    @with_callbacks
-    @all_or_nothing
+    @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the eigenvectors of the graph of the rows.
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
-from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.fit_rollback import fit_method
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
@@ -65,8 +65,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
     _check_state = staticmethod(check_ridge)
 
-    @with_callbacks
-    @all_or_nothing
+    @fit_method
     def fit(
         self,
         X: Design | Source,

@@ -14,6 +14,7 @@ from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.input_checks import require_binning_memory
+from binfeat._common.fit_rollback import fit_method
 from binfeat._common.held_out import Scoring, splits
 from binfeat._common.labels import Labels
 from binfeat._common.persistence import Derived, Persistent
@@ -70,8 +71,38 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def _targets(self, y: np.ndarray) -> Targets | Labels:
         """What stands for y."""
 
-    def _fit(self, X: RawTable, y: ArrayLike | None, sample_weight: ArrayLike | None, groups: ArrayLike | None) -> Self:
-        """Fit to a table in memory or a source of blocks."""
+    @fit_method
+    def fit(
+        self,
+        X: RawTable,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+            Numbers and categories; NaN is a missing value. For sources of blocks of rows see `binfeat.blocks`.
+        y : array-like of shape (n_rows,), (n_rows, n_targets) or (n_rows, n_labels), default=None
+            Numbers for a regressor. For a classifier labels, numbers or strings, of at least two classes, or 0 and 1,
+            which say which rows have which labels. None for a source, which has targets and weights.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Non-negative, not all zero.
+        groups : array-like of shape (n_rows,), default=None
+            Group of each row; a group is held out as a whole.
+
+        Returns
+        -------
+        self : KernelMachineRegressor or KernelMachineClassifier
+
+        Raises
+        ------
+        ValueError
+            If a parameter, target or weight is out of range, X or y has numbers beyond 1e100, lengths differ, or labels
+            are of fewer than two classes.
+        """
         settings, source = self._settings(), None
         if is_source(X):
             check_alone(y, sample_weight)

@@ -4,11 +4,10 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import machine
-from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y
 from binfeat._machine.estimator import KernelMachineBase
@@ -28,8 +27,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
 
     _in_memory: ClassVar[Any]
 
-    @with_callbacks
-    @all_or_nothing
+    @fit_method
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the machine.
 

@@ -11,12 +11,11 @@ from dask import delayed
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import is_classifier
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat import ridge
 from binfeat._common.availability import unavailable_if
-from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, counted_classes, one_against_rest, unite_classes, weights_of_classes
 from binfeat._common.validation import check_choice, check_flag, check_weights
 from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
@@ -41,9 +40,10 @@ class _OnDask(DaskScorer, CGRidgeBase):
 
     _encoder: Callable
 
-    @with_callbacks
-    @all_or_nothing
-    def fit(self, X: Design, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None) -> Self:
+    @fit_method
+    def fit(  # type: ignore[override]
+        self, X: Design, y: Any, sample_weight: Any = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Fit the machine.
 
         Parameters

@@ -3,15 +3,13 @@
 from __future__ import annotations  # signatures print as they are written
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.callback import with_callbacks
 from sklearn.utils import Tags
 
-from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.labels import Labels, check_labels_or_sets, labels_in, require_two, weights_by_class
 from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.table.doubts import doubt_classes
@@ -164,40 +162,6 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
         self.warm_start, self.random_state = warm_start, random_state
-
-    @with_callbacks
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the machine.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
-            Numbers and categories; NaN is a missing value. For sources of blocks of rows see `binfeat.blocks`.
-        y : array-like of shape (n_rows,), or indicator matrix of shape (n_rows, n_labels), default=None
-            Labels, numbers or strings, of at least two classes; or 0 and 1, which say which rows have which labels.
-            None for a source, which has targets and weights.
-        sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero.
-        groups : array-like of shape (n_rows,), default=None
-            Group of each row; a group is held out as a whole.
-
-        Returns
-        -------
-        self : KernelMachineClassifier
-
-        Raises
-        ------
-        ValueError
-            If a parameter or weight is out of range, X has numbers beyond 1e100, lengths differ, or y has one class.
-        """
-        return self._fit(X, y, sample_weight, groups)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions of the targets, 1 for a class and -1 for the others.

@@ -4,14 +4,12 @@ from __future__ import annotations  # signatures print as they are written
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, Self, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.callback import with_callbacks
 
-from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_moderate, checked_array
 from binfeat._machine.number_estimator import NumbersMachineBase
 from binfeat._machine.settings import Settings
@@ -243,39 +241,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
-
-    @with_callbacks
-    @all_or_nothing
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit the machine.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
-            Numbers and categories; NaN is a missing value. For sources of blocks of rows see `binfeat.blocks`.
-        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            None for a source, which has targets and weights.
-        sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero.
-        groups : array-like of shape (n_rows,), default=None
-            Group of each row; a group is held out as a whole.
-
-        Returns
-        -------
-        self : KernelMachineRegressor
-
-        Raises
-        ------
-        ValueError
-            If a parameter, target or weight is out of range, X or y has numbers beyond 1e100, or lengths differ.
-        """
-        return self._fit(X, y, sample_weight, groups)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...

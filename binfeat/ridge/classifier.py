@@ -207,7 +207,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         y : ndarray of shape (n_rows,) or (n_rows, n_labels)
             Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
         """
-        return labels_of_machine(self).decode(self.decision_function(X))
+        scores = self.decision_function(X)
+        return labels_of_machine(self).decode(scores)
 
     def _check_settings(self) -> None:
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))

@@ -109,7 +109,12 @@ class LengthScaleSearch:
         self.rows = SearchRows(X, Y, weights, used, Frame.of(some, categorical))
         self._distance = mean_distances(some, categorical, self._rng, kernel.power)
         self._live = self._distance > 0
-        self._theta = np.append(self._first(scaled), np.log(alpha or _FIRST_ALPHA))
+        distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
+        share = _START / max(1.0, float(np.count_nonzero(self._live)))
+        with np.errstate(divide="ignore"):
+            gamma = np.divide(share, distance, out=np.zeros_like(distance), where=self._live)
+            logs = np.log(self.rows.frame.gamma(kernel, gamma))
+        self._theta = np.append(logs, np.log(alpha or _FIRST_ALPHA))
         self.learns_alpha = alpha is None
         self._adam = Adam(self._theta.shape)
         self._order, self._place = self._rng.permutation(used), 0
@@ -118,14 +123,6 @@ class LengthScaleSearch:
         self.errors: list[float] = []  # leave-one-out errors of the rows of every step, before the step
         self.gammas: list[np.ndarray] = []  # before every step
         self._scratch = Scratch()
-
-    def _first(self, scaled: bool) -> np.ndarray:
-        """Logarithms to begin with, of gammas in the frame's units."""
-        distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
-        share = _START / max(1.0, float(np.count_nonzero(self._live)))
-        with np.errstate(divide="ignore"):
-            gamma = np.divide(share, distance, out=np.zeros_like(distance), where=self._live)
-            return np.log(self.rows.frame.gamma(self.kernel, gamma))
 
     @property
     def gamma(self) -> np.ndarray:
