@@ -14,7 +14,7 @@ from binfeat._machine.search.kernel_search import KernelSearch
 from binfeat._machine.search.length_scales import LengthScaleSearch
 from binfeat._machine.target.huber import huber_weights
 from binfeat._machine.target.targets import Targets, as_columns
-from binfeat._machine.target.transform_choice import TransformTrial, best_trial, likelihood, transforms_to_try
+from binfeat._machine.target.transform_choice import TransformTrial, likelihood, transforms_to_try
 from binfeat._machine.target.transforms import TargetTransform
 from binfeat.kernels import Matern
 
@@ -48,7 +48,9 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | Labels:
     trials = [trial for kind in kinds for trial in found.get(kind, ())]
     if not trials:
         return problem.targets
-    best = best_trial(trials[0], trials[1:])
+    plain, *others = trials
+    likeliest = sorted(others, key=lambda trial: -trial.likelihood)
+    best = next((trial for trial in likeliest if trial.beats(plain)), plain)
     run.note("target transform", best.targets.transform.name, best.error)
     return best.targets
 

@@ -55,13 +55,13 @@ class Settings:
         is_word = isinstance(given["gamma"], str)
         return cls(
             verbose=check_integer(given["verbose"], "verbose", 0),
-            features=_unless_auto(given["features"]),
+            features=None if given["features"] == "auto" else given["features"],
             kernel=None if _is_auto(given["kernel"]) else binning_kernel(given["kernel"], instead=_RADIAL),
             learns_gamma=is_word and given["gamma"] == "learn",
             gamma=None if is_word else given["gamma"],
             alpha=None if _is_auto(given["alpha"]) else check_real(given["alpha"], "alpha", minimum=0.0),
             n_grids=None if _is_auto(given["n_grids"]) else check_integer(given["n_grids"], "n_grids", 1),
-            scaling=_unless_auto(str(given["scaling"]).lower()),
+            scaling=None if given["scaling"] == "auto" else str(given["scaling"]).lower(),
             categorical_features=given["categorical_features"],
             max_grids=check_integer(given["max_grids"], "max_grids", 1),
             max_seconds=None if given["max_seconds"] is None else check_real(given["max_seconds"], "max_seconds", 0.0),
@@ -74,14 +74,6 @@ class Settings:
             seed=seed_of(given["random_state"]),
         )
 
-    @property
-    def tunes_alpha(self) -> bool:
-        return self.alpha is None
-
 
 def _is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
-
-
-def _unless_auto(word: str) -> str | None:
-    return None if word == "auto" else word

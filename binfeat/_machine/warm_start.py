@@ -35,11 +35,9 @@ def fitted_with(machine: BaseEstimator) -> np.ndarray:
     """What a fit has to share with the next one for that to go on from it, as an array of words."""
     names = list(getattr(machine, "feature_names_in_", []))
     columns = f"columns {machine.n_features_in_} {names}"
-    return np.array([columns, *(f"{name}={_words(getattr(machine, name, None))}" for name in _SAME)])
-
-
-def _words(value: object) -> str:
-    return repr(np.asarray(value).tolist() if isinstance(value, np.ndarray) else value)
+    values = {name: getattr(machine, name, None) for name in _SAME}
+    plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
+    return np.array([columns, *(f"{name}={value!r}" for name, value in plain.items())])
 
 
 def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:

@@ -70,11 +70,7 @@ def _of_function(fitted: Fitted) -> dict:
 def _of_targets(fitted: Fitted) -> dict:
     targets = fitted.targets
     if isinstance(targets, Labels):
-        return {
-            "classes_": targets.classes,
-            "multilabel_": targets.is_multilabel,
-            "sharpness_": targets.sharpness,
-        }
+        return {"classes_": targets.classes, "multilabel_": targets.is_multilabel, "sharpness_": targets.sharpness}
     transform = targets.transform
     own = {"target_transformer_": transform.transformer} if isinstance(transform, CallersTransform) else {}
     return {

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import count_bins
 from binfeat._fourier.features import FourierMap
-from binfeat._kernels.base import Kernel
 from binfeat._machine.machines.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat._machine.machines.growth import Growth, GrowthRows, TrainingRows
 from binfeat._machine.machines.sample import first_grids
@@ -24,22 +23,10 @@ from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import InputScaler
 from binfeat._rows.sampled import SampledSource
 
+GridLaw = Callable[[int], Grids]  # gives the first so many grids
+
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
-
-
-@dataclass(frozen=True, eq=False)
-class GridLaw:
-    """What grids are drawn from."""
-
-    kernel: Kernel
-    gamma: np.ndarray  # (n_inputs,)
-    seed: int
-    categorical: np.ndarray  # (n_inputs,) of bool
-
-    def __call__(self, n_grids: int) -> Grids:
-        """The first so many grids."""
-        return Grids.draw(self.kernel, self.gamma, n_grids, self.seed, self.categorical)
 
 
 def no_grids(n_inputs: int, n_grids: int = 0) -> Grids:
@@ -68,9 +55,7 @@ class AllRows(ABC):
     def _first_grids(self) -> int:
         """Grids to begin with, if memory allows."""
 
-    def new_growth(
-        self, kernels: ScaledKernels, law: Callable[[int], Grids], fourier: FourierMap | None = None
-    ) -> Growth:
+    def new_growth(self, kernels: ScaledKernels, law: GridLaw, fourier: FourierMap | None = None) -> Growth:
         """A machine without grids yet, on all rows but those held out."""
         rows, X_out = self._training_rows(kernels), kernels.X[self._problem.held_out]
         return Growth(rows, X_out, law, fourier, self._run.settings.n_jobs, self._max_bytes)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from binfeat._binning.grids import Grids
 from binfeat._machine.machines.all_rows import AllRows, GridLaw
 from binfeat._machine.machines.grown import FeaturePlan, GrownMachine
 from binfeat._machine.machines.sample import Sample, SampleFit
@@ -65,7 +66,7 @@ class BinsMachine(GrownMachine):
         first = sample
         for kernel in KERNELS:
             if may_search(self._kernels, run):
-                other = first.of_kernel(kernel)
+                other = replace(first, kernel=kernel)
                 rival = other.fit(best.gamma, np.array([best.alpha]))
                 if rival.error < best.error:
                     sample, best = other, rival
@@ -90,7 +91,8 @@ class BinsMachine(GrownMachine):
         return sizing
 
     def _law(self, run: Run, factor: float = 1.0) -> GridLaw:
-        return GridLaw(self._plan.kernel, self._plan.gamma * factor, run.settings.seed, self._problem.categorical)
+        kernel, gamma, seed = self._plan.kernel, self._plan.gamma * factor, run.settings.seed
+        return lambda n_grids: Grids.draw(kernel, gamma, n_grids, seed, self._problem.categorical)
 
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
         """What gamma is multiplied by for more rows than the sample's, which take finer grids."""

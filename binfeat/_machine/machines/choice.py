@@ -112,6 +112,6 @@ class MachineChoice:
         """Whether an exact machine may do better: it has to on few rows already, where errors are squares as well."""
         if not may_search(kernels, self.run):
             return False
-        if self.problem.scoring is None and not kernels.error < error:
+        if self.problem.scoring is None and not min(scales.error for scales in kernels.found) < error:
             return False
         return most_exact_rows(self.problem, self.run) > self.run.limits.exact_trial_rows

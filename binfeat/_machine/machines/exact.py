@@ -31,7 +31,6 @@ class ExactMachine(Candidate):
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         self._tuning = ExactTuning(problem, run, kernels)
         self._judged: Tuned | None = None
-        self._solution: Solution | None = None
 
     def judge(self, run: Run) -> np.ndarray:
         problem, limits = self._problem, run.limits
@@ -59,11 +58,7 @@ class ExactMachine(Candidate):
             run.note("rows", f"{min(most, len(self._tuning.all_rows))} of {n_rows}", found.error)
         run.note("kernel", found.kernel, found.error)
         run.note("penalty", f"{found.alpha:.3g}", found.error)
-        self._solution = found
         return found
-
-    def so_far(self) -> Solution | None:
-        return self._solution
 
     def solution(self, best: Tuned, most: int | None = None) -> Solution:
         """Solve for all rows, or so many at most, with more or less of what fewer of them were best with."""
@@ -101,7 +96,7 @@ class ExactMachine(Candidate):
             power = np.clip(np.log(part.factor) / growth, 0.0, _MOST_GROWTH)
             parts.append(replace(part, factor=part.factor * np.exp(power * further)))
         alpha = tuned.alpha
-        if self._run.settings.tunes_alpha:
+        if self._run.settings.alpha is None:
             before = np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts))
             power = np.clip(np.log(alpha / before) / growth, -1.0, 0.0)
             alpha = max(min(alpha, LEAST_ALPHA), alpha * np.exp(_DAMPING * power * further))

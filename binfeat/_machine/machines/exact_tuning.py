@@ -83,7 +83,7 @@ class ExactTuning:
         """Known kernels. The penalty is tuned where there are more rows to judge it than it came from."""
         with one_blas_thread():
             found = self._try(parts, alpha)
-            if self._run.settings.tunes_alpha and len(self.rows) > parts[0].scales.n_rows:
+            if self._run.settings.alpha is None and len(self.rows) > parts[0].scales.n_rows:
                 found = self._descend(found, self._with_alpha, _DECREASE, set())
         return found
 
@@ -191,7 +191,7 @@ class ExactTuning:
     def _linear(self, best: Tuned) -> Part | None:
         """The linear kernel of numbers of variance 1, where it may be of use; its penalty is noise by signal."""
         problem, settings, numbers = self._problem, self._run.settings, ~self._problem.categorical
-        if settings.kernel is not None or not (settings.tunes_alpha and numbers.any()):
+        if settings.kernel is not None or settings.alpha is not None or not numbers.any():
             return None
         error = self.squared_error(best)
         some = self.rows[:_NEAR_ROWS]

@@ -1,6 +1,6 @@
 """Ridge machines on a sample of the rows, and how they do on rows held out."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -89,7 +89,3 @@ class Sample:
             losses = self.losses(out @ result.solution + result.intercept)
             fits.append(SampleFit(gamma, float(alpha), grids, losses))
         return min(fits, key=lambda fit: fit.error)
-
-    def of_kernel(self, kernel: Kernel) -> "Sample":
-        """The same rows with another kernel."""
-        return replace(self, kernel=kernel)

@@ -36,7 +36,7 @@ class Sizing:
     def __init__(self, growth: Growth, problem: Problem, run: Run, alpha: float) -> None:
         self.growth, self.alpha, self._run = growth, alpha, run
         self._losses, self._negligible = problem.losses(problem.held_out), problem.negligible
-        self._tunes_alpha, self._refits = run.settings.tunes_alpha, run.settings.refits
+        self._tunes_alpha, self._refits = run.settings.alpha is None, run.settings.refits
         self._work_left: float = run.limits.work_of_a_row + run.limits.work // growth.rows.n_rows
         self._alpha_falls = True  # whether a lower penalty did better after the grids before
         self._tol, self.status = _TOL, "converged"  # or "budget" or "stopped"

@@ -40,10 +40,6 @@ class ScaledKernels:
         return next(scales for scales in self.found if is_radial(scales.kernel))
 
     @property
-    def error(self) -> float:
-        return min(scales.error for scales in self.found)
-
-    @property
     def vary(self) -> bool:
         """Whether some input varies; else there is a constant, of whatever features."""
         return any(scales.gamma.any() for scales in self.found)

@@ -46,12 +46,6 @@ def transforms_to_try(Y: np.ndarray) -> list[type[TargetTransform]]:
     return [kind for kind in TRANSFORMS.values() if kind.takes(Y)] if (shaped & has_many_values).any() else []
 
 
-def best_trial(plain: TransformTrial, others: list[TransformTrial]) -> TransformTrial:
-    """The likeliest transform that beats none, or none."""
-    likeliest = sorted(others, key=lambda trial: -trial.likelihood)
-    return next((trial for trial in likeliest if trial.beats(plain)), plain)
-
-
 def likelihood(
     transform: TargetTransform, std: np.ndarray, Y: np.ndarray, residuals: np.ndarray, weights: np.ndarray | None
 ) -> float:
