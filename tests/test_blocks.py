@@ -30,7 +30,7 @@ from binfeat import (
 )
 from binfeat._binning import bins, code_store, tables
 from binfeat._engine.bin_tables import recode
-from binfeat._machine.machines import growth
+from binfeat._machine.features import growth
 
 N_GRIDS = 7
 

@@ -12,7 +12,7 @@ from binfeat import (
     KernelMachineRegressor,
 )
 from binfeat._machine import estimator
-from binfeat._machine.machines import growth
+from binfeat._machine.features import growth
 from binfeat._machine.search import plan as search_plan
 
 pytestmark = pytest.mark.usefixtures("few_grids")

@@ -5,7 +5,8 @@ import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._binning import bin_matrix, grids
-from binfeat._machine.machines import exact_size, feature_bytes, growth, sizing
+from binfeat._machine.features import feature_bytes, growth, sizing
+from binfeat._machine.machines import exact_size
 from tests.machines import FIXED, GROWING
 from tests.memory import peak_bytes
 

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._linear import cg
-from binfeat._machine.machines import growth, sizing
+from binfeat._machine.features import growth, sizing
 from tests.interrupts import SEARCH_START, SEARCH_STEP, interrupted
 
 pytestmark = pytest.mark.usefixtures("few_grids")

@@ -11,7 +11,7 @@ from numba.core import event
 
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
 from binfeat._engine.compilation import compilations
-from binfeat._machine.machines import growth
+from binfeat._machine.features import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

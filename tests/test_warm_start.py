@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._machine.machines import growth
+from binfeat._machine.features import growth
 from tests.interrupts import interrupted
 
 WARM = {"warm_start": True, "random_state": 0}

@@ -23,11 +23,11 @@ from binfeat._common.validation import callers_level, check_weights, require_y
 from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
+from binfeat._machine.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
 from binfeat._machine.fitted.attributes import attributes_of, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.saved import check_machine, migrate
 from binfeat._machine.limits import Limits
-from binfeat._machine.machines.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
 from binfeat._machine.pipeline import fit
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import HEADER, Clock, Decisions, Run, cells, line

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from binfeat._machine.conclusion import concluded
+from binfeat._machine.features.all_rows import AllRows, MemoryRows
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.machines.all_rows import AllRows, MemoryRows
 from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.choice import MachineChoice
 from binfeat._machine.preparation import prepared

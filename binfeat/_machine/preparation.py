@@ -37,15 +37,15 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | Labels:
     kinds = transforms_to_try(as_columns(problem.y))
     if not kinds:
         return problem.targets
-    found: dict[type[TargetTransform], list[TransformTrial]] = {}
+    trials_of: dict[type[TargetTransform], list[TransformTrial]] = {}
 
     def attempt(kind: type[TargetTransform]) -> None:
         if kind is kinds[0] or run.may_continue(Phase.TARGETS):
-            found[kind] = _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
+            trials_of[kind] = _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
 
     with one_blas_thread():
         side_by_side(attempt, kinds, run.settings.n_jobs)
-    trials = [trial for kind in kinds for trial in found.get(kind, ())]
+    trials = [trial for kind in kinds for trial in trials_of.get(kind, ())]
     if not trials:
         return problem.targets
     plain, *others = trials
@@ -83,14 +83,14 @@ def _robust(problem: Problem, run: Run) -> Problem:
     Residuals are those of an exact machine on some rows, which is fitted with the weights of the round before:
     leave-one-out residuals of these rows, and those of all other rows.
     """
-    found = _about_medians(problem)
+    weighed = _about_medians(problem)
     for _ in range(_ROUNDS):
-        residuals, error = _residuals(found, run.quiet(_ROBUST_STEPS))
+        residuals, error = _residuals(weighed, run.quiet(_ROBUST_STEPS))
         weights = _weights(problem, residuals)
-        found = replace(problem, weights=weights)
+        weighed = replace(problem, weights=weights)
     lighter = np.mean(weights < (1.0 if problem.weights is None else problem.weights))
     run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
-    return found
+    return weighed
 
 
 def _about_medians(problem: Problem) -> Problem:
@@ -111,7 +111,7 @@ def _residuals(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
     kernels = KernelSearch(problem, run, kinds, set()).run()
     some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
     machine = ExactMachine(some, run, kernels)
-    found = machine.solution(machine.tuned())
-    predictions = found.scores(kernels.X, run.settings.n_jobs)
-    predictions[found.rows] = found.predictions
-    return problem.Y - predictions, found.error
+    solution = machine.solution(machine.tuned())
+    predictions = solution.scores(kernels.X, run.settings.n_jobs)
+    predictions[solution.rows] = solution.predictions
+    return problem.Y - predictions, solution.error

@@ -111,9 +111,9 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
     """A machine of the kind of the earlier fit, with its kernel and penalty."""
     function, n_jobs = previous.function, run.settings.n_jobs
     if isinstance(function, ExactFunction):
-        parts = [Part(scales, 1.0, share) for scales, share in zip(kernels.found, function.shares)]
-        return ExactMachine(problem, run, kernels, (parts, kernels.found[0].alpha))
-    (scales,) = kernels.found
+        parts = [Part(scales, 1.0, share) for scales, share in zip(kernels.scales, function.shares)]
+        return ExactMachine(problem, run, kernels, (parts, kernels.scales[0].alpha))
+    (scales,) = kernels.scales
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
     fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
     plan = FeaturePlan(scales.kernel, previous.gamma, alpha, fourier, function.n_grids)

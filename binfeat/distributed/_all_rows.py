@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import rank_bins, starts_of, unite_bins
 from binfeat._binning.code_store import code_budget
-from binfeat._machine.machines.all_rows import Encoding, RowsBeyondMemory
+from binfeat._machine.features.all_rows import Encoding, RowsBeyondMemory
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
 from binfeat.distributed._bins import number_bins, renumber

@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._binning.grids import Grids
-from binfeat._machine.machines.all_rows import AllRows, GridLaw
+from binfeat._machine.features.all_rows import AllRows, GridLaw
+from binfeat._machine.features.sample import Sample, SampleFit
+from binfeat._machine.features.sizing import Sizing, most_batches
 from binfeat._machine.machines.grown import FeaturePlan, GrownMachine
-from binfeat._machine.machines.sample import Sample, SampleFit
-from binfeat._machine.machines.sizing import Sizing, most_batches
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales
@@ -63,10 +63,9 @@ class BinsMachine(GrownMachine):
         return best
 
     def _other_kernels(self, sample: Sample, best: SampleFit, run: Run) -> tuple[Sample, SampleFit]:
-        first = sample
         for kernel in KERNELS:
             if may_search(self._kernels, run):
-                other = replace(first, kernel=kernel)
+                other = replace(sample, kernel=kernel)
                 rival = other.fit(best.gamma, np.array([best.alpha]))
                 if rival.error < best.error:
                     sample, best = other, rival
@@ -91,8 +90,8 @@ class BinsMachine(GrownMachine):
         return sizing
 
     def _law(self, run: Run, factor: float = 1.0) -> GridLaw:
-        kernel, gamma, seed = self._plan.kernel, self._plan.gamma * factor, run.settings.seed
-        return lambda n_grids: Grids.draw(kernel, gamma, n_grids, seed, self._problem.categorical)
+        plan, seed, categorical = self._plan, run.settings.seed, self._problem.categorical
+        return lambda n_grids: Grids.draw(plan.kernel, plan.gamma * factor, n_grids, seed, categorical)
 
     def _overall_factor(self, rows: AllRows, run: Run) -> float:
         """What gamma is multiplied by for more rows than the sample's, which take finer grids."""

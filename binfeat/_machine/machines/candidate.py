@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._linear.posterior import RidgePosterior
+from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.features import FeatureFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.all_rows import AllRows
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from binfeat._common.held_out import surely_less
 from binfeat._common.memory import require_memory
-from binfeat._machine.machines.all_rows import AllRows
+from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.machines.bins import BinsMachine, may_search, tries_factors
 from binfeat._machine.machines.candidate import Candidate
 from binfeat._machine.machines.exact import ExactMachine
@@ -112,6 +112,6 @@ class MachineChoice:
         """Whether an exact machine may do better: it has to on few rows already, where errors are squares as well."""
         if not may_search(kernels, self.run):
             return False
-        if self.problem.scoring is None and not min(scales.error for scales in kernels.found) < error:
+        if self.problem.scoring is None and not min(scales.error for scales in kernels.scales) < error:
             return False
         return most_exact_rows(self.problem, self.run) > self.run.limits.exact_trial_rows

@@ -6,10 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from binfeat._engine.policy import threads_to_factorise
+from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction, Part
 from binfeat._machine.kernel_algebra.matrices import Linear
 from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_kernel
-from binfeat._machine.machines.all_rows import AllRows
 from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.exact_size import most_exact_rows
 from binfeat._machine.machines.exact_tuning import LEAST_ALPHA, ExactTuning, Tuned
@@ -50,15 +50,15 @@ class ExactMachine(Candidate):
                 best = self.tuned()
         with run.stage("solution"):
             most = n_rows if self._judged is None else most_exact_rows(self._problem, run)
-            found = self.solution(best, most)
-            found = replace(found, status="converged" if run.step() else "stopped")
+            solution = self.solution(best, most)
+            solution = replace(solution, status="converged" if run.step() else "stopped")
         if self._judged is None:
-            run.note("features", "exact", found.error)
+            run.note("features", "exact", solution.error)
         else:
-            run.note("rows", f"{min(most, len(self._tuning.all_rows))} of {n_rows}", found.error)
-        run.note("kernel", found.kernel, found.error)
-        run.note("penalty", f"{found.alpha:.3g}", found.error)
-        return found
+            run.note("rows", f"{min(most, len(self._tuning.all_rows))} of {n_rows}", solution.error)
+        run.note("kernel", solution.kernel, solution.error)
+        run.note("penalty", f"{solution.alpha:.3g}", solution.error)
+        return solution
 
     def solution(self, best: Tuned, most: int | None = None) -> Solution:
         """Solve for all rows, or so many at most, with more or less of what fewer of them were best with."""

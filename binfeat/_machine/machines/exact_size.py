@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from binfeat._machine.features.feature_bytes import fit_bytes
 from binfeat._machine.kernel_algebra.solve import solve_bytes
-from binfeat._machine.machines.feature_bytes import fit_bytes
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 

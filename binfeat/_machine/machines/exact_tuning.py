@@ -69,23 +69,23 @@ class ExactTuning:
 
     def best(self) -> Tuned:
         """The kernels, tuned, or a sum of them, whatever has the least error."""
-        found: dict[LengthScales, Tuned] = {}
+        tuned_of: dict[LengthScales, Tuned] = {}
 
         def tune(scales: LengthScales) -> None:
-            found[scales] = self._tuned(scales)
+            tuned_of[scales] = self._tuned(scales)
 
         with one_blas_thread():
-            side_by_side(tune, self._kernels.found, self._run.settings.n_jobs)
-            tuned = sorted((found[scales] for scales in self._kernels.found), key=lambda tuned: tuned.loss)
+            side_by_side(tune, self._kernels.scales, self._run.settings.n_jobs)
+            tuned = sorted((tuned_of[scales] for scales in self._kernels.scales), key=lambda tuned: tuned.loss)
             return self._beside_linear(self._best_sum(*tuned))
 
     def of(self, parts: list[Part], alpha: float) -> Tuned:
         """Known kernels. The penalty is tuned where there are more rows to judge it than it came from."""
         with one_blas_thread():
-            found = self._try(parts, alpha)
+            tuned = self._try(parts, alpha)
             if self._run.settings.alpha is None and len(self.rows) > parts[0].scales.n_rows:
-                found = self._descend(found, self._with_alpha, _DECREASE, set())
-        return found
+                tuned = self._descend(tuned, self._with_alpha, _DECREASE, set())
+        return tuned
 
     def squared_error(self, tuned: Tuned) -> float:
         """Of leave-one-out predictions, by the variance of the targets."""

@@ -9,11 +9,11 @@ import numpy as np
 from binfeat._fourier.features import FourierMap
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
-from binfeat._machine.machines.all_rows import AllRows, no_grids
+from binfeat._machine.features.all_rows import AllRows, no_grids
+from binfeat._machine.features.sample import Sample
+from binfeat._machine.features.sizing import Sizing
 from binfeat._machine.machines.bins import ALPHAS, penalties
 from binfeat._machine.machines.grown import FeaturePlan, GrownMachine, fourier_map
-from binfeat._machine.machines.sample import Sample
-from binfeat._machine.machines.sizing import Sizing
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
 from binfeat._rows.rows import LocalRows

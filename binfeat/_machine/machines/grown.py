@@ -8,11 +8,11 @@ import numpy as np
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs
 from binfeat._kernels.base import Kernel
+from binfeat._machine.features.all_rows import AllRows
+from binfeat._machine.features.sizing import Sizing
 from binfeat._machine.fitted.features import FeatureFunction, FourierFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.all_rows import AllRows
 from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.machines.sizing import Sizing
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from binfeat._machine.features.growth import Growth, TrainingRows
 from binfeat._machine.machines.bins import DECREASE, BinsMachine, penalties
 from binfeat._machine.machines.grown import fourier_map
-from binfeat._machine.machines.growth import Growth, TrainingRows
 from binfeat._machine.run import Run
 
 _TOL, _MAX_ITER = 1e-2, 60

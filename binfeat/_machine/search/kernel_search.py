@@ -32,7 +32,7 @@ class KernelSearch:
         self._on_trial: list[Scaling] = []
         self._scaling: Scaling  # that is taken
         self._race = Race(needed, self._plan, run, problem.negligible)
-        self._found: list[LengthScales] = []
+        self._scales: list[LengthScales] = []
 
     @property
     def n_stages(self) -> int:
@@ -45,26 +45,26 @@ class KernelSearch:
         if not self._run.settings.learns_gamma:
             self._scaling = self._setup.scaling(names[0])
             X = self._scaling.scaled(self._problem.table)
-            self._found = self._setup.given(X)
+            self._scales = self._setup.given(X)
             return self._kernels(X)
         try:
             with one_blas_thread():
                 self._search("scaling and length scales" if len(names) > 1 else "length scales", names)
         finally:
-            if self._found:
+            if self._scales:
                 self._note()
         return self._kernels(self._scaling.scaled(self._problem.table))
 
     def settled(self) -> ScaledKernels | None:
         """After Ctrl-C: what was found so far, or None if that is nothing."""
         started = any(search.errors for search in self._race.searches)
-        if not self._found and started:
+        if not self._scales and started:
             if self._on_trial:
                 self._scaling = self._take_best()
             searches = [s for s in self._race.searches if s.errors or kind_of(s) in self._needed]
-            self._found = [search.scales for search in with_one_radial(searches)]
+            self._scales = [search.scales for search in with_one_radial(searches)]
             self._note()
-        return self._kernels(self._scaling.scaled(self._problem.table)) if self._found else None
+        return self._kernels(self._scaling.scaled(self._problem.table)) if self._scales else None
 
     def _search(self, stage: str, names: list[str]) -> None:
         """Search for scaling and length scales, then for a warp and a linear map, and again with what is warped."""
@@ -80,7 +80,7 @@ class KernelSearch:
                     paying = self._paying(linear_map)
         if linear_map is not None and linear_map in paying:
             run.note("rotation", "of all inputs", linear_map.error)
-            self._found = [linear_map.scales if kind_of(scales) == "radial" else scales for scales in self._found]
+            self._scales = [linear_map.scales if kind_of(scales) == "radial" else scales for scales in self._scales]
 
     def _learn(self, names: list[str]) -> None:
         """The first search: scalings on trial, then the kernels with the best of them."""
@@ -89,7 +89,7 @@ class KernelSearch:
         self._race.searches = [self._setup.search(kernel, scaling) for scaling in self._on_trial]
         self._race.step(self._plan.trial, self._plan.rows)
         self._scaling = self._take_best()
-        self._found = self._race.run()
+        self._scales = self._race.run()
 
     def _take_best(self) -> Scaling:
         """The scaling that did best in its trial, and a search with it for each kernel."""
@@ -112,10 +112,10 @@ class KernelSearch:
         race.searches = [self._setup.search(kernel, scaling) for kernel in self._setup.kernels]
         found = race.run()
         error = _least_error(found)
-        if error >= _least_error(self._found):
+        if error >= _least_error(self._scales):
             race.searches = before
             return False
-        self._scaling, self._found = scaling, found
+        self._scaling, self._scales = scaling, found
         self._run.note("scaling", "warped", error)
         return True
 
@@ -128,14 +128,14 @@ class KernelSearch:
     def _warp(self) -> WarpSearch | None:
         """A search for a monotone map of each input."""
         first, problem = self._race.searches[0], self._problem
-        far = self._found[0].error > FAR * _least_error(self._found)
+        far = self._scales[0].error > FAR * _least_error(self._scales)
         suits = self._may_warp and not far and WarpSearch.suits(first, problem.categorical)
         return WarpSearch(first, self._run.settings.seed) if suits and self._race.may_step() else None
 
     def _linear_map(self) -> LinearMapSearch | None:
         """A search for a linear map of the inputs of the radial kernel."""
-        far = FAR * _least_error(self._found)
-        for scales in self._found:
+        far = FAR * _least_error(self._scales)
+        for scales in self._scales:
             if kind_of(scales) == "radial" and scales.error <= far:
                 (search,) = (search for search in self._race.searches if search.kernel == scales.kernel)
                 if LinearMapSearch.suits(search, self._problem.categorical) and self._race.may_step():
@@ -161,10 +161,10 @@ class KernelSearch:
 
     def _kernels(self, X: np.ndarray) -> ScaledKernels:
         scaling, race, learned = self._scaling, self._race, self._run.settings.learns_gamma
-        return ScaledKernels(scaling.name, scaling.scaler, X, self._found, learned, race.is_perfect, race.histories)
+        return ScaledKernels(scaling.name, scaling.scaler, X, self._scales, learned, race.is_perfect, race.histories)
 
     def _note(self) -> None:
-        best = min(self._found, key=lambda scales: scales.error)
+        best = min(self._scales, key=lambda scales: scales.error)
         self._run.note("length scales", f"{best.kernel!r}, {best.n_steps} steps", best.error)
 
 

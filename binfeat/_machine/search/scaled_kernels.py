@@ -20,7 +20,7 @@ class ScaledKernels:
     scaling: str  # "standard", "arcsinh", "quantile", "warped" or "none"
     scaler: InputScaler | None
     X: np.ndarray  # the scaled table, (n_rows, n_inputs)
-    found: list[LengthScales]  # that of the grids first, if there is one, then a radial one
+    scales: list[LengthScales]  # that of the grids first, if there is one, then a radial one
     learned: bool = False  # whether length scales are learned from this table
     is_perfect: bool = False  # whether a kernel leaves so little error that nothing is left to gain
     histories: list[tuple[Kernel, np.ndarray, np.ndarray]] = field(default_factory=list)  # of the steps to each kernel
@@ -28,21 +28,21 @@ class ScaledKernels:
     @property
     def binning(self) -> LengthScales:
         """The kernel of the grids."""
-        return self.found[0]
+        return self.scales[0]
 
     @property
     def has_radial(self) -> bool:
-        return any(is_radial(scales.kernel) for scales in self.found)
+        return any(is_radial(own.kernel) for own in self.scales)
 
     @property
     def radial(self) -> LengthScales:
         """The radial kernel."""
-        return next(scales for scales in self.found if is_radial(scales.kernel))
+        return next(own for own in self.scales if is_radial(own.kernel))
 
     @property
     def vary(self) -> bool:
         """Whether some input varies; else there is a constant, of whatever features."""
-        return any(scales.gamma.any() for scales in self.found)
+        return any(own.gamma.any() for own in self.scales)
 
     def history(self, scales: LengthScales) -> History:
         """Errors, and gammas, of the steps that led to a kernel; empty where nothing was searched."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from binfeat._machine.machines.growth import Growth
+from binfeat._machine.features.growth import Growth
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import count_bins
 from binfeat._fourier.features import FourierMap
-from binfeat._machine.machines.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
-from binfeat._machine.machines.growth import Growth, GrowthRows, TrainingRows
-from binfeat._machine.machines.sample import first_grids
+from binfeat._machine.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
+from binfeat._machine.features.growth import Growth, GrowthRows, TrainingRows
+from binfeat._machine.features.sample import first_grids
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels

@@ -15,8 +15,8 @@ from binfeat._linear.gram import GramSystem, gram_system
 from binfeat._linear.posterior import RidgePosterior, ridge_posterior
 from binfeat._linear.result import RidgeSystem, SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
+from binfeat._machine.features.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 from binfeat._machine.fitted.features import BinFunction
-from binfeat._machine.machines.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 from binfeat._rows import sources
 from binfeat._rows.rows import LocalRows, Rows
 from binfeat._rows.stacked import StackedFeatures
@@ -161,14 +161,14 @@ class Growth:
         bins = self.rows.count(fresh, before)
         tables, bins = BinTables(bins.keys, bins.starts, self._n_jobs), Bins.join([self._bins, bins])
         dtype_out = code_dtype(bins.sizes.max())
-        found = find_codes(tables, fresh, self._X_out, self._n_jobs, dtype_out)
+        codes = find_codes(tables, fresh, self._X_out, self._n_jobs, dtype_out)
         old, fourier = self._split_coef()
         n_bins, n_targets = bins.keys.size, old.shape[1]
         left = bytes_for_bins(self._max_bytes, self.rows.n_rows, n_grids)
         dtype, n_together = dtype_and_targets_at_a_time(left, n_bins, n_targets, self._least_dtype)
         coef = np.zeros((n_bins + len(fourier), n_targets), dtype, order="F")
         coef[: len(old)], coef[n_bins:] = old * dtype.type(np.sqrt(before / n_grids)), fourier
-        codes_out = np.concatenate([in_type(self._codes_out, dtype_out), found])
+        codes_out = np.concatenate([in_type(self._codes_out, dtype_out), codes])
         # All at once, so that Ctrl-C in what is slow leaves the last function whole.
         self._system, self._dtype, self.n_together = None, dtype, n_together
         self.grids, self._bins, self._codes_out = grids, bins, codes_out
@@ -210,13 +210,13 @@ class Growth:
         """Solve the ridge system for one penalty, for as many targets at a time as memory allows."""
         options = SolverOptions(tol=tol, max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         coef, intercept = self.coefficients
-        found = np.array(coef, order="F"), intercept.copy()
+        solution = np.array(coef, order="F"), intercept.copy()
         self.n_iter = 0
         try:
             for first in range(0, self.rows.n_targets, self.n_together):
-                self._solve_for(slice(first, first + self.n_together), alpha, options, *found)
+                self._solve_for(slice(first, first + self.n_together), alpha, options, *solution)
         finally:
-            self.coefficients = found
+            self.coefficients = solution
 
     def _solve_for(
         self, targets: slice, alpha: float, options: SolverOptions, coef: np.ndarray, intercept: np.ndarray
@@ -241,9 +241,10 @@ class Growth:
         """Find how far predictions may be off, by the rows that are not held out."""
         options = SolverOptions(max_iter=max_iter, solver="cg" if self.n_grids else "gram")
         rows = self.rows.for_solver(self._bins.starts, self._dense, self._dtype, slice(None))
-        found = ridge_posterior(cast(LocalRows, rows), alpha, n_samples, options, rng, self._system).times(mean_weight)
-        self.variances_out = found.variances(self._features_out)
-        self.posterior, self._rng = found, rng
+        posterior = ridge_posterior(cast(LocalRows, rows), alpha, n_samples, options, rng, self._system)
+        posterior = posterior.times(mean_weight)
+        self.variances_out = posterior.variances(self._features_out)
+        self.posterior, self._rng = posterior, rng
 
     def held_out(self) -> np.ndarray:
         """Predictions for the held-out rows, of shape (n_out, n_targets)."""
