@@ -9,7 +9,7 @@ from pathlib import Path
 import binfeat
 
 KERNEL = """
-from binfeat._engine import hashing
+from binfeat._engine import evaluate, hashing
 print(hashing.add_term(2.5, 1.0, 0.25, 7, 9))
 """
 
@@ -61,7 +61,6 @@ def test_neither_a_writable_package_nor_a_home(tmp_path):
 
 CALLER = """
 import numpy as np
-from binfeat._engine import evaluate
 two, keys = np.full(2, 2.5), np.full(2, 7, np.uint64)
 print(evaluate.sum_terms(two, two, two, keys, keys))
 """

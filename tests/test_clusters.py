@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 
 import naive
 import numpy as np
@@ -24,6 +25,18 @@ from binfeat import (
 from binfeat._graph import eigenvectors, neighbours, scale, similarity, start
 
 MAP = RandomBinning(n_grids=20, random_state=0)
+
+
+@pytest.fixture
+def never_dense(monkeypatch):
+    """Eigenvectors of few rows are found as those of many."""
+    monkeypatch.setattr(eigenvectors, "_FEW_ROWS", 0)
+
+
+@pytest.fixture
+def least_sample(monkeypatch):
+    """Set from how many rows on a sample is the start."""
+    return partial(monkeypatch.setattr, start, "_LEAST_ROWS")
 
 
 @pytest.fixture
@@ -58,8 +71,7 @@ def test_coordinates_are_means_of_dense_eigenvectors(rng, gamma, rows_met_in_a_b
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-8])
-def test_block_krylov_beside_a_dense_solver(rng, monkeypatch, tol):
-    monkeypatch.setattr(eigenvectors, "_FEW_ROWS", 0)
+def test_block_krylov_beside_a_dense_solver(rng, never_dense, tol):
     basis = np.linalg.qr(rng.normal(size=(200, 200)))[0]
     spectrum = np.concatenate([[1.0], 1 - 0.01 * np.arange(1, 7), np.linspace(0.9, -0.1, 193)])
     matrix = (basis * spectrum) @ basis.T
@@ -73,8 +85,8 @@ def test_block_krylov_beside_a_dense_solver(rng, monkeypatch, tol):
     np.testing.assert_allclose(basis[:, 0] @ found.vectors, 0.0, atol=1e-10)
 
 
-def test_eigenvectors_of_a_sample_are_near(rng, monkeypatch):
-    monkeypatch.setattr(start, "_LEAST_ROWS", 600)
+def test_eigenvectors_of_a_sample_are_near(rng, least_sample):
+    least_sample(600)
     X = rng.uniform(size=(3000, 2)) * [4.0, 1.0]
     Z = RandomBinning(gamma=2.0, n_grids=32, min_count=2, output="codes", random_state=0).fit_transform(X)
     graph, options = neighbours.NeighbourGraph(Z, 0), {"tol": 1e-4, "max_iter": 300, "seed": 0}
@@ -96,9 +108,8 @@ def test_no_sample(rng):
     assert start.start_from_sample(Z, similarity.SimilarityGraph(Z.tocsr()), 3, **options) is None
 
 
-def test_krylov_space_that_ends_early(rng, monkeypatch):
+def test_krylov_space_that_ends_early(rng, never_dense):
     """A matrix with three eigenvalues: a block and its product span all that there is to find."""
-    monkeypatch.setattr(eigenvectors, "_FEW_ROWS", 0)
     basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
     spectrum = np.concatenate([[1.0], np.full(2, 0.5), np.zeros(297)])
     matrix = (basis * spectrum) @ basis.T
@@ -206,8 +217,8 @@ def test_same_from_blocks_sparse_and_missing(rng):
 
 
 @pytest.mark.parametrize("least_rows", [1000, 100])
-def test_same_for_any_number_of_threads(rng, threads, monkeypatch, least_rows):
-    monkeypatch.setattr(start, "_LEAST_ROWS", least_rows)
+def test_same_for_any_number_of_threads(rng, threads, least_sample, least_rows):
+    least_sample(least_rows)
     X = rng.normal(size=(700, 3))
     found = []
     for n in (1, 2):

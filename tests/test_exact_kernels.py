@@ -7,22 +7,13 @@ import pytest
 
 from binfeat import kernels
 from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
-from binfeat._machine.kernel_algebra.leave_one_out import leave_one_out
-from binfeat._machine.kernel_algebra.matrices import (
-    Frame,
-    LaplacianMatrix,
-    Linear,
-    MovedLaplacianMatrix,
-    ProfileMatrix,
-    RadialMatrix,
-    kernel_matrix,
-)
+from binfeat._machine.kernel_algebra import leave_one_out, matrices
 from binfeat._rows.rows import Scratch
 from tests import naive
 
 
 def columns_of(X, center):
-    return Frame(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
+    return matrices.Frame(np.broadcast_to(center, X.shape[1:]), np.ones(X.shape[1])).columns(X)
 
 
 pytestmark = pytest.mark.engine
@@ -147,7 +138,7 @@ def test_profile_sums(rng, columns, n_jobs):
 def test_values_are_those_of_the_kernel(kernel, rng, n_jobs):
     A, B = table(rng, 8), table(rng, 6)
     center = A.mean(axis=0)
-    matrix = kernel_matrix(kernel, np.zeros(5, bool), n_jobs)
+    matrix = matrices.kernel_matrix(kernel, np.zeros(5, bool), n_jobs)
     found = matrix(columns_of(A, center), columns_of(B, center), GAMMA)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, kernel(A, B, gamma=GAMMA), rtol=2e-5, atol=2e-5)
@@ -158,21 +149,21 @@ def test_values_with_categories(kernel, rng, n_jobs):
     A, B = table(rng, 8), table(rng, 6)
     profile = PROFILES.get(kernel, kernel.profile)
     expected = naive.kernel_matrix(A, B, GAMMA, profile, categorical={3}, radial=is_radial(kernel))
-    matrix = kernel_matrix(kernel, CATEGORICAL, n_jobs)
+    matrix = matrices.kernel_matrix(kernel, CATEGORICAL, n_jobs)
     np.testing.assert_allclose(matrix(columns_of(A, 0.0), columns_of(B, 0.0), GAMMA), expected, rtol=2e-5, atol=2e-5)
 
 
 def test_each_kernel_has_its_kind():
     for kernel in (*PROFILES, *OTHERS):
-        kind = RadialMatrix if is_radial(kernel) else ProfileMatrix
-        kind = LaplacianMatrix if kernel == kernels.Laplacian() else kind
-        assert type(kernel_matrix(kernel, CATEGORICAL)) is kind
+        kind = matrices.RadialMatrix if is_radial(kernel) else matrices.ProfileMatrix
+        kind = matrices.LaplacianMatrix if kernel == kernels.Laplacian() else kind
+        assert type(matrices.kernel_matrix(kernel, CATEGORICAL)) is kind
 
 
 def test_a_table_of_the_laplacian_is_the_laplacian(rng):
     """Its two ways, values and slopes."""
     X, M = columns_of(table(rng, 12), 0.0), rng.normal(size=(12, 12)).astype(np.float32)
-    kinds = LaplacianMatrix, ProfileMatrix
+    kinds = matrices.LaplacianMatrix, matrices.ProfileMatrix
     found = [kind(kernels.Laplacian(), CATEGORICAL).with_slopes(X, GAMMA, Scratch()) for kind in kinds]
     (K, slopes), (other, other_slopes) = found
     np.testing.assert_allclose(K, other, rtol=2e-5, atol=2e-5)
@@ -182,8 +173,8 @@ def test_a_table_of_the_laplacian_is_the_laplacian(rng):
 def test_gradient_by_the_places_of_rows(rng):
     """Against differences of the error when one number of one row is moved."""
     X, Y, alpha = columns_of(table(rng, 10), 0.0), rng.normal(size=(10, 2)), 0.3
-    matrix = MovedLaplacianMatrix(kernels.Laplacian(), CATEGORICAL)
-    found = leave_one_out(matrix, X, Y.astype(np.float32), None, GAMMA, alpha, rng)
+    matrix = matrices.MovedLaplacianMatrix(kernels.Laplacian(), CATEGORICAL)
+    found = leave_one_out.leave_one_out(matrix, X, Y.astype(np.float32), None, GAMMA, alpha, rng)
 
     def error(places):
         K = naive.kernel_matrix(places.T, places.T, GAMMA, PROFILES[kernels.Laplacian()], categorical={3})
@@ -208,8 +199,8 @@ def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng)
     def slow(X, gamma):
         return naive.kernel_matrix(X, X, gamma, profile, categorical=categorical, radial=is_radial(kernel))
 
-    matrix = kernel_matrix(kernel, np.isin(np.arange(5), list(categorical)))
-    found = leave_one_out(matrix, columns_of(X, 0.0), Y.astype(np.float32), weights, GAMMA, alpha, rng)
+    matrix = matrices.kernel_matrix(kernel, np.isin(np.arange(5), list(categorical)))
+    found = leave_one_out.leave_one_out(matrix, columns_of(X, 0.0), Y.astype(np.float32), weights, GAMMA, alpha, rng)
     np.testing.assert_allclose(found.error, naive.left_out_error(slow(X, GAMMA), Y, alpha, weights), rtol=1e-4)
     slopes = naive.left_out_slopes(slow, X, Y, GAMMA, alpha, weights)
     close = {"rtol": 2e-3, "atol": 2e-3 * np.abs(slopes).max()}
@@ -236,10 +227,10 @@ def test_gradient_in_a_linear_map(kernel, categorical, weighted, rng):
     def error(linear_map):
         return naive.left_out_error(slow(linear_map), Y, alpha, weights)
 
-    matrix = kernel_matrix(kernel, np.isin(np.arange(5), list(categorical)), None, linear_map)
+    matrix = matrices.kernel_matrix(kernel, np.isin(np.arange(5), list(categorical)), None, linear_map)
     columns = columns_of(X, 0.0)
     np.testing.assert_allclose(matrix(columns, columns, GAMMA), slow(linear_map), rtol=2e-5, atol=2e-5)
-    found = leave_one_out(matrix, columns, Y.astype(np.float32), weights, GAMMA, alpha, rng)
+    found = leave_one_out.leave_one_out(matrix, columns, Y.astype(np.float32), weights, GAMMA, alpha, rng)
     np.testing.assert_allclose(found.error, error(linear_map), rtol=1e-4)
     slopes = naive.slopes_by_entries(error, linear_map)
     np.testing.assert_allclose(found.slopes, slopes, rtol=2e-3, atol=2e-3 * np.abs(slopes).max())
@@ -248,13 +239,15 @@ def test_gradient_in_a_linear_map(kernel, categorical, weighted, rng):
 
 def test_only_radial_kernels_have_a_linear_map(rng):
     X = columns_of(table(rng, 6), 0.0)
-    for kernel in (kernels.Laplacian(), kernels.GammaPitch(8.0), Linear()):
-        K = kernel_matrix(kernel, CATEGORICAL)(X, X, GAMMA)
-        np.testing.assert_array_equal(kernel_matrix(kernel, CATEGORICAL, None, np.ones((5, 1)))(X, X, GAMMA), K)
+    for kernel in (kernels.Laplacian(), kernels.GammaPitch(8.0), matrices.Linear()):
+        K = matrices.kernel_matrix(kernel, CATEGORICAL)(X, X, GAMMA)
+        np.testing.assert_array_equal(
+            matrices.kernel_matrix(kernel, CATEGORICAL, None, np.ones((5, 1)))(X, X, GAMMA), K
+        )
 
 
 def test_linear_kernel_is_a_weighted_product(rng):
     A, B = rng.normal(size=(6, 5)), rng.normal(size=(4, 5))
-    K = kernel_matrix(Linear(), CATEGORICAL)(columns_of(A, 0.0), columns_of(B, 0.0), GAMMA)
+    K = matrices.kernel_matrix(matrices.Linear(), CATEGORICAL)(columns_of(A, 0.0), columns_of(B, 0.0), GAMMA)
     expected = [[sum(GAMMA[j] * a[j] * b[j] for j in range(5) if not CATEGORICAL[j]) for b in B] for a in A]
     np.testing.assert_allclose(K, expected, atol=1e-5)

@@ -7,6 +7,7 @@ import os
 import pickle
 import zipfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -233,15 +234,21 @@ def test_machines_without_a_fit_persist(saved, number):
     assert str(pickle.loads(pickle.dumps(machine))) == str(machine)
 
 
+@pytest.fixture
+def version(monkeypatch):
+    """Set the version that reads and writes."""
+    return lambda number: monkeypatch.setattr(persistence, "_version", lambda: number)
+
+
 @pytest.mark.parametrize("number", range(len(NAMES) - 1), ids=NAMES[:-1])
-def test_newer_versions_are_refused(saved, number, monkeypatch):
+def test_newer_versions_are_refused(saved, number, version):
     name, machine, *_ = saved[number]
-    monkeypatch.setattr(persistence, "_version", lambda: "1.2.3.dev4")
+    version("1.2.3.dev4")
     data, pickled = sio.dumps(machine), pickle.dumps(machine)
     assert "1.2.3" in str(pickled)
     assert sio.loads(data, trusted=sio.get_untrusted_types(data=data)) is not None
     for here, refused in (("1.2.2", True), ("1.3", False)):
-        monkeypatch.setattr(persistence, "_version", lambda here=here: here)
+        version(here)
         if refused:
             message = rf"This ({name}|RandomBinning) was saved by binfeat 1\.2\.3.* this is 1\.2\.2; update"
             with pytest.raises(ValueError, match=message):
@@ -253,7 +260,8 @@ def test_newer_versions_are_refused(saved, number, monkeypatch):
 def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monkeypatch):
     machine = copy.deepcopy(saved[NAMES.index("waves")][1])
     pickled = pickle.dumps(machine)
-    monkeypatch.setattr(persistence, "_FORMAT", 1)
+    read_up_to = partial(monkeypatch.setattr, persistence, "_FORMAT")
+    read_up_to(1)
     with pytest.raises(
         ValueError, match=r"This RandomFourier was saved in file format 2, .* up to 1; update binfeat\."
     ):
@@ -264,7 +272,7 @@ def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monk
         seen.append(file_format)
         state["n_features_in_"] = state.pop("n_inputs_in_")
 
-    monkeypatch.setattr(persistence, "_FORMAT", 3)
+    read_up_to(3)
     monkeypatch.setattr(type(machine), "_migrate", staticmethod(migrate))
     state = machine.__getstate__()
     assert machine.__setstate__(state) is None

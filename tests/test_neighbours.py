@@ -1,5 +1,7 @@
 """The most similar rows of each row: beside the slow twin, in bins of many rows, in blocks of rows and threads."""
 
+from functools import partial
+
 import naive
 import numpy as np
 import pytest
@@ -8,6 +10,12 @@ from binfeat import BinMatrix, RandomBinning
 from binfeat._graph import neighbours
 
 X = np.random.default_rng(0).normal(size=(60, 2))
+
+
+@pytest.fixture
+def kept_neighbours(monkeypatch):
+    """Set how many nearest rows are kept."""
+    return partial(monkeypatch.setattr, neighbours, "_N_NEAREST")
 
 
 def bins_of(rows, gamma=1.0, **options):
@@ -35,9 +43,9 @@ def test_neighbours_are_those_of_the_twin(gamma, min_count, rows_met_in_a_bin):
 
 
 @pytest.mark.engine
-def test_order_of_rows_does_not_matter(monkeypatch, rows_met_in_a_bin):
+def test_order_of_rows_does_not_matter(kept_neighbours, rows_met_in_a_bin):
     rows_met_in_a_bin(60)
-    monkeypatch.setattr(neighbours, "_N_NEAREST", 60)  # all, so that it does not matter which of equal ones are kept
+    kept_neighbours(60)  # all, so that it does not matter which of equal ones are kept
     order = np.random.default_rng(1).permutation(60)
     expected = matrix(graph_of(X), 60)[order][:, order]
     np.testing.assert_allclose(matrix(graph_of(X[order]), 60), expected, atol=1e-12)
@@ -52,8 +60,8 @@ def test_neighbours_of_few_codes():
     np.testing.assert_allclose(matrix(neighbours.NeighbourGraph(Z, 0), 6), expected, atol=1e-12)
 
 
-def test_rows_of_a_large_bin_meet_16_of_them(monkeypatch):
-    monkeypatch.setattr(neighbours, "_N_NEAREST", 100)
+def test_rows_of_a_large_bin_meet_16_of_them(kept_neighbours):
+    kept_neighbours(100)
     S = matrix(graph_of(np.zeros((100, 2))), 100)
     met = (S > 0).sum(axis=0)
     assert sorted(met) == [16] * 84 + [99] * 16

@@ -98,12 +98,18 @@ def test_newest_full_record_of_each_case_is_taken(folder):
     ]
 
 
-def full_disk(*_):
-    raise OSError(28, "No space left on device")
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A method of Path fails as it does on a full disk."""
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    return lambda method: monkeypatch.setattr(Path, method, fail)
 
 
-def test_full_disk_is_said_and_leaves_no_half_record(folder, monkeypatch):
-    monkeypatch.setattr(Path, "replace", full_disk)
+def test_full_disk_is_said_and_leaves_no_half_record(folder, full_disk):
+    full_disk("replace")
     with pytest.raises(record.RecordError, match=r"case-.*json cannot be written: .*No space left .* run case again"):
         record.save("case", ROWS, False, folder)
     assert list(folder.iterdir()) == []
@@ -155,8 +161,8 @@ def test_unknown_names_are_refused_with_those_there_are(capsys):
         assert message in capsys.readouterr().err
 
 
-def test_full_disk_fails_the_run_after_the_table(folder, capsys, monkeypatch):
-    monkeypatch.setattr(Path, "write_text", full_disk)
+def test_full_disk_fails_the_run_after_the_table(folder, capsys, full_disk):
+    full_disk("write_text")
     cases = {name: case(lambda quick: [Row("x", 1.0)]) for name in ("one", "two")}
     assert command.main(["one", "two"], cases, folder) == 1
     out, err = capsys.readouterr()
@@ -331,8 +337,8 @@ def test_report_without_records_or_with_a_picture_that_fails(records, places, tm
     assert "there is no full record" in capsys.readouterr().err
 
 
-def test_report_on_a_full_disk(records, places, monkeypatch, capsys):
-    monkeypatch.setattr(Path, "write_text", full_disk)
+def test_report_on_a_full_disk(records, places, full_disk, capsys):
+    full_disk("write_text")
     assert report.main([], **places) == 1
     assert "the report cannot be written: [Errno 28] No space left on device" in capsys.readouterr().err
 

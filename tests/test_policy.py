@@ -38,9 +38,9 @@ def test_thread_count(threads):
             policy.thread_count(wrong)
 
 
-WAITING_THREADS = """
+POLICY = "from binfeat._engine import policy\n"
+WAITING_THREADS = f"""{POLICY}
 import os
-from binfeat._engine import policy
 
 before = dict(os.environ)
 policy.thread_count(None)
@@ -63,9 +63,8 @@ def test_threads_wait_for_work_as_the_user_says_or_shortly(variables, tries):
     assert run.stdout.startswith("True")
 
 
-THREADS_UNDER_LIMIT = """
+THREADS_UNDER_LIMIT = f"""{POLICY}
 import threadpoolctl
-from binfeat._engine import policy
 
 def blas():
     return max(blas.num_threads for blas in policy._blas().lib_controllers)
@@ -167,11 +166,10 @@ def test_ctrl_c_leaves_the_right_to_others(after):
         assert other.submit(pool.use, lambda: True, lambda: False).result()
 
 
-SIGNALS = """
+SIGNALS = f"""{POLICY}
 import signal
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
-from binfeat._engine import policy
 
 def is_free():
     return policy._pool.use(lambda: True, lambda: False)
@@ -314,8 +312,8 @@ def test_works_without_any_place_for_a_cache(tmp_path):
         "        owner._locator_classes = []\n"
         "from numba import njit\n"
         "import numpy as np\n"
-        "from binfeat._engine.policy import jit\n"
-        "@jit\n"
+        f"{POLICY}"
+        "@policy.jit\n"
         "def double(x):\n"
         "    return 2 * x\n"
         "print(double(21.0))\n"

@@ -8,8 +8,7 @@ from machines import FIXED, assert_same_state
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine.target import targets as of_numbers
-from binfeat._machine.target import transforms
+from binfeat._machine.target import targets, transforms
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")
@@ -65,10 +64,10 @@ def test_arcsinh_of_a_constant():
 def test_means_by_residuals(rng):
     """The mean of a log-normal law is above its median by exp(1/2)."""
     y = np.exp(rng.normal(size=20_000))
-    targets = of_numbers.Targets.of(transforms.Log(), y)
-    prediction = np.zeros((1, 1)) - targets.mean / targets.std  # log y = 0
-    means = targets.of_means(targets.encode(y) - prediction)
-    np.testing.assert_allclose(targets.decode(prediction), 1.0)
+    standardised = targets.Targets.of(transforms.Log(), y)
+    prediction = np.zeros((1, 1)) - standardised.mean / standardised.std  # log y = 0
+    means = standardised.of_means(standardised.encode(y) - prediction)
+    np.testing.assert_allclose(standardised.decode(prediction), 1.0)
     standard_error = y.std() / np.sqrt(len(y))
     shortfall = 0.05  # of the tail, which 32 parts even out
     assert abs(means.decode(prediction)[0] - np.exp(0.5)) < 4 * standard_error + shortfall

@@ -7,8 +7,7 @@ import pytest
 from machines import assert_same_state
 
 from binfeat import KernelMachineRegressor, kernels
-from binfeat._machine.search import kernel_search, length_scales
-from binfeat._machine.search import warps as warping
+from binfeat._machine.search import kernel_search, length_scales, warps
 from tests import naive
 
 CATEGORICAL = np.arange(3) == 2
@@ -34,41 +33,41 @@ def rows(rng):
 
 def test_finds_a_step(rows):
     search = searched(*rows)
-    warps = warping.WarpSearch(search, 0).run(30, lambda: True)
-    assert warps.pays()
-    assert warps.error < 0.8 * search.error_on(200)
+    warp_search = warps.WarpSearch(search, 0).run(30, lambda: True)
+    assert warp_search.pays()
+    assert warp_search.error < 0.8 * search.error_on(200)
     grid = np.zeros((81, 3))
     grid[:, 0] = np.linspace(-2, 2, 81)
-    rises = np.diff(warps(grid)[:, 0])
+    rises = np.diff(warp_search(grid)[:, 0])
     assert (rises >= 0).all()
     assert grid[rises.argmax(), 0] == pytest.approx(0.5, abs=0.3)
     assert rises.max() > 3 * np.median(rises)
-    codes = warps(np.tile([[0.0], [1.0], [2.0]], 3))[:, 2]
+    codes = warp_search(np.tile([[0.0], [1.0], [2.0]], 3))[:, 2]
     assert len(set(codes)) == 3  # categories stay apart
 
 
 def test_error_is_that_of_the_laplacian_of_mapped_rows(rows):
     search = searched(*rows)
-    warps = warping.WarpSearch(search, 0).run(8, lambda: True)
-    some = warps._unseen[:40]
+    warp_search = warps.WarpSearch(search, 0).run(8, lambda: True)
+    some = warp_search._unseen[:40]
     X = search.rows.part(some)[0]
-    mapped = warps(rows[0][some])
+    mapped = warp_search(rows[0][some])
     K = naive.kernel_matrix(mapped, mapped, search.framed_gamma, lambda t: np.exp(-t), categorical={2})
-    np.testing.assert_allclose(warps._matrix_of(X), K, atol=1e-5)
+    np.testing.assert_allclose(warp_search._matrix_of(X), K, atol=1e-5)
 
 
 def test_does_not_pay_where_there_is_nothing_to_learn(rng):
     X = rng.normal(size=(400, 20))
-    warps = warping.WarpSearch(searched(X, rng.normal(size=400), categorical=np.zeros(20, bool), n_steps=60), 0)
-    assert not warps.run(30, lambda: True).pays()
+    warp_search = warps.WarpSearch(searched(X, rng.normal(size=400), categorical=np.zeros(20, bool), n_steps=60), 0)
+    assert not warp_search.run(30, lambda: True).pays()
 
 
 def test_a_small_gain_is_not_worth_a_second_search(rows, monkeypatch):
-    warps = warping.WarpSearch(searched(*rows), 0).run(0, lambda: True)
-    before = warps._errors_before
+    warp_search = warps.WarpSearch(searched(*rows), 0).run(0, lambda: True)
+    before = warp_search._errors_before
     for share, pays in ((0.98, False), (0.96, True)):
-        monkeypatch.setattr(warps, "_errors", lambda matrix_of, alpha, share=share: share * before)
-        assert warps.pays() == pays
+        monkeypatch.setattr(warp_search, "_errors", lambda matrix_of, alpha, share=share: share * before)
+        assert warp_search.pays() == pays
 
 
 def test_rows_without_weight_have_no_say(rows, rng):
@@ -79,31 +78,31 @@ def test_rows_without_weight_have_no_say(rows, rng):
     for some in (0.0, noise):
         Y = ((y + some - y.mean()) / y.std()).reshape(-1, 1)
         search = length_scales.LengthScaleSearch(kernels.Laplacian(), X, Y, weights, CATEGORICAL, 0).run(10, 150)
-        found.append(warping.WarpSearch(search, 0).run(5, lambda: True)(X))
+        found.append(warps.WarpSearch(search, 0).run(5, lambda: True)(X))
     np.testing.assert_array_equal(*found)
 
 
 def test_a_given_penalty_is_kept_and_without_steps_nothing_is_mapped(rows):
     search = searched(*rows, alpha=0.07)
-    warps = warping.WarpSearch(search, 0).run(0, lambda: True)
-    assert not warps.pays()  # it is the same kernel
-    gaps = np.ptp(warps(rows[0]) - search.rows.frame.columns(rows[0]).T, axis=0)
+    warp_search = warps.WarpSearch(search, 0).run(0, lambda: True)
+    assert not warp_search.pays()  # it is the same kernel
+    gaps = np.ptp(warp_search(rows[0]) - search.rows.frame.columns(rows[0]).T, axis=0)
     np.testing.assert_allclose(gaps, 0.0, atol=1e-5)
-    assert warps.run(3, lambda: True).alpha == pytest.approx(0.07)
+    assert warp_search.run(3, lambda: True).alpha == pytest.approx(0.07)
 
 
 def test_where_it_is_tried(rows):
     X, y = rows
     search = searched(X, y)
-    assert warping.WarpSearch.suits(search, CATEGORICAL)
-    assert not warping.WarpSearch.suits(search, np.ones(3, bool))
+    assert warps.WarpSearch.suits(search, CATEGORICAL)
+    assert not warps.WarpSearch.suits(search, np.ones(3, bool))
     radial = length_scales.LengthScaleSearch(kernels.RBF(), X, y[:, None], None, CATEGORICAL, 0)
-    assert not warping.WarpSearch.suits(radial, CATEGORICAL)
+    assert not warps.WarpSearch.suits(radial, CATEGORICAL)
 
 
 def test_few_rows_of_many_inputs_are_not_mapped(rng):
     X, categorical = rng.normal(size=(400, 60)), np.zeros(60, bool)
-    assert not warping.WarpSearch.suits(searched(X, X[:, 0], categorical=categorical), categorical)
+    assert not warps.WarpSearch.suits(searched(X, X[:, 0], categorical=categorical), categorical)
 
 
 @pytest.fixture(scope="module")
