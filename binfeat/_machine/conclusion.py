@@ -42,16 +42,12 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
 
 def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | Labels:
     """The targets: labels with calibrated probabilities, or numbers whose predictions are medians or means."""
-    targets, y = problem.targets, problem.y[rows]
+    targets = problem.targets
     if isinstance(targets, Labels):
-        return targets.calibrated(predictions, y, problem.weights_of(rows))
+        return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
     if targets.is_plain:
         return targets
-
-    def losses_of(targets: Targets) -> np.ndarray:
-        return problem.losses_of_y(targets, rows, predictions)
-
-    losses, kept = targets.better(y, predictions, losses_of, run.settings.is_robust)
+    losses, kept = problem.better(targets, rows, predictions, run.settings.is_robust)
     run.note("predictions", "medians" if kept is targets else "means", losses.mean())
     return kept
 

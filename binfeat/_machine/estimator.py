@@ -188,11 +188,17 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     def _scores(self, X: RawTable) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets)."""
-        fitted = self._fitted
         if is_source(X):
+            check_is_fitted(self, "feature_coef_")
             return by_block(X, self._scores)[0]
+        return self._rows_and_scores(X)[1]
+
+    def _rows_and_scores(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
+        """Rows in memory as the kernels see them, and predictions of the targets."""
+        fitted = self._fitted
         with blas_threads(self.n_jobs):
-            return fitted.scores(fitted.rows(self, X), self.n_jobs)
+            rows = fitted.rows(self, X)
+            return rows, fitted.scores(rows, self.n_jobs)
 
     @property
     def feature_importances_(self) -> np.ndarray:

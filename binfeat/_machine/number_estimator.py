@@ -46,13 +46,12 @@ class NumbersMachineBase(KernelMachineBase):
         n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
         if is_source(X):
             raise ValueError("X must be rows in memory, whose samples belong together; got a source of blocks.")
-        scores, fitted = self._scores(X), self._fitted
-        n_targets = scores.shape[1]
+        rows, scores = self._rows_and_scores(X)
         with blas_threads(self.n_jobs):
             posterior = self._posterior_of_function()
-            deviations = posterior.deviations(fitted.rows(self, X), n_targets * n_samples, rng)
+            deviations = posterior.deviations(rows, scores.shape[1] * n_samples, rng)
         noise = np.sqrt(posterior.errors.noise)
-        apart = deviations.reshape(len(scores), n_targets, n_samples) * noise[:, np.newaxis]
+        apart = deviations.reshape(*scores.shape, n_samples) * noise[:, np.newaxis]
         samples = [self._own_targets.decode(scores + apart[:, :, k]) for k in range(n_samples)]
         return np.stack(samples, axis=-1)
 
@@ -113,7 +112,7 @@ class NumbersMachineBase(KernelMachineBase):
         return both[:, :-1], both[:, -1:]
 
     def _beside(self, X: RawTable) -> np.ndarray:
-        scores, fitted = self._scores(X), self._fitted
+        rows, scores = self._rows_and_scores(X)
         with blas_threads(self.n_jobs):
-            variances = fitted.posterior(self.n_jobs).variances(fitted.rows(self, X))
+            variances = self._fitted.posterior(self.n_jobs).variances(rows)
         return np.column_stack([scores, variances])

@@ -58,8 +58,7 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | Labels:
 def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
     """The trial of targets with a transform, or none where the kernel is singular."""
     some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y)
-    weights, Y = problem.relative_weights(some), targets.encode(problem.y[some])
-    settings = run.settings
+    weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
     search = LengthScaleSearch(
         Matern(1.5), problem.table[some], Y, weights, problem.categorical, settings.seed, n_jobs=settings.n_jobs
     )
@@ -68,11 +67,7 @@ def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) ->
     except SingularKernelError:
         return []
     rows, predictions = some[places], Y[places] - residuals
-
-    def losses_of(targets: Targets) -> np.ndarray:
-        return problem.losses_of_y(targets, rows, predictions)
-
-    losses, _ = targets.better(problem.y[rows], predictions, losses_of, settings.is_robust)
+    losses, _ = problem.better(targets, rows, predictions, settings.is_robust)
     own, own_weights = as_columns(problem.y[rows]), None if weights is None else weights[places]
     return [TransformTrial(targets, losses, likelihood(transform, targets.std, own, residuals, own_weights))]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class Problem:
             return self.scoring.losses(self.table[rows], self.y[rows], self.targets)
         return SquaredErrors(self.Y[rows], self.weights_of(rows))
 
-    def losses_of_y(self, targets: Targets, rows: np.ndarray, predictions: np.ndarray) -> np.ndarray:
+    def _losses_of_y(self, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
         """Losses in the units of y, of predictions for some rows of targets that stand for y."""
         if self.scoring is not None:
             return self.scoring.losses(self.table[rows], self.y[rows], targets)(predictions)
@@ -59,6 +59,12 @@ class Problem:
         errors = SquaredErrors(plain.encode(self.y[rows]), self.weights_of(rows))
         with np.errstate(over="ignore"):
             return errors(plain.encode(targets.decode(predictions)))
+
+    def better(
+        self, targets: Targets, rows: np.ndarray, predictions: np.ndarray, is_robust: bool
+    ) -> tuple[np.ndarray, Targets]:
+        """Losses in the units of y, and targets whose predictions are medians or means, whichever loses less."""
+        return targets.better(self.y[rows], predictions, partial(self._losses_of_y, rows, predictions), is_robust)
 
     def weights_of(self, rows: np.ndarray | slice) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]

@@ -95,8 +95,7 @@ class KnownKernels:
         self._previous, self._problem, self._run = previous, problem, run
 
     def run(self) -> ScaledKernels:
-        previous = self._previous
-        self._run.note("warm start", "scaling, length scales and kernel", previous.held_out_error[0])
+        self._run.note("warm start", "scaling, length scales and kernel", self._previous.held_out_error[0])
         return self.settled()
 
     def settled(self) -> ScaledKernels:

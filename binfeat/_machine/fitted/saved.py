@@ -31,8 +31,6 @@ _POSTERIOR = {
 }
 _HELD_OUT = {"noise": (np.float64, "targets"), "scores": (np.float64, "judged", "targets")}
 _TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets")}
-
-
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
 
