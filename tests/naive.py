@@ -400,3 +400,30 @@ def ridge_posterior(Z, y, new, alpha, weights=None, fit_intercept=True):
     residuals = y - Z @ inverse @ (Z.T @ (v * y))
     freedom = np.count_nonzero(v) - np.trace(Z @ inverse @ (Z.T * v))
     return np.sum(v * residuals**2) / freedom, np.einsum("ij,jk,ik->i", new, inverse, new)
+
+
+def cell_of(row, splits, root):
+    """The number of the cell of a row in a tree of splits (input, place, first child, second child)."""
+    node = root
+    while node >= 0:
+        j, place, first, second = splits[node]
+        node = second if row[j] > place else first
+    return -1 - node
+
+
+def local_machine(X, Y, new, kernel, alpha, trees, weights=None):
+    """Mean over trees of exact machines of the rows in a new row's cell, and leave-one-out residuals of all rows.
+
+    A tree is a pair of splits and root, as in `cell_of`.
+    """
+    weights = np.ones(len(X)) if weights is None else weights
+    predictions, residuals = np.zeros((len(new), Y.shape[1])), np.zeros(Y.shape)
+    for splits, root in trees:
+        own, others = (np.array([cell_of(row, splits, root) for row in rows]) for rows in (X, new))
+        for cell in np.unique(own):
+            rows, at = own == cell, others == cell
+            K = kernel(X[rows], X[rows])
+            coef = kernel_ridge(K, Y[rows], alpha, weights[rows])
+            predictions[at] += (kernel(new[at], X[rows]) + 1.0) @ coef / len(trees)
+            residuals[rows] += left_out_residuals(K, Y[rows], alpha, weights[rows]) / len(trees)
+    return predictions, residuals

@@ -18,7 +18,9 @@ pd = pytest.importorskip("pandas")
 pytestmark = pytest.mark.usefixtures("few_grids")
 
 
-@pytest.fixture(scope="module", params=["binning", "hybrid", "fourier", "categories", "exact", "exact, categories"])
+@pytest.fixture(
+    scope="module", params=["binning", "hybrid", "fourier", "categories", "exact", "exact, categories", "local"]
+)
 def fitted(request, table):
     X, y, labels = table
     X = X.copy()
@@ -68,7 +70,7 @@ def test_skops_round_trip(fitted):
 def test_attributes_hold_arrays_numbers_and_strings(fitted):
     for machine in fitted[1]:
         for name, value in state(machine).items():
-            if name in ("_columns", "_scaler", "_exact", "_posterior", "_held_out", "_target_transform"):
+            if name in ("_columns", "_scaler", "_exact", "_local", "_posterior", "_held_out", "_target_transform"):
                 assert all(isinstance(part, np.ndarray) for part in value.values())
             elif name != "decisions":
                 assert isinstance(value, np.ndarray | str | int | float | np.number | bool), name

@@ -126,31 +126,6 @@ def test_automatic_for_few_rows_and_nothing_else_asked(table, short, limits):
         assert KernelMachineRegressor(**EXACT).fit(X, y).features_ == "exact"
 
 
-def smooth(X):
-    return np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
-
-
-@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
-def test_exact_with_some_of_many_rows(rng, limits, scoring):
-    """Where that does better on the same held-out rows than grids on all rows."""
-    limits(n_steps=15, exact_rows=400, exact_trial_rows=300, sample_grids=(5, 10))
-    X, X_new = rng.normal(size=(1600, 4)), rng.normal(size=(500, 4))
-    y = smooth(X) + 0.05 * rng.normal(size=1600)
-    options = {"max_grids": 40, "scoring": scoring, "random_state": 0}
-    machine = KernelMachineRegressor(**options).fit(X, y)
-    assert (machine.features_, machine.status_, machine.n_grids_) == ("exact", "converged", 0)
-    assert machine.feature_coef_.shape == (1, 400)
-    choices = dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True))
-    assert (choices["features"], choices["rows"]) == ("exact", "400 of 1600")
-    grids = KernelMachineRegressor(**options, features="binning").fit(X, y)
-    assert machine.score(X_new, smooth(X_new)) > grids.score(X_new, smooth(X_new))
-    noise = KernelMachineRegressor(**options).fit(X, np.sign(X[:, 0]) + rng.normal(size=1600))
-    assert noise.features_ == "binning"
-    assert KernelMachineRegressor(**options, max_seconds=0).fit(X, y).features_ == "binning"
-    watcher = Callback("step", stop_at=1)
-    assert KernelMachineRegressor(**options).set_callbacks(watcher).fit(X, y).status_ == "stopped"
-
-
 def test_a_linear_part_where_targets_are_linear(rng, monkeypatch):
     X = rng.normal(size=(1200, 10)) * 10.0 ** np.arange(-5, 5)
     truth = X @ 10.0 ** -np.arange(-5.0, 5.0)

@@ -9,6 +9,7 @@ from binfeat._engine.policy import blas_threads
 from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.fitted.exact import ExactPosterior
 from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
+from binfeat._machine.fitted.local import LocalPosterior
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.target.targets import Targets
 from binfeat._rows.scored import by_block
@@ -90,7 +91,7 @@ class NumbersMachineBase(KernelMachineBase):
     def _own_targets(self) -> Targets:
         return cast(Targets, self._fitted.targets)
 
-    def _posterior_of_function(self) -> ExactPosterior | FeaturePosterior:
+    def _posterior_of_function(self) -> ExactPosterior | LocalPosterior | FeaturePosterior:
         """What an exact machine knows, or a machine that has samples; ValueError for others."""
         posterior = self._fitted.posterior(self.n_jobs)
         if isinstance(posterior, NoiseOnly):
@@ -98,7 +99,7 @@ class NumbersMachineBase(KernelMachineBase):
                 f"Standard deviations and samples of a machine of features='{self._fitted.features}' need samples that "
                 "`fit` draws: set n_posterior_samples, 32 say, and fit again."
             )
-        return cast(ExactPosterior | FeaturePosterior, posterior)
+        return cast(ExactPosterior | LocalPosterior | FeaturePosterior, posterior)
 
     def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of y, and their standard deviations."""

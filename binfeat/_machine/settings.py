@@ -18,12 +18,14 @@ _RADIAL = "features='fourier' with kernel='auto', which takes Matern(1.5) or RBF
 class Settings:
     """Parameters of a kernel machine. None leaves a choice to the fit, or sets no limit."""
 
-    features: str | None  # "exact", "binning", "fourier" or "hybrid"
+    features: str | None  # "exact", "local", "binning", "fourier" or "hybrid"
     kernel: Kernel | None  # with a pitch law
     learns_gamma: bool
     gamma: ArrayLike | None  # if not learned; None is one over the number of inputs times their standard deviations
     alpha: float | None
     n_grids: int | None
+    n_trees: int | None
+    cell_rows: int | None
     scaling: str | None  # "none" leaves inputs as they are
     categorical_features: ArrayLike | str | None
     max_grids: int
@@ -44,11 +46,12 @@ class Settings:
     def of(cls, machine: BaseEstimator) -> "Settings":
         """Those of parameters that all kernel machines have; ValueError or TypeError names what is not valid."""
         given = machine.get_params(deep=False)
-        for name, words in (("gamma", ("learn", "scale")), ("alpha", ("auto",)), ("n_grids", ("auto",))):
+        numbers = "alpha", "n_grids", "n_trees", "cell_rows"
+        for name, words in (("gamma", ("learn", "scale")), *((name, ("auto",)) for name in numbers)):
             if isinstance(given[name], str) and given[name] not in words:
                 known = " or ".join(repr(word) for word in words)
                 raise ValueError(f"{name} must be {known}, or a number, got {given[name]!r}.")
-        check_choice(given["features"], "features", ("auto", "binning", "fourier", "hybrid", "exact"))
+        check_choice(given["features"], "features", ("auto", "local", "binning", "fourier", "hybrid", "exact"))
         check_choice(given["scaling"], "scaling", ("auto", "standard", "arcsinh", "quantile", None))
         for name in ("refit", "warm_start"):
             check_flag(given[name], name)
@@ -61,6 +64,8 @@ class Settings:
             gamma=None if is_word else given["gamma"],
             alpha=None if _is_auto(given["alpha"]) else check_real(given["alpha"], "alpha", minimum=0.0),
             n_grids=None if _is_auto(given["n_grids"]) else check_integer(given["n_grids"], "n_grids", 1),
+            n_trees=None if _is_auto(given["n_trees"]) else check_integer(given["n_trees"], "n_trees", 1),
+            cell_rows=None if _is_auto(given["cell_rows"]) else check_integer(given["cell_rows"], "cell_rows", 2),
             scaling=None if given["scaling"] == "auto" else str(given["scaling"]).lower(),
             categorical_features=given["categorical_features"],
             max_grids=check_integer(given["max_grids"], "max_grids", 1),

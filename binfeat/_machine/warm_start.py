@@ -10,8 +10,9 @@ from binfeat._common.labels import Labels
 from binfeat._fourier.features import FourierMap
 from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.attributes import fitted_of
-from binfeat._machine.fitted.exact import ExactFunction, Part
+from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.fitted import Fitted
+from binfeat._machine.fitted.kernel_function import KernelFunction, Part
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine
 from binfeat._machine.machines.candidate import Candidate
@@ -20,6 +21,7 @@ from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.fourier import FourierMachine
 from binfeat._machine.machines.grown import FeaturePlan
 from binfeat._machine.machines.hybrid import HybridMachine
+from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
@@ -109,9 +111,10 @@ class KnownKernels:
 def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, run: Run) -> Candidate:
     """A machine of the kind of the earlier fit, with its kernel and penalty."""
     function, n_jobs = previous.function, run.settings.n_jobs
-    if isinstance(function, ExactFunction):
+    if isinstance(function, KernelFunction):
         parts = [Part(scales, 1.0, share) for scales, share in zip(kernels.scales, function.shares)]
-        return ExactMachine(problem, run, kernels, (parts, kernels.scales[0].alpha))
+        kind = ExactMachine if isinstance(function, ExactFunction) else LocalMachine
+        return kind(problem, run, kernels, (parts, kernels.scales[0].alpha))
     (scales,) = kernels.scales
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
     fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
@@ -123,7 +126,7 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
 def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:
     """Kernels with their length scales: those of the features, or those of an exact machine's sum."""
     alpha, error, function = previous.alpha / problem.mean_weight, previous.held_out_error[0], previous.function
-    if not isinstance(function, ExactFunction):
+    if not isinstance(function, KernelFunction):
         given = run.settings.kernel
         kernel = _KNOWN[previous.kernel] if given is None or previous.features == "fourier" else given
         return [LengthScales(kernel, previous.gamma**kernel.power, alpha, error, 0, 0, previous.linear_map)]

@@ -26,12 +26,13 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
 
     Parameters
     ----------
-    features : {"auto", "exact", "binning", "fourier", "hybrid"}, default="auto"
-        What the kernel is represented by: its matrix for all pairs of rows ("exact"), random grids, random Fourier
-        features, or both of these. "auto" is "exact" for up to 20,000 rows, and compares errors for more; see Notes.
+    features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
+        What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
+        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 20,000 rows,
+        "local" for up to 150,000, and compares errors for more; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the grids, one with a pitch law; "auto" chooses among several. An exact machine takes "laplacian", or
-        with "auto" a sum of kernels. Fourier features take a radial kernel in any case; see Notes.
+        Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
+        "laplacian", or with "auto" a sum of kernels. Fourier features take a radial kernel in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
         as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
@@ -39,6 +40,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
+    n_trees : "auto" or int, default="auto"
+        Number of trees of a local machine. "auto" doubles them up to 8, until that lowers the leave-one-out error by
+        less than 1 %.
+    cell_rows : "auto" or int, default="auto"
+        Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
         How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
@@ -49,8 +55,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     max_grids : int, default=1600
         Largest number of grids for ``n_grids="auto"``. There are fewer where solves would take too much work.
     max_seconds : float, default=None
-        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids and
-        refitting start only if they are expected to end in time; an exact machine is solved in any case.
+        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids
+        or trees, and refitting, start only if they are expected to end in time; an exact machine is solved in any case.
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
@@ -85,6 +91,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     alpha_ : float
     n_grids_ : int
         0 without binning features.
+    n_trees_ : int
+        0 unless the machine is local.
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
         length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
@@ -92,13 +100,14 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Mean squared error of the standardised targets, or minus the `scoring`, on the rows that choices were made by,
         for a machine that had not seen them, and its standard error (NaN of a score). Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
-        Number of grids and held-out error each time that grids were added; without grids one row, 0 and the error.
+        Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
+        error.
     decisions_ : ndarray of shape (n_decisions,), structured
         Name, choice, error after it (held-out or leave-one-out), and seconds since the start of each decision.
     status_ : {"converged", "budget", "stopped", "interrupted"}
         Why the fit ended: by itself, by a limit of grids, time, memory or work, by a callback, or by Ctrl-C.
     feature_coef_ : ndarray of shape (n_targets, n_features)
-        Coefficients of random features, or for an exact machine of the rows that it was solved for.
+        Coefficients of random features, or of the rows of an exact machine, or of the rows of all cells.
     intercept_ : ndarray of shape (n_targets,)
     classes_ : ndarray of shape (n_classes,)
         Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
@@ -141,6 +150,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         gamma: ArrayLike = "learn",
         alpha: float | str = "auto",
         n_grids: int | str = "auto",
+        n_trees: int | str = "auto",
+        cell_rows: int | str = "auto",
         scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
         class_weight: Mapping | str | None = None,
@@ -158,6 +169,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     ):
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
         self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
+        self.n_trees, self.cell_rows = n_trees, cell_rows
         self.categorical_features, self.class_weight = categorical_features, class_weight
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit

@@ -29,12 +29,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     Parameters
     ----------
-    features : {"auto", "exact", "binning", "fourier", "hybrid"}, default="auto"
-        What the kernel is represented by: its matrix for all pairs of rows ("exact"), random grids, random Fourier
-        features, or both of these. "auto" is "exact" for up to 20,000 rows, and compares errors for more; see Notes.
+    features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
+        What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
+        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 20,000 rows,
+        "local" for up to 150,000, and compares errors for more; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the grids, one with a pitch law; "auto" chooses among several. An exact machine takes "laplacian", or
-        with "auto" a sum of kernels. Fourier features take a radial kernel in any case; see Notes.
+        Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
+        "laplacian", or with "auto" a sum of kernels. Fourier features take a radial kernel in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
         as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
@@ -42,6 +43,11 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
+    n_trees : "auto" or int, default="auto"
+        Number of trees of a local machine. "auto" doubles them up to 8, until that lowers the leave-one-out error by
+        less than 1 %.
+    cell_rows : "auto" or int, default="auto"
+        Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
         How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
@@ -56,8 +62,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_grids : int, default=1600
         Largest number of grids for ``n_grids="auto"``. There are fewer where solves would take too much work.
     max_seconds : float, default=None
-        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids and
-        refitting start only if they are expected to end in time; an exact machine is solved in any case.
+        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids
+        or trees, and refitting, start only if they are expected to end in time; an exact machine is solved in any case.
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
@@ -95,6 +101,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     alpha_ : float
     n_grids_ : int
         0 without binning features.
+    n_trees_ : int
+        0 unless the machine is local.
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
         length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
@@ -102,13 +110,14 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Mean squared error of the standardised targets, or minus the `scoring`, on the rows that choices were made by,
         for a machine that had not seen them, and its standard error (NaN of a score). Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
-        Number of grids and held-out error each time that grids were added; without grids one row, 0 and the error.
+        Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
+        error.
     decisions_ : ndarray of shape (n_decisions,), structured
         Name, choice, error after it (held-out or leave-one-out), and seconds since the start of each decision.
     status_ : {"converged", "budget", "stopped", "interrupted"}
         Why the fit ended: by itself, by a limit of grids, time, memory or work, by a callback, or by Ctrl-C.
     feature_coef_ : ndarray of shape (n_targets, n_features)
-        Coefficients of random features, or for an exact machine of the rows that it was solved for.
+        Coefficients of random features, or of the rows of an exact machine, or of the rows of all cells.
     intercept_ : ndarray of shape (n_targets,)
     target_transform_ : str
         "none", "log" or "arcsinh", or the class of the transformer that was given.
@@ -134,15 +143,24 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Features.** ``features="auto"`` is "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if
     `kernel` and `n_grids` are "auto", `cv` and `groups` are None, and the solution should take half of `max_seconds` at
-    most. With more rows, grids are compared on held-out rows with an exact machine of 6,000 rows, unless leave-one-out
-    errors of 1,000 rows speak against it; if it is better, it is solved for 20,000 rows. Where an exact machine is
-    ruled out, grids are compared with Fourier features, if these need at most 1 GB, no input is a category, and a
-    radial kernel did better in the search for length scales. Fourier features without grids are doubled, from 1,024 on,
-    by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out predictions of up to 1,500 rows,
-    without those held out if `cv` is given or `refit` is False.
+    most. It is "local" for up to 150,000 rows; with more, grids are compared on held-out rows with the first tree of a
+    local machine. Where neither is possible, grids are compared with Fourier features, if these need at most 1 GB, no
+    input is a category, and a radial kernel did better in the search for length scales. Fourier features without grids
+    are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out
+    predictions of up to 1,500 rows, without those held out if `cv` is given or `refit` is False.
+
+    **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
+    along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
+    the first choose input and place of a split partly at random. In each cell an exact machine of its rows is solved:
+    a fit costs rows times `cell_rows`, and a prediction `cell_rows` kernel values for each tree. Kernel and penalty
+    start as those of an exact machine. 30 steps of the gradient of the leave-one-out error in cells of 1,000 rows,
+    which are as dense as all rows are, adapt both, the same for all cells. Choices are made by leave-one-out
+    predictions of all rows; with `cv` or `groups`, by the rows held out. Standard deviations and samples are those of
+    the first tree: samples at rows of different cells are independent. Intervals rest on residuals of the mean of all
+    trees, and hold what they say.
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
-    ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. An exact machine takes the best of the
+    ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the best of the
     Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`) and their sums with shares 1/4, 1/2 and 3/4; and beside it a
     linear kernel with a share of 0.5, 0.9 or 0.99 if that lowers the error.
 
@@ -195,7 +213,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Optimization", ICML 2014. Z. Frangella, J. Tropp and M. Udell, "Randomized Nystroem Preconditioning", SIMAX 44,
     2023. P. Huber, Annals of Mathematical Statistics 35, 1964. P. Holland and R. Welsch, Communications in Statistics
     6, 1977 (weights). N. Duan, JASA 78, 1983. C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning",
-    2006. J. Lei et al., JASA 113, 2018 (intervals).
+    2006. J. Lei et al., JASA 113, 2018 (intervals). P. Thomann et al., "Spatial Decompositions for Large Scale SVMs",
+    AISTATS 2017 (cells).
 
     Examples
     --------
@@ -218,6 +237,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         gamma: ArrayLike = "learn",
         alpha: float | str = "auto",
         n_grids: int | str = "auto",
+        n_trees: int | str = "auto",
+        cell_rows: int | str = "auto",
         scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
@@ -237,6 +258,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ):
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
         self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
+        self.n_trees, self.cell_rows = n_trees, cell_rows
         self.categorical_features, self.loss, self.target_transform = categorical_features, loss, target_transform
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit

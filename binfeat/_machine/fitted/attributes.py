@@ -11,6 +11,8 @@ from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.features import BinFunction, FeatureFunction, FourierFunction
 from binfeat._machine.fitted.fitted import Fitted
+from binfeat._machine.fitted.kernel_function import KernelFunction
+from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import SCALERS
@@ -40,6 +42,7 @@ def attributes_of(fitted: Fitted) -> dict:
         "scaling_": fitted.scaling,
         "alpha_": fitted.alpha,
         "n_grids_": fitted.function.n_grids,
+        "n_trees_": fitted.function.n_trees,
         "learning_curve_": fitted.learning_curve,
         "decisions_": fitted.decisions,
         "status_": fitted.status,
@@ -48,15 +51,17 @@ def attributes_of(fitted: Fitted) -> dict:
 
 def _of_function(fitted: Fitted) -> dict:
     function = fitted.function
-    if isinstance(function, ExactFunction):
+    if isinstance(function, KernelFunction):
         arrays = function.arrays()
-        return {"feature_coef_": arrays.pop("coef"), "_exact": arrays}
+        coef, is_local = arrays.pop("coef"), isinstance(function, LocalFunction)
+        return {"feature_coef_": coef, "_exact": {} if is_local else arrays, "_local": arrays if is_local else {}}
     bins, fourier = function.bins, function.fourier
     coef = bins.coef if fourier is None else np.hstack([bins.coef, fourier.coef.T])
     scale, shift, keys, nan_keys = bins.grids.arrays
     return {
         "feature_coef_": coef,
         "_exact": {},
+        "_local": {},
         "_scale": scale,
         "_shift": shift,
         "_keys": keys,
@@ -123,10 +128,12 @@ def _targets_of(machine: BaseEstimator) -> Targets | Labels:
     return Targets(transform, machine._target_mean, machine._target_std, machine._one_target, machine._target_shifts)
 
 
-def _function_of(machine: BaseEstimator) -> ExactFunction | FeatureFunction:
+def _function_of(machine: BaseEstimator) -> KernelFunction | FeatureFunction:
     coef = machine.feature_coef_
     if machine._exact:
         return ExactFunction.from_arrays({**machine._exact, "coef": coef})
+    if machine._local:
+        return LocalFunction.from_arrays({**machine._local, "coef": coef})
     n_bins = machine._bin_keys.size
     grids = Grids(machine._scale, machine._shift, machine._keys, machine._nan_keys)
     bins = BinFunction(grids, machine._bin_keys, machine._bin_starts, np.ascontiguousarray(coef[:, :n_bins]))

@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator
 from binfeat._common.labels import Labels
 from binfeat._common.persistence import Derived
 from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.features import FeatureFunction
+from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
@@ -21,21 +21,21 @@ from binfeat._machine.target.targets import Targets
 class Fitted:
     """From a raw table to predictions, and what was decided on the way."""
 
-    features: str  # "exact", "binning", "fourier" or "hybrid"
+    features: str  # "exact", "local", "binning", "fourier" or "hybrid"
     kernel: str
     scaling: str
     alpha: float
     encoder: TableEncoder
     scaler: InputScaler | None
     targets: Targets | Labels
-    function: ExactFunction | FeatureFunction
+    function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
     gamma: np.ndarray  # (n_columns,): inverse length scale of each encoded column
     linear_map: np.ndarray | None  # (n_columns, rank), of the scaled columns
     relevances: np.ndarray  # (n_inputs,)
     history: History
     held_out_error: np.ndarray  # (2,): mean and standard error
-    learning_curve: np.ndarray  # (n_batches, 2): number of grids and error
+    learning_curve: np.ndarray  # (n_batches, 2): number of grids or trees, and error
     decisions: np.ndarray  # structured
     status: str
     samples: RidgePosterior | None = None  # of the coefficients

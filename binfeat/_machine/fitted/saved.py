@@ -19,6 +19,17 @@ _EXACT = {
     "alpha": (np.float64,),
     "weights": (np.float64, "support"),
 }
+_LOCAL = {
+    **_EXACT,
+    "inputs": (np.int32, "splits"),
+    "places": (np.float64, "splits"),
+    "children": (np.int32, "splits", "two"),
+    "roots": (np.int32, "trees"),
+    "rows": (np.int32, "features"),
+    "cell_gammas": (np.float64, "cells", "kernels", "inputs"),
+    "cell_alphas": (np.float64, "cells"),
+    "cell_intercepts": (np.float64, "cells", "targets"),
+}
 _TARGETS = {
     "_target_mean": (np.float64, "targets"),
     "_target_std": (np.float64, "targets"),
@@ -41,6 +52,8 @@ def migrate(state: dict, file_format: int) -> None:
             state[new] = state.pop(old)
     if "_exact" in state:
         state.setdefault("_rotation", np.empty((0, 0)))
+        state.setdefault("_local", {})
+        state.setdefault("n_trees_", 0)
 
 
 def check_machine(state: dict) -> None:
@@ -58,6 +71,8 @@ def check_machine(state: dict) -> None:
         check_arrays(state["_exact"], _EXACT, sizes)
         _check_linear_map(state["_exact"].get("rotation"), sizes)
         sizes["features"] = sizes["support"]
+    elif state["_local"]:
+        _check_local(state["_local"], sizes)
     else:
         sizes["features"] = _check_features(state, sizes)
     check_arrays(state, {"feature_coef_": (np.float64, "targets", "features")}, sizes)
@@ -82,6 +97,26 @@ def _check_linear_map(linear_map: np.ndarray | None, sizes: dict[str, int]) -> N
     """Refuse a linear map that does not suit the inputs; older files have none."""
     if linear_map is not None and linear_map.size:
         check_arrays({"rotation": linear_map}, {"rotation": (np.float64, "inputs", "rank")}, dict(sizes))
+
+
+def _check_local(arrays: dict, sizes: dict[str, int]) -> None:
+    """Refuse a local machine in which a row would not find its way to a cell, or a cell to its rows."""
+    sizes["two"] = 2
+    check_arrays(arrays, _LOCAL, sizes)
+    _check_linear_map(arrays.get("rotation"), sizes)
+    check_starts(arrays, "starts", sizes["cells"], sizes["features"])
+    splits = np.arange(sizes["splits"])[:, np.newaxis]
+    children, roots = arrays["children"], arrays["roots"]
+    if (children >= 0).any() and not (children > splits)[children >= 0].all():
+        raise ValueError("a split should come before its children.")
+    for numbers in (children, roots):
+        if numbers.size and not (-sizes["cells"] <= numbers.min() and numbers.max() < max(1, sizes["splits"])):
+            raise ValueError("children and roots should be splits or cells.")
+    if (roots >= sizes["splits"]).any() or not sizes["trees"]:
+        raise ValueError("roots should be splits or cells, at least one.")
+    for name, most in (("inputs", sizes["inputs"]), ("rows", sizes["support"])):
+        if arrays[name].size and not (arrays[name].min() >= 0 and arrays[name].max() < most):
+            raise ValueError(f"{name} should be numbers below {most}.")
 
 
 def _check_features(state: dict, sizes: dict[str, int]) -> int:

@@ -65,6 +65,10 @@ class ScoreFunction(ABC):
         """Fourier features."""
         return 0
 
+    @property
+    def n_trees(self) -> int:
+        return 0
+
     @abstractmethod
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
         """Summands of the values, (n_rows, n_targets) each."""

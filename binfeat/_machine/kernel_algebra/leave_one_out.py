@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from binfeat._engine.triangles import clear_below_diagonal, mirror_below_diagonal
 from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle
-from binfeat._machine.kernel_algebra.matrices import DifferentiableMatrix, KernelMatrix, square
+from binfeat._machine.kernel_algebra.matrices import KernelMatrix, Slopes, square
 from binfeat._rows.rows import Scratch
 
 _PROBES = 32  # at least: so few take hardly any of the time of a step
@@ -18,6 +19,13 @@ MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
 Weights = np.ndarray | None  # (n_rows,) of mean 1
 Factor = tuple[np.ndarray, float]  # a triangle, and the penalty that was added to the kernel matrix
 Root = Callable[[np.ndarray, float, Weights], Factor]
+
+
+class WithSlopes(Protocol):
+    """A kernel, or a sum of kernels, with derivatives by its parameters."""
+
+    def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
+        """Kernel matrix of X, and a function of M, overwritten: ``sum_ab M_ab dK_ab`` for every parameter."""
 
 
 class SingularKernelError(ValueError):
@@ -99,7 +107,7 @@ def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndar
 
 
 def leave_one_out(
-    matrix: DifferentiableMatrix,
+    matrix: WithSlopes,
     X: np.ndarray,
     Y: np.ndarray,
     weights: Weights,

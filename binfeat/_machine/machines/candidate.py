@@ -8,8 +8,8 @@ import numpy as np
 
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.features import FeatureFunction
+from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
@@ -22,14 +22,14 @@ class Solution:
     features: str
     kernel: str
     alpha: float
-    function: ExactFunction | FeatureFunction
+    function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
     scales: LengthScales  # of the machine's kernel, or those that its own come from
     gamma: np.ndarray  # (n_inputs,), of the machine
     power: int  # of distances, by which gamma is an inverse
     rows: np.ndarray  # numbers of rows, by which choices were made
     predictions: np.ndarray  # (len(rows), n_targets), of a machine that had not seen them
-    curve: list[tuple[int, float]]  # number of grids and error each time that grids were added
+    curve: list[tuple[int, float]]  # number of grids or trees, and the error, each time that some were added
     status: str
     errors: HeldOutErrors | None = None  # None where the function itself tells
     samples: RidgePosterior | None = None
@@ -49,13 +49,17 @@ class Candidate(ABC):
     features: ClassVar[str]
 
     @abstractmethod
-    def judge(self, run: Run) -> np.ndarray:
-        """Losses of held-out rows of a sample, by a smaller machine of this kind; what it takes is kept."""
-
-    @abstractmethod
     def solve(self, rows: AllRows, run: Run) -> Solution:
         """The machine of all rows, or of as many as it may have."""
 
     def so_far(self) -> Solution | None:
         """After Ctrl-C: the machine as it stands, if there is one."""
         return None
+
+
+class Rival(Candidate):
+    """A kind of machine that is weighed against others."""
+
+    @abstractmethod
+    def judge(self, run: Run) -> np.ndarray:
+        """Losses of held-out rows of a sample, by a smaller machine of this kind; what it takes is kept."""

@@ -5,12 +5,14 @@ from dataclasses import dataclass, replace
 from binfeat._common.held_out import surely_less
 from binfeat._common.memory import require_memory
 from binfeat._machine.features.all_rows import AllRows
+from binfeat._machine.machines import local_size
 from binfeat._machine.machines.bins import BinsMachine, may_search, tries_factors
-from binfeat._machine.machines.candidate import Candidate
+from binfeat._machine.machines.candidate import Candidate, Rival
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.exact_size import exact_bytes, most_exact_rows
 from binfeat._machine.machines.fourier import FourierMachine
 from binfeat._machine.machines.hybrid import HybridMachine
+from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -25,33 +27,38 @@ class MachineChoice:
     rows: AllRows
     run: Run
     takes_exact: bool = False  # before any other kind is looked at
+    tries_local: bool = False  # cells of exact machines
 
     @classmethod
     def of(cls, problem: Problem, rows: AllRows, run: Run) -> "MachineChoice":
         """What rows and settings allow; ValueError or MemoryError if that is nothing."""
         choice = cls(problem, rows, run)
-        return replace(choice, takes_exact=choice._takes_exact())
+        asks_local = run.settings.features == "local"
+        tries_local = asks_local or (choice._tries_kernels and local_size.fits(problem, run))
+        return replace(choice, takes_exact=choice._takes_exact(), tries_local=tries_local)
 
     @property
     def kernel_kinds(self) -> tuple[set[str], set[str]]:
         """Kinds of kernels whose length scales may be of use, and those that are needed."""
         settings, limits, has_categories = self.run.settings, self.run.limits, self.problem.categorical.any()
-        if self.takes_exact:
-            return ({"binning", "radial"}, set()) if settings.kernel is None else ({"binning"}, {"binning"})
+        if settings.kernel is not None and (self.takes_exact or self.takes_local):
+            return {"binning"}, {"binning"}
+        if self.takes_exact or self.takes_local:
+            return {"binning", "radial"}, set()
         if has_categories and settings.features in ("fourier", "hybrid"):
             raise ValueError(
                 f"features={settings.features!r} needs numbers only, and X has categorical inputs; use 'binning'."
             )
         needed = {"fourier": {"radial"}, "hybrid": {"binning", "radial"}}.get(settings.features or "", {"binning"})
         small = 8 * limits.n_fourier * len(self.problem.table) <= limits.fourier_bytes
-        if settings.features is None and small and not has_categories:
+        if self.tries_local or (settings.features is None and small and not has_categories):
             return {"binning", "radial"}, needed
         return needed, needed
 
     def n_stages(self, learned: bool) -> int:
         """Stages that follow the search, at most; `learned` says that length scales come from these rows."""
         settings = self.run.settings
-        if self.takes_exact:
+        if self.takes_exact or self.takes_local:
             return 2
         factors = tries_factors(self.problem, self.run, learned)
         return 2 + factors + settings.refits + (settings.n_posterior_samples is not None)
@@ -59,15 +66,16 @@ class MachineChoice:
     def machine(self, kernels: ScaledKernels) -> Candidate:
         """The kind that does best on held-out rows of a sample, as far as the user leaves that open.
 
-        Where a kernel without random error is worth more than all rows, it is worth more than thousands of features
-        too: grids are weighed against an exact machine of some rows, or else against Fourier features.
+        Grids are weighed against cells of exact machines where rows are many, or else against Fourier features.
         """
         if self.takes_exact:
             return ExactMachine(self.problem, self.run, kernels)
+        if self.takes_local and kernels.vary:
+            return LocalMachine(self.problem, self.run, kernels)
         with self.run.stage("features"):
             first = self._first(kernels)
             losses = first.judge(self.run)
-            rival = self._rival(kernels, losses.mean())
+            rival = self._rival(kernels)
             if rival is None:
                 return first
             best, error, rival_losses = first, losses.mean(), rival.judge(self.run)
@@ -76,42 +84,42 @@ class MachineChoice:
             self.run.note("features", best.features, error)
             return best
 
-    def _first(self, kernels: ScaledKernels) -> Candidate:
+    def _first(self, kernels: ScaledKernels) -> Rival:
         wanted = self.run.settings.features
         if wanted == "fourier":
             return FourierMachine(self.problem, kernels)
         return (HybridMachine if wanted == "hybrid" and kernels.vary else BinsMachine)(self.problem, kernels)
 
-    def _rival(self, kernels: ScaledKernels, error: float) -> Candidate | None:
-        """What is weighed against grids with this error, if they are not what the user asks for."""
+    def _rival(self, kernels: ScaledKernels) -> Rival | None:
+        """What is weighed against grids, if they are not what the user asks for."""
         if self.run.settings.features is not None or not kernels.vary:
             return None
-        if self._may_be_exact():
-            return ExactMachine(self.problem, self.run, kernels) if self._tries_exact(kernels, error) else None
+        if self._tries_kernels:
+            return LocalMachine(self.problem, self.run, kernels) if self.tries_local else None
         tries_fourier = kernels.has_radial and may_search(kernels, self.run)
         return FourierMachine(self.problem, kernels) if tries_fourier else None
 
     def _takes_exact(self) -> bool:
         """Whether the machine is to be exact: where rows are few, and nothing is asked for that only features have."""
         problem, settings = self.problem, self.run.settings
+        if settings.features in ("exact", "local") and not isinstance(settings.kernel, Laplacian | None):
+            wanted = f"features={settings.features!r} takes kernel='auto' or 'laplacian'"
+            raise ValueError(f"{wanted}; got {settings.kernel!r}.")
         if settings.features == "exact":
-            if settings.kernel is not None and not isinstance(settings.kernel, Laplacian):
-                raise ValueError(f"features='exact' takes kernel='auto' or 'laplacian'; got {settings.kernel!r}.")
             n_bytes = exact_bytes(len(problem.table), problem.n_targets)
             require_memory(n_bytes, "an exact machine of so many rows", "Use features='auto' or fewer rows.")
             return True
-        return self._may_be_exact() and len(problem.table) <= most_exact_rows(problem, self.run)
+        return self._tries_kernels and len(problem.table) <= most_exact_rows(problem, self.run)
 
-    def _may_be_exact(self) -> bool:
+    @property
+    def takes_local(self) -> bool:
+        """Whether the machine is to be local, before any other kind is looked at: where rows are not too many."""
+        is_small = len(self.problem.table) <= self.run.limits.local_rows
+        return self.tries_local and (is_small or self.run.settings.features == "local")
+
+    @property
+    def _tries_kernels(self) -> bool:
         """Whether nothing is asked for that only random features have."""
         settings = self.run.settings
         asks = settings.features, settings.kernel, settings.n_grids
         return self.rows.in_memory and asks == (None, None, None) and not (settings.has_cv or self.problem.is_grouped)
-
-    def _tries_exact(self, kernels: ScaledKernels, error: float) -> bool:
-        """Whether an exact machine may do better: it has to on few rows already, where errors are squares as well."""
-        if not may_search(kernels, self.run):
-            return False
-        if self.problem.scoring is None and not min(scales.error for scales in kernels.scales) < error:
-            return False
-        return most_exact_rows(self.problem, self.run) > self.run.limits.exact_trial_rows

@@ -7,11 +7,10 @@ import numpy as np
 
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.exact import ExactFunction, Part
-from binfeat._machine.kernel_algebra.matrices import Linear
+from binfeat._machine.fitted.exact import ExactFunction
+from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, main_part
 from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_kernel
 from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.machines.exact_size import most_exact_rows
 from binfeat._machine.machines.exact_tuning import LEAST_ALPHA, ExactTuning, Tuned
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
@@ -30,51 +29,38 @@ class ExactMachine(Candidate):
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         self._tuning = ExactTuning(problem, run, kernels)
-        self._judged: Tuned | None = None
-
-    def judge(self, run: Run) -> np.ndarray:
-        problem, limits = self._problem, run.limits
-        self._judged = self.tuned()
-        trial = self.solution(self._judged, min(limits.exact_trial_rows, len(problem.train)))
-        out = problem.held_out[: limits.sample_out]
-        return problem.losses(out)(trial.scores(self._kernels.X[out], run.settings.n_jobs))
 
     def tuned(self) -> Tuned:
         """Kernels and penalty."""
         return self._tuning.best() if self._known is None else self._tuning.of(*self._known)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
-        n_rows, best = len(self._problem.table), self._judged
-        if best is None:
-            with run.stage("kernel and penalty"):
-                best = self.tuned()
+        with run.stage("kernel and penalty"):
+            best = self.tuned()
         with run.stage("solution"):
-            most = n_rows if self._judged is None else most_exact_rows(self._problem, run)
-            solution = self.solution(best, most)
+            solution = self.solution(best)
             solution = replace(solution, status="converged" if run.step() else "stopped")
-        if self._judged is None:
-            run.note("features", "exact", solution.error)
-        else:
-            run.note("rows", f"{min(most, len(self._tuning.all_rows))} of {n_rows}", solution.error)
+        run.note("features", "exact", solution.error)
         run.note("kernel", solution.kernel, solution.error)
         run.note("penalty", f"{solution.alpha:.3g}", solution.error)
         return solution
 
-    def solution(self, best: Tuned, most: int | None = None) -> Solution:
-        """Solve for all rows, or so many at most, with more or less of what fewer of them were best with."""
+    def solution(self, best: Tuned) -> Solution:
+        """Solve for all rows, with more or less of what fewer of them were best with."""
         problem, settings, tuning = self._problem, self._run.settings, self._tuning
-        rows = tuning.all_rows[:most]
+        rows = tuning.all_rows
         parts, alpha = self._continued(best, len(rows))
         X, Y, weights = tuning.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
         with threads_to_factorise(len(rows)):
             K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
             coef, alpha = solve_kernel(K, alpha, weights, Y, np.sqrt(tuning.squared_error(best)))
-        main = max((part for part in parts if not isinstance(part.scales.kernel, Linear)), key=lambda part: part.share)
+        main = main_part(parts)
+        known = KernelFunction.arrays_of(parts, problem.categorical, X, tuning.frame, alpha, weights)
         return Solution(
             features=self.features,
-            kernel=_named(parts),
+            kernel=kernel_name(parts),
             alpha=alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
-            function=ExactFunction.of(parts, problem.categorical, X, tuning.frame, alpha, weights, coef),
+            function=ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C")),
             intercept=coef.sum(axis=0, dtype=np.float64),
             scales=main.scales,
             gamma=main.gamma,
@@ -101,9 +87,3 @@ class ExactMachine(Candidate):
             power = np.clip(np.log(alpha / before) / growth, -1.0, 0.0)
             alpha = max(min(alpha, LEAST_ALPHA), alpha * np.exp(_DAMPING * power * further))
         return parts, alpha
-
-
-def _named(parts: list[Part]) -> str:
-    if len(parts) == 1:
-        return repr(parts[0].scales.kernel)
-    return " + ".join(f"{part.share:.3g} {part.scales.kernel!r}" for part in parts)

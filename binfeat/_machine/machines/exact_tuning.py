@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.fitted.exact import Part
+from binfeat._machine.fitted.kernel_function import Part, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_PRECISE_ALPHA,
     MOST_PRECISE_ROWS,
@@ -16,7 +16,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     precise_inverse_root,
     residuals,
 )
-from binfeat._machine.kernel_algebra.matrices import Frame, Linear, kernel_matrix
+from binfeat._machine.kernel_algebra.matrices import Frame, Linear
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_seconds
 from binfeat._machine.problem import Problem
@@ -93,10 +93,7 @@ class ExactTuning:
         return SquaredErrors(problem.Y[rows], problem.weights_of(rows))(tuned.predictions).mean()
 
     def kernel(self, parts: list[Part]) -> KernelSum:
-        problem, n_jobs, scales = self._problem, self._run.settings.n_jobs, [part.scales for part in parts]
-        matrices = [kernel_matrix(own.kernel, problem.categorical, n_jobs, own.linear_map) for own in scales]
-        gammas = [self.frame.gamma(part.scales.kernel, part.gamma) for part in parts]
-        return KernelSum(matrices, [part.share for part in parts], gammas, n_jobs)
+        return kernel_sum(parts, self.frame, self._problem.categorical, self._run.settings.n_jobs)
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Rows as columns of the kernels."""

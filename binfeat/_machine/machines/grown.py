@@ -12,7 +12,7 @@ from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.sizing import Sizing
 from binfeat._machine.fitted.features import FeatureFunction, FourierFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Candidate, Solution
+from binfeat._machine.machines.candidate import Rival, Solution
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
@@ -30,7 +30,7 @@ class FeaturePlan:
     n_grids: int | None = None  # of an earlier fit, to begin with
 
 
-class GrownMachine(Candidate):
+class GrownMachine(Rival):
     """A machine of random features; without the plan of an earlier fit `judge` makes one."""
 
     def __init__(self, problem: Problem, kernels: ScaledKernels, plan: FeaturePlan | None = None) -> None:

@@ -1,0 +1,136 @@
+"""Functions of kernel values with the rows of a cell: local machines."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from binfeat._engine.policy import side_by_side
+from binfeat._linear.posterior import RidgePosterior
+from binfeat._machine.fitted.cell_trees import CellTrees
+from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
+from binfeat._machine.fitted.kernel_function import KernelFunction
+from binfeat._machine.fitted.score_function import HeldOutErrors
+
+_KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LocalFunction(KernelFunction):
+    """The mean of several trees, of which each has an exact function in every cell."""
+
+    inputs: np.ndarray
+    places: np.ndarray
+    children: np.ndarray
+    roots: np.ndarray
+    starts: np.ndarray  # (n_cells + 1,), int64: of the rows and the coefficients of each cell
+    rows: np.ndarray  # (n_coefficients,), int32: of the support
+    cell_gammas: np.ndarray  # (n_cells, n_kernels, n_inputs)
+    cell_alphas: np.ndarray  # (n_cells,)
+    cell_intercepts: np.ndarray  # (n_cells, n_targets)
+
+    @property
+    def trees(self) -> CellTrees:
+        return CellTrees(self.inputs, self.places, self.children, self.roots)
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.roots)
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.cell_alphas)
+
+    def cell(self, number: int) -> ExactFunction:
+        """The function of a cell, without its intercept."""
+        place = slice(self.starts[number], self.starts[number + 1])
+        rows = self.rows[place]
+        shared = {name: getattr(self, name) for name in ("nus", "shares", "categorical", "center", "unit", "rotation")}
+        return ExactFunction(
+            **shared,
+            gammas=self.cell_gammas[number],
+            support=np.ascontiguousarray(self.support[:, rows]),
+            alpha=self.cell_alphas[number],
+            weights=self.weights[rows],
+            coef=self.coef[:, place],
+        )
+
+    def posterior(
+        self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
+    ) -> "LocalPosterior":
+        assert errors is not None  # machines for numbers have them
+        return LocalPosterior(self, errors, n_jobs)
+
+    def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
+        total = np.zeros((len(X), len(self.coef)))
+        for cells in self.trees(X):
+            self._add(cells, X, total, n_jobs)
+        total /= self.n_trees
+        yield total
+
+    def _add(self, cells: np.ndarray, X: np.ndarray, total: np.ndarray, n_jobs: int | None) -> None:
+        """Add what one tree says of rows in these cells."""
+
+        def add(group: tuple[int, np.ndarray]) -> None:
+            number, rows = group
+            total[rows] += self.cell_intercepts[number]
+            if self.coef[:, self.starts[number] : self.starts[number + 1]].any():
+                total[rows] += self.cell(number)(X[rows], 1)
+
+        side_by_side(add, rows_by_cell(cells), n_jobs)
+
+
+class CellPosteriors:
+    """Of the cells of a local machine's first tree, in closed form."""
+
+    def __init__(self, function: LocalFunction, n_jobs: int | None) -> None:
+        self._function, self._n_jobs = function, n_jobs
+        self._known: dict[int, ExactPosterior] = {}
+
+    def variances(self, X: np.ndarray) -> np.ndarray:
+        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
+        out = np.empty(len(X))
+
+        def fill(group: tuple[int, np.ndarray]) -> None:
+            number, rows = group
+            out[rows] = self._of_cell(number).variances(X[rows])
+
+        side_by_side(fill, self._groups(X), self._n_jobs)
+        return out
+
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Samples of what the prediction is off by, (n_rows, n_samples): rows of one cell together."""
+        out = np.empty((len(X), n_samples))
+        for number, rows in self._groups(X):
+            out[rows] = self._of_cell(number).deviations(X[rows], n_samples, rng)
+        return out
+
+    def _groups(self, X: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        return rows_by_cell(self._function.trees(X)[0])
+
+    def _of_cell(self, number: int) -> ExactPosterior:
+        known = self._known.get(number)
+        if known is None:
+            known = ExactPosterior(self._function.cell(number), 1)
+            if len(self._known) < _KEPT:
+                self._known[number] = known
+        return known
+
+
+class LocalPosterior(CellPosteriors):
+    """How far a local machine may be off: the deviations of its first tree, and the errors of the mean of all trees.
+
+    The mean varies less than one tree does; by how much depends on how often two rows share cells. As the errors of
+    rows left out are measured by the same deviations, intervals hold what they should.
+    """
+
+    def __init__(self, function: LocalFunction, errors: HeldOutErrors, n_jobs: int | None) -> None:
+        super().__init__(function, n_jobs)
+        self.errors = errors
+
+
+def rows_by_cell(cells: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Each cell that has rows, with their numbers, in order."""
+    order = np.argsort(cells, kind="stable")
+    present, starts = np.unique(cells[order], return_index=True)
+    return list(zip(present.tolist(), np.split(order, starts[1:]), strict=True))

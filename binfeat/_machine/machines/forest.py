@@ -1,0 +1,140 @@
+"""Trees of cells, each cell with an exact machine of its rows."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from binfeat._engine.policy import side_by_side
+from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
+from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_sum, main_part
+from binfeat._machine.fitted.local import LocalFunction
+from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
+from binfeat._machine.kernel_algebra.matrices import Frame
+from binfeat._machine.machines.cell_search import Cell
+from binfeat._machine.problem import Problem
+from binfeat._machine.search.length_scales import mean_distances
+
+_SPREAD_ROWS = 1000  # by which the spread of inputs in a node is known
+_NOTHING = np.empty(0)
+_DISORDER = 0.5  # of the splits of all trees but the first
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """Rows of a problem that trees split into cells, as columns of a kernel."""
+
+    problem: Problem
+    X: np.ndarray  # the scaled table, (n_rows, n_inputs)
+    rows: np.ndarray  # numbers of those that are used
+    frame: Frame
+
+    def part(self, rows: np.ndarray) -> Cell:
+        """Columns, targets and weights of rows with these numbers."""
+        problem = self.problem
+        return self.frame.columns(self.X[rows]), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
+
+    def split(self, parts: list[Part], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
+        """A tree, and the rows of its cells; all trees but the first are split at random."""
+        main, rng = main_part(parts), np.random.default_rng([seed, tree])
+
+        def spread(rows: np.ndarray) -> np.ndarray:
+            some = self.X[rows[np.linspace(0, len(rows) - 1, min(len(rows), _SPREAD_ROWS)).astype(np.intp)]]
+            exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.scales.kernel.power)
+            return exponents ** (1 / main.scales.kernel.power)
+
+        tree_cells = split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
+        return tree_cells[0], [cell if len(cell) <= most else cell[:most] for cell in tree_cells[1]]
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedCell:
+    """Coefficients of the rows of a cell, and what leaving each of them out tells."""
+
+    rows: np.ndarray
+    coef: np.ndarray  # (n_rows, n_targets)
+    intercept: np.ndarray  # (n_targets,)
+    alpha: float  # that the coefficients took
+    residuals: np.ndarray  # (n_rows, n_targets), leave-one-out
+    variances: np.ndarray  # (n_rows,), of the predictions without each row, as multiples of the noise
+
+
+def is_constant(Y: np.ndarray) -> bool:
+    """Whether all rows have the same targets."""
+    return bool(np.ptp(Y, axis=0).max() == 0)
+
+
+class Forest:
+    """Trees for the same rows and the same kernel, and the mean of what they say of each row without that row."""
+
+    def __init__(self, rows: CellRows, parts: list[Part], alpha: float, most: int, seed: int, n_jobs: int | None):
+        self._rows, self._parts, self._alpha, self._most = rows, parts, alpha, most
+        self._seed, self._n_jobs = seed, n_jobs
+        self._trees: list[CellTrees] = []
+        self._cells: list[SolvedCell] = []
+        self._sums = np.zeros(rows.problem.Y.shape)  # of leave-one-out residuals
+        self._variances = np.zeros(len(rows.X))
+        self._kernel = kernel_sum(parts, rows.frame, rows.problem.categorical, 1)
+
+    @property
+    def n_trees(self) -> int:
+        return len(self._trees)
+
+    @property
+    def n_cells(self) -> int:
+        """Of all trees."""
+        return len(self._cells)
+
+    def grow(self) -> None:
+        """Add a tree."""
+        tree, cells = self._rows.split(self._parts, self._most, self._seed, self.n_trees)
+        solved: dict[int, SolvedCell] = {}
+
+        def solve(number: int) -> None:
+            solved[number] = self._solved(cells[number])
+
+        side_by_side(solve, range(len(cells)), self._n_jobs)
+        for number in range(len(cells)):
+            own = solved[number]
+            self._sums[own.rows] += own.residuals
+            if not self._trees:
+                self._variances[own.rows] = own.variances
+            self._cells.append(replace(own, residuals=_NOTHING, variances=_NOTHING))
+        self._trees.append(tree)
+
+    def predictions(self, rows: np.ndarray) -> np.ndarray:
+        """Leave-one-out predictions of these rows, (len(rows), n_targets)."""
+        return self._rows.problem.Y[rows] - self._sums[rows] / self.n_trees
+
+    def variances(self, rows: np.ndarray) -> np.ndarray:
+        """Of the predictions of the first tree for rows that it does without, as multiples of the noise."""
+        return self._variances[rows]
+
+    def function(self) -> LocalFunction:
+        """What the trees so far say of any row."""
+        known, cells = self._rows, self._cells
+        X, _, weights = known.part(known.rows)
+        numbers = np.zeros(len(known.X), np.int32)
+        numbers[known.rows] = np.arange(len(known.rows))
+        gammas = np.array(self._kernel.gammas)
+        return LocalFunction(
+            **KernelFunction.arrays_of(self._parts, known.problem.categorical, X, known.frame, self._alpha, weights),
+            **CellTrees.joined(self._trees).arrays(),
+            coef=np.ascontiguousarray(np.concatenate([cell.coef for cell in cells]).T, np.float64),
+            starts=np.cumsum([0, *(len(cell.rows) for cell in cells)]),
+            rows=np.concatenate([numbers[cell.rows] for cell in cells]),
+            cell_gammas=np.repeat(gammas[np.newaxis], len(cells), axis=0),
+            cell_alphas=np.array([cell.alpha for cell in cells]),
+            cell_intercepts=np.array([cell.intercept for cell in cells]),
+        )
+
+    def _solved(self, rows: np.ndarray) -> SolvedCell:
+        X, Y, weights = self._rows.part(rows)
+        if is_constant(Y):
+            nothing = np.zeros(Y.shape)
+            return SolvedCell(rows, nothing, Y[0].astype(np.float64), self._alpha, nothing, np.zeros(len(rows)))
+        B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights)
+        coef = B @ (B.T @ Y)
+        g = np.einsum("ij,ij->i", B, B, dtype=np.float64)
+        variances = 1 / (alpha * g) - (1.0 if weights is None else 1 / weights)
+        intercept = coef.sum(axis=0, dtype=np.float64)
+        return SolvedCell(rows, coef, intercept, alpha, coef / g[:, np.newaxis], np.maximum(variances, 0.0))

@@ -1,0 +1,187 @@
+"""Local machines: exact kernel machines of all rows, each in a cell of its own."""
+
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from binfeat._machine.features.all_rows import AllRows
+from binfeat._machine.fitted.kernel_function import Part, kernel_name, main_part
+from binfeat._machine.fitted.local import CellPosteriors
+from binfeat._machine.fitted.score_function import HeldOutErrors
+from binfeat._machine.machines.candidate import Rival, Solution
+from binfeat._machine.machines.cell_search import CellSearch
+from binfeat._machine.machines.exact_tuning import ExactTuning
+from binfeat._machine.machines.forest import CellRows, Forest, is_constant
+from binfeat._machine.machines.local_size import cell_rows, most_trees
+from binfeat._machine.problem import Problem
+from binfeat._machine.run import Phase, Run
+from binfeat._machine.search.scaled_kernels import ScaledKernels
+
+_SEARCH_ROWS, _FEWEST = 1000, 150  # of a cell that length scales are learned in, at most and at least
+_STEPS, _LANES = 30, 2  # of the search, and cells of a step
+_LOOK = 5  # steps between looks at the clock
+_ENOUGH = 0.99  # share of the error that twice as many trees have to be below
+_MOST_ERRORS = 10_000  # residuals that are kept
+
+
+class LocalMachine(Rival):
+    """The mean of trees that split rows into cells, with kernel ridge regression in every cell."""
+
+    features: ClassVar[str] = "local"
+
+    def __init__(
+        self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[Part], float] | None = None
+    ) -> None:
+        self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
+        tuning = self._tuning = ExactTuning(problem, run, kernels)
+        self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
+        judged = problem.train if self._holds_out else tuning.all_rows
+        self._judged_rows = problem.held_out if self._holds_out else tuning.all_rows
+        self._rows = CellRows(problem, kernels.X, np.intersect1d(judged, tuning.all_rows), tuning.frame)
+        self._forest: Forest | None = None
+        self._curve: list[tuple[int, float]] = []
+        self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
+        self._tree_seconds = 0.0
+
+    def judge(self, run: Run) -> np.ndarray:
+        self._begin(run)
+        out = self._problem.held_out[: run.limits.sample_out]
+        return self._problem.losses(out)(self._predictions(out))
+
+    def solve(self, rows: AllRows, run: Run) -> Solution:
+        with run.stage("cells"):
+            if self._forest is None:
+                self._begin(run)
+            goes_on = self._add_trees(run)
+        if self._holds_out and run.settings.refits and goes_on:
+            with run.stage("refit"):
+                self._refit()
+        run.note("features", "local", self._curve[-1][1])
+        forest = self._grown
+        run.note("trees", f"{forest.n_trees}, of {forest.n_cells} cells in all", self._curve[-1][1])
+        solution = self._solution("converged" if goes_on else "stopped")
+        run.note("kernel", solution.kernel, solution.error)
+        run.note("penalty", f"{solution.alpha:.3g}", solution.error)
+        return solution
+
+    def so_far(self) -> Solution | None:
+        return self._solution("interrupted") if self._curve else None
+
+    @property
+    def _grown(self) -> Forest:
+        if self._forest is None:
+            raise RuntimeError("a machine has no trees before it is judged or solved")
+        return self._forest
+
+    def _begin(self, run: Run) -> None:
+        """The kernel, and the first tree."""
+        if self._known is not None:
+            self._parts, self._alpha = self._known
+        else:
+            tuned = self._tuning.best()
+            self._parts, self._alpha = self._in_cells(tuned.parts, tuned.alpha, run)
+        self._forest = self._new_forest(self._rows)
+        self._grow(run)
+
+    def _in_cells(self, parts: list[Part], alpha: float, run: Run) -> tuple[list[Part], float]:
+        """Length scales and penalty, learned further in cells of all rows."""
+        settings, learns_gamma = run.settings, self._kernels.learned
+        if self._kernels.is_perfect or not (learns_gamma or settings.alpha is None):
+            return parts, alpha
+        search = CellSearch(
+            parts,
+            alpha,
+            self._rows.frame,
+            self._problem.categorical,
+            learns_gamma=learns_gamma,
+            learns_alpha=settings.alpha is None,
+            seed=settings.seed,
+            n_jobs=settings.n_jobs,
+        )
+        _, cells = self._rows.split(parts, _SEARCH_ROWS, settings.seed, 0)
+        cells = [cell for cell in cells if len(cell) >= _FEWEST and not is_constant(self._problem.Y[cell])] or cells
+        rng, queue = np.random.default_rng(settings.seed), list[int]()
+        for k in range(_STEPS):
+            if k and not k % _LOOK and not (run.step() and run.may_continue(Phase.EXACT)):
+                break
+            while len(queue) < _LANES:
+                queue.extend(rng.permutation(len(cells)).tolist())
+            search.step([self._rows.part(cells[queue.pop()]) for _ in range(_LANES)], k / _STEPS, k)
+        return search.parts, search.alpha
+
+    def _new_forest(self, rows: CellRows) -> Forest:
+        settings = self._run.settings
+        return Forest(rows, self._parts, self._alpha, cell_rows(self._run), settings.seed, settings.n_jobs)
+
+    def _grow(self, run: Run) -> None:
+        start = run.clock.used
+        forest = self._grown
+        forest.grow()
+        self._tree_seconds = run.clock.used - start
+        rows = self._judged_rows
+        error = float(self._problem.losses(rows)(self._predictions(rows)).mean())
+        self._curve.append((forest.n_trees, error))
+
+    def _predictions(self, rows: np.ndarray) -> np.ndarray:
+        """For rows that the trees have not seen, or by leaving each of them out."""
+        if not self._holds_out:
+            return self._grown.predictions(rows)
+        X = self._kernels.X[rows]
+        return self._grown.function().scores(X, np.zeros(self._problem.n_targets), self._run.settings.n_jobs)
+
+    def _add_trees(self, run: Run) -> bool:
+        """Twice as many trees, as long as that pays; whether callbacks let the fit go on."""
+        goes_on, is_given = run.step(), run.settings.n_trees is not None
+        most = 1 if self._kernels.is_perfect and not is_given else most_trees(self._problem, run)
+        while goes_on and self._grown.n_trees < most:
+            before, until = self._curve[-1][1], min(2 * self._grown.n_trees, most)
+            while goes_on and self._grown.n_trees < until:
+                if not run.may_continue(Phase.SOLUTION, self._tree_seconds):
+                    return True
+                self._grow(run)
+                goes_on = run.step()
+            if not (is_given or self._curve[-1][1] < _ENOUGH * before):
+                break
+        return goes_on
+
+    def _refit(self) -> None:
+        """The same trees with the rows that were held out."""
+        self._judged = self._judgement()
+        n_trees = self._grown.n_trees
+        self._forest = self._new_forest(replace(self._rows, rows=np.sort(self._tuning.all_rows)))
+        while self._grown.n_trees < n_trees:
+            self._grown.grow()
+
+    def _solution(self, status: str) -> Solution:
+        problem, settings, forest, main = self._problem, self._run.settings, self._grown, main_part(self._parts)
+        predictions, errors = self._judgement() if self._judged is None else self._judged
+        return Solution(
+            features=self.features,
+            kernel=kernel_name(self._parts),
+            alpha=self._alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
+            function=forest.function(),
+            intercept=np.zeros(problem.n_targets),
+            scales=main.scales,
+            gamma=main.gamma,
+            power=main.scales.kernel.power,
+            rows=self._judged_rows,
+            predictions=predictions,
+            curve=self._curve,
+            status=status,
+            errors=errors,
+        )
+
+    def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:
+        """Predictions for rows that the trees do without, and how far they were off."""
+        rows = self._judged_rows
+        predictions, some = self._predictions(rows), np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ERRORS))
+        some = some.astype(np.intp)
+        residuals = self._problem.Y[rows[some]] - predictions[some]
+        return predictions, HeldOutErrors.of(residuals, self._variances(rows[some]))
+
+    def _variances(self, rows: np.ndarray) -> np.ndarray:
+        """Of the predictions for such rows, as multiples of the noise."""
+        if not self._holds_out:
+            return self._grown.variances(rows)
+        return CellPosteriors(self._grown.function(), self._run.settings.n_jobs).variances(self._kernels.X[rows])

@@ -1,0 +1,388 @@
+"""Local machines: cells of trees, exact machines in them, what they take and refuse, and how they stop."""
+
+import numpy as np
+import pytest
+from callbacks import Callback
+from machines import assert_same_state
+from sklearn.base import clone
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat._machine.fitted import cell_trees
+from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes
+from binfeat._machine.machines import forest
+from tests import naive
+from tests.interrupts import interrupted
+
+pd = pytest.importorskip("pandas")
+
+GAMMA = [0.5, 0.2, 0.0, 0.1]
+LOCAL = {"features": "local", "cell_rows": 50, "random_state": 0}
+# Nothing to choose: one kernel, its gamma, the penalty, two trees.
+GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.3, "scaling": None, "n_trees": 2}
+
+
+@pytest.fixture
+def short(limits):
+    """Searches of few steps."""
+    limits(n_steps=15)
+
+
+def splits_of(machine):
+    """The trees of a machine as the slow twin reads them."""
+    arrays = machine._local
+    splits = list(zip(arrays["inputs"], arrays["places"], *arrays["children"].T, strict=True))
+    return [(splits, root) for root in arrays["roots"]]
+
+
+def laplacian(A, B):
+    return kernels.Laplacian()(A, B, gamma=GAMMA)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_predictions_are_those_of_exact_machines_in_cells(table, weighted):
+    X, y, _ = table
+    X, y, new = X[:200], y[:200], X[200:]
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, size=200) if weighted else None
+    machine = KernelMachineRegressor(**GIVEN).fit(X, y, sample_weight=weights)
+    alpha = float(machine._local["alpha"])  # for weights of mean 1 in the training rows
+    relative = None if weights is None else weights * alpha / 0.3
+    Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
+    predictions, residuals = naive.local_machine(X, Y, new, laplacian, alpha, splits_of(machine), relative)
+    np.testing.assert_allclose(machine.predict(new), y.mean() + y.std() * predictions[:, 0], atol=1e-4)
+    squares = np.ones(200) if weights is None else weights / weights.mean()
+    error = np.mean(squares * residuals[:, 0] ** 2)
+    np.testing.assert_allclose(machine.held_out_error_[0], error, rtol=1e-3)
+    assert (machine.features_, machine.n_grids_, machine.n_trees_, machine.alpha_) == ("local", 0, 2, 0.3)
+    assert machine.kernel_ == "Laplacian()"
+    np.testing.assert_allclose(machine.gamma_, GAMMA)
+    np.testing.assert_allclose(machine.learning_curve_[-1], [2, error], rtol=1e-3)
+
+
+def test_one_cell_is_an_exact_machine(table):
+    X, y, _ = table
+    options = {**GIVEN, "cell_rows": 300, "n_trees": 1}
+    local, exact = (
+        KernelMachineRegressor(**{**options, "features": features}).fit(X[:300], y[:300])
+        for features in ("local", "exact")
+    )
+    np.testing.assert_allclose(local.predict(X), exact.predict(X), atol=1e-4)
+    for one, other in zip(local.predict(X, return_std=True), exact.predict(X, return_std=True), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3)
+
+
+@pytest.mark.parametrize("Machine", [KernelMachineRegressor, KernelMachineClassifier])
+def test_threads_and_repeats_change_nothing(table, short, Machine):
+    X, y, labels = table
+    y = y if Machine is KernelMachineRegressor else labels
+    one, two, again = (Machine(**LOCAL, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2, 2))
+    assert_same_state(one, two)
+    assert_same_state(two, again)
+    np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+
+# Cells.
+
+
+def grown(X, most, disorder=0.0, spread=None):
+    rng = np.random.default_rng(0)
+    return cell_trees.split_into_cells(
+        X, np.arange(len(X)), lambda rows: X[rows].std(axis=0) if spread is None else spread, most, rng, disorder
+    )
+
+
+@pytest.mark.parametrize("disorder", [0.0, 0.5])
+@pytest.mark.parametrize("n_rows", [1, 20, 21, 333])
+def test_cells_are_a_partition(rng, disorder, n_rows):
+    X = np.column_stack([rng.normal(size=n_rows), rng.integers(3, size=n_rows), np.ones(n_rows)])
+    trees, cells = grown(X, 20, disorder)
+    found = trees(X)[0]
+    assert sorted(np.concatenate(cells)) == list(range(n_rows))
+    for number, rows in enumerate(cells):
+        assert 1 <= len(rows) <= 20
+        np.testing.assert_array_equal(found[rows], number)
+    assert len(trees.inputs) == len(cells) - 1
+    assert 2 not in trees.inputs  # which is constant
+    splits = list(zip(trees.inputs, trees.places, *trees.children.T, strict=True))
+    np.testing.assert_array_equal(found, [naive.cell_of(row, splits, trees.roots[0]) for row in X])
+
+
+def test_rows_that_do_not_differ_stay_together():
+    trees, cells = grown(np.repeat([[0.0], [1.0]], 30, axis=0), 10)
+    assert [len(rows) for rows in cells] == [30, 30]
+    assert 0.0 <= trees.places[0] < 1.0
+    assert len(grown(np.ones((30, 2)), 10)[1]) == 1
+
+
+def test_neighbouring_numbers_are_split():
+    X = np.repeat([[1.0], [np.nextafter(1.0, 2.0)]], 8, axis=0)
+    trees, cells = grown(X, 10)
+    assert [len(rows) for rows in cells] == [8, 8]
+    np.testing.assert_array_equal(trees(X)[0], np.repeat([0, 1], 8))
+
+
+def test_the_widest_input_is_split(rng):
+    X = rng.normal(size=(100, 3))
+    assert set(grown(X, 60, spread=np.array([0.0, 2.0, 1.0]))[0].inputs) == {1}
+
+
+def test_joined_trees_find_their_own_cells(rng):
+    X = rng.normal(size=(200, 3))
+    trees = [grown(X, most, 0.5)[0] for most in (30, 200, 50)]
+    starts = np.cumsum([0, *(len(tree.inputs) + 1 for tree in trees)])
+    joined = cell_trees.CellTrees.joined(trees)(X)
+    for found, tree, start in zip(joined, trees, starts, strict=False):
+        np.testing.assert_array_equal(found, tree(X)[0] + start)
+
+
+def test_a_cell_of_one_label_is_constant(rng):
+    X = rng.uniform(size=(400, 2))
+    machine = KernelMachineClassifier(**{**GIVEN, "gamma": [9.0, 0.1], "n_trees": 1}).fit(X, X[:, 0] > 0.8)
+    arrays = machine._local
+    of_cells = np.split(machine.feature_coef_[0], arrays["starts"][1:-1])
+    constant = [not coef.any() for coef in of_cells]
+    assert 0 < sum(constant) < len(constant)
+    assert set(arrays["cell_intercepts"][constant, 0]) <= {-1.0, 1.0}
+    assert machine.score(X, X[:, 0] > 0.8) > 0.97
+    same = KernelMachineRegressor(**GIVEN).fit(np.ones((100, 4)), rng.normal(size=100))
+    assert len(same._local["rows"]) == 2 * 50  # of rows that do not differ, as many as a cell has
+
+
+# Length scales.
+
+
+@pytest.mark.parametrize("with_map", [False, True])
+def test_slopes_of_a_sum(rng, with_map):
+    X = np.vstack([rng.normal(size=(3, 40)), rng.integers(3, size=(1, 40))]).astype(np.float32)
+    categorical = np.array([False, False, False, True])
+    linear_map = rng.normal(size=(4, 3)) if with_map else None
+    of_kernels = [
+        matrices.kernel_matrix(kernels.Laplacian(), categorical),
+        matrices.kernel_matrix(kernels.Matern(1.5), categorical, None, linear_map),
+        matrices.kernel_matrix(matrices.Linear(), categorical),
+    ]
+    whole, shares = rng.uniform(0.2, 1.0, size=(3, 4)).ravel(), [0.5, 0.3, 0.2]
+    total = sum_slopes.SumWithSlopes(of_kernels, shares)
+    M = rng.normal(size=(40, 40)).astype(np.float32)
+
+    def value(logs):
+        return float((M * total.with_slopes(X, np.exp(logs), leave_one_out.Scratch())[0]).sum(dtype=np.float64))
+
+    K, slopes_of = total.with_slopes(X, whole, leave_one_out.Scratch())
+    parts = [s * m(X, X, g) for s, m, g in zip(shares, of_kernels, whole.reshape(3, 4), strict=True)]
+    np.testing.assert_allclose(K, sum(parts), atol=1e-6)
+    slopes = slopes_of(M.copy())
+    expected = naive.slopes_by_entries(value, np.log(whole), step=1e-2)
+    still = np.array([False] * 7 + [with_map] + [True] * 4)  # of linear kernels, and of categories beside a map
+    np.testing.assert_allclose(slopes[~still], expected[~still], rtol=0.02, atol=0.05)
+    assert not slopes[still].any()
+
+
+def test_length_scales_of_dense_cells_are_shorter(rng, limits):
+    limits(n_steps=15)
+    X = rng.uniform(-3, 3, size=(3000, 2))
+    y = np.sin(6 * X[:, 0]) * np.sin(5 * X[:, 1])
+    options = {**LOCAL, "cell_rows": 300, "kernel": "laplacian", "n_trees": 1}
+    machine = KernelMachineRegressor(**options).fit(X, y)
+    assert machine.gamma_.min() > machine.length_scale_gammas_[-1].max()
+    given = KernelMachineRegressor(**options, alpha=0.2).fit(X, y)
+    assert given.alpha_ == 0.2
+
+
+# Beside other machines.
+
+
+def smooth(X):
+    return np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
+def test_many_rows_take_cells(rng, limits, scoring):
+    limits(n_steps=15, exact_rows=400, sample_grids=(5, 10))
+    X, X_new = rng.normal(size=(1600, 4)), rng.normal(size=(500, 4))
+    y = smooth(X) + 0.05 * rng.normal(size=1600)
+    options = {"max_grids": 40, "scoring": scoring, "random_state": 0}
+    machine = KernelMachineRegressor(**options).fit(X, y)
+    assert (machine.features_, machine.status_, machine.n_grids_) == ("local", "converged", 0)
+    grids = KernelMachineRegressor(**options, features="binning").fit(X, y)
+    assert machine.score(X_new, smooth(X_new)) > grids.score(X_new, smooth(X_new))
+    assert KernelMachineRegressor(**options, max_seconds=0).fit(X, y).features_ == "binning"
+    assert KernelMachineRegressor(**options, max_bytes=4 * 1600 * 4).fit(X, y).features_ == "binning"
+
+
+def test_more_rows_weigh_cells_against_grids(rng, limits):
+    limits(n_steps=15, exact_rows=400, local_rows=1000, sample_grids=(5, 10))
+    X = rng.normal(size=(1600, 4))
+    options = {"max_grids": 40, "random_state": 0}
+    assert KernelMachineRegressor(**options).fit(X, smooth(X)).features_ == "local"
+    noise = KernelMachineRegressor(**options).fit(X, np.sign(X[:, 0]) + rng.normal(size=1600))
+    assert noise.features_ == "binning"
+
+
+def test_rows_of_a_group_are_left_out_together(rng, short):
+    X = np.repeat(rng.normal(size=(150, 3)), 4, axis=0)
+    y = np.repeat(rng.normal(size=150), 4)
+    groups = np.repeat(np.arange(150), 4)
+    leak, honest = (
+        KernelMachineRegressor(**LOCAL, n_trees=1).fit(X, y, groups=given).held_out_error_[0]
+        for given in (None, groups)
+    )
+    assert leak < 0.5 < 0.9 < honest
+
+
+def test_rows_held_out_are_learned_from_in_the_end(table, short):
+    X, y, _ = table
+    options = {**GIVEN, "cv": [(np.arange(300), np.arange(300, 400))]}
+    whole, part = (KernelMachineRegressor(**options, refit=refit).fit(X, y) for refit in (True, False))
+    assert whole._local["support"].shape[1] == 400
+    assert part._local["support"].shape[1] == 300
+    np.testing.assert_array_equal(whole.held_out_error_, part.held_out_error_)
+    expected = np.mean((part.predict(X[300:]) - y[300:]) ** 2) / y[:300].var()
+    np.testing.assert_allclose(part.held_out_error_[0] * y.var() / y[:300].var(), expected, rtol=0.05)
+
+
+def test_tables_of_all_kinds(rng, short):
+    n = 300
+    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(list("xyz"), size=n), "c": np.ones(n)})
+    X.loc[::9, "a"] = np.nan
+    y = np.where(X["b"] == "x", 1.0, -1.0) + X["a"].fillna(0)
+    machine = KernelMachineRegressor(**LOCAL).fit(X[:200], np.column_stack([y, -y])[:200])
+    unseen = X[200:].assign(b=["new"] * 100)
+    assert machine.score(X[200:], np.column_stack([y, -y])[200:]) > 0.8
+    assert np.isfinite(machine.predict(unseen)).all()
+    labels = np.where(y > 0, "p", "q")
+    classifier = KernelMachineClassifier(**LOCAL).fit(X[:200], labels[:200])
+    assert classifier.score(X[200:], labels[200:]) > 0.8
+    np.testing.assert_allclose(classifier.predict_proba(unseen).sum(axis=1), 1)
+    robust = KernelMachineRegressor(**LOCAL, loss="huber").fit(X[:200], y[:200])
+    assert robust.features_ == "local"
+
+
+# Error bars.
+
+
+def test_deviations_are_those_of_the_cells_of_the_first_tree(table):
+    X, y, _ = table
+    X, y, new = X[:200], y[:200], X[200:260]
+    machine = KernelMachineRegressor(**GIVEN).fit(X, y)
+    splits, root = splits_of(machine)[0]
+    own, others = (np.array([naive.cell_of(row, splits, root) for row in rows]) for rows in (X, new))
+    variances, left_out = np.empty(60), np.empty(200)
+    for cell in np.unique(own):
+        rows, at = own == cell, others == cell
+        K = laplacian(X[rows], X[rows])
+        left_out[rows] = naive.left_out_variances(K, 0.3)
+        variances[at] = np.diag(naive.posterior(K, laplacian(new[at], X[rows]), laplacian(new[at], new[at]), 0.3))
+    Y = ((y - y.mean()) / y.std()).reshape(-1, 1)
+    _, residuals = naive.local_machine(X, Y, new, laplacian, 0.3, splits_of(machine))
+    noise = np.mean(residuals[:, 0] ** 2 / (1 + left_out))
+    predicted, std = machine.predict(new, return_std=True)
+    np.testing.assert_array_equal(predicted, machine.predict(new))
+    np.testing.assert_allclose(std, y.std() * np.sqrt(noise * variances), rtol=3e-3)
+
+
+def test_samples_belong_together_within_a_cell(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**{**GIVEN, "n_trees": 1}).fit(X[:200], y[:200])
+    splits, root = splits_of(machine)[0]
+    first = X[0]
+    far = next(row for row in X if naive.cell_of(row, splits, root) != naive.cell_of(first, splits, root))
+    rows = np.array([first, first + 1e-3, far])
+    samples = machine.sample_y(rows, 4000, random_state=1)
+    predicted, std = machine.predict(rows, return_std=True)
+    error = 5 * std / np.sqrt(4000)
+    assert (np.abs(samples.mean(axis=1) - predicted) < error).all()
+    correlation = np.corrcoef(samples)
+    assert correlation[0, 1] > 0.9
+    assert abs(correlation[0, 2]) < 5 / np.sqrt(4000)
+
+
+def test_intervals_hold_what_they_say(rng, short):
+    X, X_new = rng.normal(size=(1500, 2)), rng.normal(size=(4000, 2))
+
+    def noisy(X):
+        return np.sin(2 * X[:, 0]) + 0.3 * rng.standard_t(4, size=len(X))
+
+    machine = KernelMachineRegressor(**{**LOCAL, "cell_rows": 300}, n_trees=4).fit(X, noisy(X))
+    for coverage in (0.5, 0.8, 0.95):
+        low, high = machine.predict_interval(X_new, coverage).T
+        y = noisy(X_new)
+        share, error = np.mean((low <= y) & (y <= high)), np.sqrt(coverage * (1 - coverage) * (1 / 1500 + 1 / 4000))
+        assert abs(share - coverage) < 4 * error
+
+
+# Stops, and going on.
+
+
+def test_trees_are_added_while_they_pay(rng, short):
+    X = rng.normal(size=(600, 4))
+    machine = KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
+    numbers, errors = machine.learning_curve_.T
+    np.testing.assert_array_equal(numbers, np.arange(1, machine.n_trees_ + 1))
+    assert machine.n_trees_ > 1
+    assert errors[-1] < errors[0]
+    assert KernelMachineRegressor(**LOCAL, n_trees=3).fit(X, smooth(X)).n_trees_ == 3
+    assert KernelMachineRegressor(**LOCAL, max_seconds=0).fit(X, smooth(X)).n_trees_ == 1
+
+
+def test_a_callback_stops_it(rng, short):
+    X = rng.normal(size=(300, 3))
+    machine = KernelMachineRegressor(**LOCAL).set_callbacks(Callback("step", stop_at=1)).fit(X, smooth(X))
+    assert (machine.status_, machine.n_trees_) == ("stopped", 1)
+
+
+@pytest.mark.parametrize(("call", "n_trees"), [(1, 1), (2, 1), (3, 2)])
+def test_interrupted(rng, short, call, n_trees):
+    X = rng.normal(size=(300, 3))
+    machine = KernelMachineRegressor(**LOCAL, n_trees=4)
+    with interrupted(forest.Forest, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, smooth(X))
+    assert (machine.status_, machine.n_trees_) == ("interrupted", n_trees)
+    assert machine.score(X, smooth(X)) > 0.5
+
+
+def test_a_warm_start_keeps_the_kernel(rng, short):
+    X = rng.normal(size=(600, 3))
+    machine = KernelMachineRegressor(**LOCAL, warm_start=True).fit(X[:500], smooth(X)[:500])
+    gamma, kernel = machine.gamma_, machine.kernel_
+    machine.fit(X, smooth(X))
+    assert (machine.features_, machine.kernel_) == ("local", kernel)
+    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-6)
+    assert "warm start" in machine.summary()
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"kernel": "hat"}, ValueError, r"features='local' takes kernel='auto' or 'laplacian'; got Hat\(\)\."),
+        ({"n_trees": 0}, ValueError, "n_trees must be at least 1"),
+        ({"n_trees": "many"}, ValueError, "n_trees must be 'auto', or a number, got 'many'"),
+        ({"cell_rows": 1}, ValueError, "cell_rows must be at least 2"),
+        ({"cell_rows": 2.5}, TypeError, "cell_rows must be"),
+    ],
+)
+def test_refusals(table, options, error, message):
+    X, y, _ = table
+    with pytest.raises(error, match=message):
+        KernelMachineRegressor(**{**GIVEN, **options}).fit(X, y)
+
+
+DAMAGE = {
+    "children": lambda a: np.zeros_like(a),
+    "roots": lambda a: a + 1000,
+    "inputs": lambda a: a + 4,
+    "rows": lambda a: a - 1,
+    "starts": lambda a: a[::-1].copy(),
+    "cell_gammas": lambda a: a[1:],
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_trees_are_refused(table, name):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**GIVEN).fit(X, y)
+    state = {**machine.__getstate__(), "_local": {**machine._local, name: DAMAGE[name](machine._local[name])}}
+    with pytest.raises(ValueError, match="This KernelMachineRegressor is damaged: "):
+        clone(machine).__setstate__(state)
