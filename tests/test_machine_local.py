@@ -209,15 +209,6 @@ def test_many_rows_take_cells(rng, limits, scoring):
     assert KernelMachineRegressor(**options, max_bytes=4 * 1600 * 4).fit(X, y).features_ == "binning"
 
 
-def test_more_rows_weigh_cells_against_grids(rng, limits):
-    limits(n_steps=15, exact_rows=400, local_rows=1000, sample_grids=(5, 10))
-    X = rng.normal(size=(1600, 4))
-    options = {"max_grids": 40, "random_state": 0}
-    assert KernelMachineRegressor(**options).fit(X, smooth(X)).features_ == "local"
-    noise = KernelMachineRegressor(**options).fit(X, np.sign(X[:, 0]) + rng.normal(size=1600))
-    assert noise.features_ == "binning"
-
-
 def test_rows_of_a_group_are_left_out_together(rng, short):
     X = np.repeat(rng.normal(size=(150, 3)), 4, axis=0)
     y = np.repeat(rng.normal(size=150), 4)

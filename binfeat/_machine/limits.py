@@ -9,7 +9,6 @@ class Limits:
 
     exact_rows: int = 20_000  # of an exact machine, whose kernel matrix then takes .4 GB with few targets
     exact_work: float = 2e10  # pairs of its rows times inputs
-    local_rows: int = 150_000  # with more rows, grids are weighed against cells
     cell_rows: int = 1500  # of a local machine, at most
     n_steps: int = 60  # of a search for length scales
     sample_rows: int = 40_000  # that kinds of features are compared on

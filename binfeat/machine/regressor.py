@@ -31,8 +31,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ----------
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 20,000 rows,
-        "local" for up to 150,000, and compares errors for more; see Notes.
+        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 20,000 rows, and
+        "local" for more in memory; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
         "laplacian", or with "auto" a sum of kernels. Fourier features take a radial kernel in any case; see Notes.
@@ -44,8 +44,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
-        Number of trees of a local machine. "auto" doubles them up to 8, until that lowers the leave-one-out error by
-        less than 1 %.
+        Number of trees of a local machine. "auto" adds trees, up to 8 and to 1.6 million rows of all together, until
+        one more lowers the leave-one-out error by less than 0.5 %, as 8 of its cells say.
     cell_rows : "auto" or int, default="auto"
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
@@ -143,11 +143,11 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Features.** ``features="auto"`` is "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if
     `kernel` and `n_grids` are "auto", `cv` and `groups` are None, and the solution should take half of `max_seconds` at
-    most. It is "local" for up to 150,000 rows; with more, grids are compared on held-out rows with the first tree of a
-    local machine. Where neither is possible, grids are compared with Fourier features, if these need at most 1 GB, no
-    input is a category, and a radial kernel did better in the search for length scales. Fourier features without grids
-    are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out
-    predictions of up to 1,500 rows, without those held out if `cv` is given or `refit` is False.
+    most, and "local" for more rows. Where neither is possible, grids are compared with Fourier features on held-out
+    rows, if these need at most 1 GB, no input is a category, and a radial kernel did better in the search for length
+    scales. Fourier features without grids are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact
+    machine are made by leave-one-out predictions of up to 1,500 rows, without those held out if `cv` is given or
+    `refit` is False.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but

@@ -55,11 +55,3 @@ class Candidate(ABC):
     def so_far(self) -> Solution | None:
         """After Ctrl-C: the machine as it stands, if there is one."""
         return None
-
-
-class Rival(Candidate):
-    """A kind of machine that is weighed against others."""
-
-    @abstractmethod
-    def judge(self, run: Run) -> np.ndarray:
-        """Losses of held-out rows of a sample, by a smaller machine of this kind; what it takes is kept."""

@@ -7,10 +7,11 @@ from binfeat._common.memory import require_memory
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.machines import local_size
 from binfeat._machine.machines.bins import BinsMachine, may_search, tries_factors
-from binfeat._machine.machines.candidate import Candidate, Rival
+from binfeat._machine.machines.candidate import Candidate
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.exact_size import exact_bytes, most_exact_rows
 from binfeat._machine.machines.fourier import FourierMachine
+from binfeat._machine.machines.grown import GrownMachine
 from binfeat._machine.machines.hybrid import HybridMachine
 from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import Problem
@@ -27,31 +28,29 @@ class MachineChoice:
     rows: AllRows
     run: Run
     takes_exact: bool = False  # before any other kind is looked at
-    tries_local: bool = False  # cells of exact machines
+    takes_local: bool = False
 
     @classmethod
     def of(cls, problem: Problem, rows: AllRows, run: Run) -> "MachineChoice":
         """What rows and settings allow; ValueError or MemoryError if that is nothing."""
         choice = cls(problem, rows, run)
         asks_local = run.settings.features == "local"
-        tries_local = asks_local or (choice._tries_kernels and local_size.fits(problem, run))
-        return replace(choice, takes_exact=choice._takes_exact(), tries_local=tries_local)
+        takes_local = asks_local or (choice._may_be_exact and local_size.fits(problem, run))
+        return replace(choice, takes_exact=choice._takes_exact(), takes_local=takes_local)
 
     @property
     def kernel_kinds(self) -> tuple[set[str], set[str]]:
         """Kinds of kernels whose length scales may be of use, and those that are needed."""
         settings, limits, has_categories = self.run.settings, self.run.limits, self.problem.categorical.any()
-        if settings.kernel is not None and (self.takes_exact or self.takes_local):
-            return {"binning"}, {"binning"}
         if self.takes_exact or self.takes_local:
-            return {"binning", "radial"}, set()
+            return ({"binning", "radial"}, set()) if settings.kernel is None else ({"binning"}, {"binning"})
         if has_categories and settings.features in ("fourier", "hybrid"):
             raise ValueError(
                 f"features={settings.features!r} needs numbers only, and X has categorical inputs; use 'binning'."
             )
         needed = {"fourier": {"radial"}, "hybrid": {"binning", "radial"}}.get(settings.features or "", {"binning"})
         small = 8 * limits.n_fourier * len(self.problem.table) <= limits.fourier_bytes
-        if self.tries_local or (settings.features is None and small and not has_categories):
+        if settings.features is None and small and not has_categories:
             return {"binning", "radial"}, needed
         return needed, needed
 
@@ -66,7 +65,8 @@ class MachineChoice:
     def machine(self, kernels: ScaledKernels) -> Candidate:
         """The kind that does best on held-out rows of a sample, as far as the user leaves that open.
 
-        Grids are weighed against cells of exact machines where rows are many, or else against Fourier features.
+        Kernels without random error come first: an exact machine, or with more rows a local one. Where they are not
+        possible, grids are weighed against Fourier features.
         """
         if self.takes_exact:
             return ExactMachine(self.problem, self.run, kernels)
@@ -84,19 +84,17 @@ class MachineChoice:
             self.run.note("features", best.features, error)
             return best
 
-    def _first(self, kernels: ScaledKernels) -> Rival:
+    def _first(self, kernels: ScaledKernels) -> GrownMachine:
         wanted = self.run.settings.features
         if wanted == "fourier":
             return FourierMachine(self.problem, kernels)
         return (HybridMachine if wanted == "hybrid" and kernels.vary else BinsMachine)(self.problem, kernels)
 
-    def _rival(self, kernels: ScaledKernels) -> Rival | None:
+    def _rival(self, kernels: ScaledKernels) -> GrownMachine | None:
         """What is weighed against grids, if they are not what the user asks for."""
         if self.run.settings.features is not None or not kernels.vary:
             return None
-        if self._tries_kernels:
-            return LocalMachine(self.problem, self.run, kernels) if self.tries_local else None
-        tries_fourier = kernels.has_radial and may_search(kernels, self.run)
+        tries_fourier = kernels.has_radial and may_search(kernels, self.run) and not self._may_be_exact
         return FourierMachine(self.problem, kernels) if tries_fourier else None
 
     def _takes_exact(self) -> bool:
@@ -109,16 +107,10 @@ class MachineChoice:
             n_bytes = exact_bytes(len(problem.table), problem.n_targets)
             require_memory(n_bytes, "an exact machine of so many rows", "Use features='auto' or fewer rows.")
             return True
-        return self._tries_kernels and len(problem.table) <= most_exact_rows(problem, self.run)
+        return self._may_be_exact and len(problem.table) <= most_exact_rows(problem, self.run)
 
     @property
-    def takes_local(self) -> bool:
-        """Whether the machine is to be local, before any other kind is looked at: where rows are not too many."""
-        is_small = len(self.problem.table) <= self.run.limits.local_rows
-        return self.tries_local and (is_small or self.run.settings.features == "local")
-
-    @property
-    def _tries_kernels(self) -> bool:
+    def _may_be_exact(self) -> bool:
         """Whether nothing is asked for that only random features have."""
         settings = self.run.settings
         asks = settings.features, settings.kernel, settings.n_grids

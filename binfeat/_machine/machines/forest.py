@@ -1,9 +1,11 @@
 """Trees of cells, each cell with an exact machine of its rows."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_sum, main_part
@@ -58,6 +60,19 @@ class SolvedCell:
     variances: np.ndarray  # (n_rows,), of the predictions without each row, as multiples of the noise
 
 
+@dataclass(frozen=True, eq=False)
+class NextTree:
+    """A tree whose cells are being solved."""
+
+    tree: CellTrees
+    cells: list[np.ndarray]
+    solved: dict[int, SolvedCell]
+
+    def residuals(self, numbers: Iterable[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows of solved cells, and their leave-one-out residuals."""
+        return [(self.solved[number].rows, self.solved[number].residuals) for number in numbers]
+
+
 def is_constant(Y: np.ndarray) -> bool:
     """Whether all rows have the same targets."""
     return bool(np.ptp(Y, axis=0).max() == 0)
@@ -70,6 +85,7 @@ class Forest:
         self._rows, self._parts, self._alpha, self._most = rows, parts, alpha, most
         self._seed, self._n_jobs = seed, n_jobs
         self._trees: list[CellTrees] = []
+        self._next: NextTree | None = None
         self._cells: list[SolvedCell] = []
         self._sums = np.zeros(rows.problem.Y.shape)  # of leave-one-out residuals
         self._variances = np.zeros(len(rows.X))
@@ -84,22 +100,39 @@ class Forest:
         """Of all trees."""
         return len(self._cells)
 
+    def promise(self, n_cells: int) -> float:
+        """What one more tree leaves of the mean squared error of the rows in so many of its cells, or in all."""
+        if self._next is None:
+            self._next = NextTree(*self._rows.split(self._parts, self._most, self._seed, self.n_trees), {})
+        cells = self._next.cells
+        some = np.linspace(0, len(cells) - 1, min(n_cells, len(cells))).astype(np.intp).tolist()
+        self._solve(self._next, some)
+        rows, more = (np.concatenate(parts) for parts in zip(*self._next.residuals(some), strict=True))
+        problem, before = self._rows.problem, self._sums[rows]
+        judge = SquaredErrors(np.zeros(before.shape), problem.weights_of(rows))
+        return float(judge((before + more) / (self.n_trees + 1)).mean() / judge(before / self.n_trees).mean())
+
     def grow(self) -> None:
         """Add a tree."""
-        tree, cells = self._rows.split(self._parts, self._most, self._seed, self.n_trees)
-        solved: dict[int, SolvedCell] = {}
-
-        def solve(number: int) -> None:
-            solved[number] = self._solved(cells[number])
-
-        side_by_side(solve, range(len(cells)), self._n_jobs)
-        for number in range(len(cells)):
-            own = solved[number]
+        started, self._next = self._next, None
+        if started is None:
+            started = NextTree(*self._rows.split(self._parts, self._most, self._seed, self.n_trees), {})
+        self._solve(started, range(len(started.cells)))
+        for number in range(len(started.cells)):
+            own = started.solved[number]
             self._sums[own.rows] += own.residuals
             if not self._trees:
                 self._variances[own.rows] = own.variances
             self._cells.append(replace(own, residuals=_NOTHING, variances=_NOTHING))
-        self._trees.append(tree)
+        self._trees.append(started.tree)
+
+    def _solve(self, started: NextTree, numbers: Iterable[int]) -> None:
+        """Solve those of the cells with these numbers that are not solved yet."""
+
+        def solve(number: int) -> None:
+            started.solved[number] = self._solved(started.cells[number])
+
+        side_by_side(solve, [number for number in numbers if number not in started.solved], self._n_jobs)
 
     def predictions(self, rows: np.ndarray) -> np.ndarray:
         """Leave-one-out predictions of these rows, (len(rows), n_targets)."""

@@ -12,7 +12,7 @@ from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.sizing import Sizing
 from binfeat._machine.fitted.features import FeatureFunction, FourierFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Rival, Solution
+from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
@@ -30,13 +30,17 @@ class FeaturePlan:
     n_grids: int | None = None  # of an earlier fit, to begin with
 
 
-class GrownMachine(Rival):
+class GrownMachine(Candidate):
     """A machine of random features; without the plan of an earlier fit `judge` makes one."""
 
     def __init__(self, problem: Problem, kernels: ScaledKernels, plan: FeaturePlan | None = None) -> None:
         self._problem, self._kernels, self._known = problem, kernels, plan
         self._sizing: Sizing | None = None
         self._judged: np.ndarray | None = None  # predictions for the held-out rows, before they are learned from
+
+    @abstractmethod
+    def judge(self, run: Run) -> np.ndarray:
+        """Losses of held-out rows of a sample, by a smaller machine of this kind; what it takes is kept."""
 
     @abstractmethod
     def _grow(self, rows: AllRows, run: Run) -> Sizing:

@@ -9,7 +9,7 @@ from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.kernel_function import Part, kernel_name, main_part
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Rival, Solution
+from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.cell_search import CellSearch
 from binfeat._machine.machines.exact_tuning import ExactTuning
 from binfeat._machine.machines.forest import CellRows, Forest, is_constant
@@ -21,11 +21,11 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 _SEARCH_ROWS, _FEWEST = 1000, 150  # of a cell that length scales are learned in, at most and at least
 _STEPS, _LANES = 30, 2  # of the search, and cells of a step
 _LOOK = 5  # steps between looks at the clock
-_ENOUGH = 0.99  # share of the error that twice as many trees have to be below
+_ENOUGH, _FEW_CELLS = 0.995, 8  # share of the error that one more tree has to be below, and its cells that tell
 _MOST_ERRORS = 10_000  # residuals that are kept
 
 
-class LocalMachine(Rival):
+class LocalMachine(Candidate):
     """The mean of trees that split rows into cells, with kernel ridge regression in every cell."""
 
     features: ClassVar[str] = "local"
@@ -44,15 +44,9 @@ class LocalMachine(Rival):
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
         self._tree_seconds = 0.0
 
-    def judge(self, run: Run) -> np.ndarray:
-        self._begin(run)
-        out = self._problem.held_out[: run.limits.sample_out]
-        return self._problem.losses(out)(self._predictions(out))
-
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
-            if self._forest is None:
-                self._begin(run)
+            self._begin(run)
             goes_on = self._add_trees(run)
         if self._holds_out and run.settings.refits and goes_on:
             with run.stage("refit"):
@@ -131,18 +125,14 @@ class LocalMachine(Rival):
         return self._grown.function().scores(X, np.zeros(self._problem.n_targets), self._run.settings.n_jobs)
 
     def _add_trees(self, run: Run) -> bool:
-        """Twice as many trees, as long as that pays; whether callbacks let the fit go on."""
-        goes_on, is_given = run.step(), run.settings.n_trees is not None
+        """More trees, as long as a few cells say that it pays; whether callbacks let the fit go on."""
+        goes_on, is_given, forest = run.step(), run.settings.n_trees is not None, self._grown
         most = 1 if self._kernels.is_perfect and not is_given else most_trees(self._problem, run)
-        while goes_on and self._grown.n_trees < most:
-            before, until = self._curve[-1][1], min(2 * self._grown.n_trees, most)
-            while goes_on and self._grown.n_trees < until:
-                if not run.may_continue(Phase.SOLUTION, self._tree_seconds):
-                    return True
-                self._grow(run)
-                goes_on = run.step()
-            if not (is_given or self._curve[-1][1] < _ENOUGH * before):
+        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
+            if not (is_given or forest.promise(_FEW_CELLS) < _ENOUGH):
                 break
+            self._grow(run)
+            goes_on = run.step()
         return goes_on
 
     def _refit(self) -> None:

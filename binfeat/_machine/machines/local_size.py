@@ -7,7 +7,7 @@ from binfeat._machine.machines.exact_size import exact_seconds
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 
-MOST_TREES = 8
+MOST_TREES, _MOST_WORK = 8, 1_600_000  # rows of all trees together
 _CELL_BYTES = 32  # of a pair of rows: matrices of cells side by side
 _NUMBER, _TARGET = 4, 16  # bytes of a row in a tree: its place, and a coefficient and a residual for each target
 
@@ -24,7 +24,8 @@ def most_trees(problem: Problem, run: Run) -> int:
     n_rows, n_inputs = problem.table.shape
     shared = 4 * n_rows * n_inputs + _CELL_BYTES * min(n_rows, cell_rows(run)) ** 2
     of_tree = n_rows * (_NUMBER + _TARGET * problem.n_targets)
-    return int(np.clip((fit_bytes(run.settings.max_bytes) - shared) // of_tree, 0, MOST_TREES))
+    by_bytes = (fit_bytes(run.settings.max_bytes) - shared) // of_tree
+    return int(np.clip(min(by_bytes, max(1, _MOST_WORK // n_rows)), 0, MOST_TREES))
 
 
 def fits(problem: Problem, run: Run) -> bool:

@@ -23,11 +23,14 @@ class KernelSearch:
     """How inputs are scaled, and a gamma for each input: of the kernel of the grids, and of radial kernels.
 
     Kernels of the `kinds` "binning", "radial" or both are tried; those `needed` are kept, even if others do far better.
+    If none is needed the machine is exact or local. Length scales of local ones are learned on in cells, so that more
+    rows than an exact machine has ask for no longer search.
     """
 
     def __init__(self, problem: Problem, run: Run, kinds: set[str], needed: set[str]) -> None:
         self._problem, self._run, self._needed = problem, run, needed
-        self._plan = SearchPlan.of(run.limits.n_steps, len(problem.train))
+        n_rows = len(problem.train) if needed else min(len(problem.train), run.limits.exact_rows)
+        self._plan = SearchPlan.of(run.limits.n_steps, n_rows)
         self._setup = SearchSetup(problem, run.settings, self._plan, kinds)
         self._on_trial: list[Scaling] = []
         self._scaling: Scaling  # that is taken
