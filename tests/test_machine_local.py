@@ -147,6 +147,15 @@ def test_a_cell_of_one_label_is_constant(rng):
     assert len(same._local["rows"]) == 2 * 50  # of rows that do not differ, as many as a cell has
 
 
+def test_apply_gives_the_cells(table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**GIVEN).fit(X[:200], y[:200])
+    expected = [[naive.cell_of(row, *tree) for tree in splits_of(machine)] for row in X]
+    np.testing.assert_array_equal(machine.apply(X), expected)
+    with pytest.raises(ValueError, match="apply needs a local machine, features_='local'; this one has 'exact'"):
+        KernelMachineRegressor(**{**GIVEN, "features": "exact"}).fit(X[:200], y[:200]).apply(X)
+
+
 # Length scales.
 
 

@@ -20,10 +20,10 @@ def curve_of(machine):
     if not len(steps):
         return found
     found |= {"steps": steps, "x_name": "Step of the search", "error_name": "Leave-one-out error"}
-    if len(curve) and machine.features_ != "exact":
+    if len(curve) and machine.features_ not in ("exact", "local"):
         found["error_name"] = "Leave-one-out, then held-out error"
-    if len(curve) and machine.n_grids_:
-        return {**found, "x_name": "Step of the search, then grids"}
+    if len(curve) and (machine.n_grids_ or machine.n_trees_):
+        return {**found, "x_name": f"Step of the search, then {'grids' if machine.n_grids_ else 'trees'}"}
     return {**found, "x_labels": [machine.features_] * len(curve)}
 
 

@@ -96,7 +96,7 @@ class LinearMapDisplay:
             )
         names = names_of(given_or_seen(feature_names, machine), machine.feature_relevances_, "input")
         numbers = np.flatnonzero(~machine._fitted.encoder.categorical[: machine.n_features_in_])
-        power = 2 if machine.features_ == "exact" else 1  # of distances, of which relevances are shares
+        power = 2 if machine.features_ in ("exact", "local") else 1  # of distances, of which relevances are shares
         spread = machine.feature_relevances_[numbers, np.newaxis] ** (1 / power)
         display = cls(spread * linear_map[numbers], [names[j] for j in numbers])
         return display.plot(ax, max_features=max_features, max_directions=max_directions)

@@ -26,6 +26,7 @@ from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
 from binfeat._machine.fitted.attributes import attributes_of, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
+from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.fitted.saved import check_machine, migrate
 from binfeat._machine.limits import Limits
 from binfeat._machine.pipeline import fit
@@ -199,6 +200,28 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         with blas_threads(self.n_jobs):
             rows = fitted.rows(self, X)
             return rows, fitted.scores(rows, self.n_jobs)
+
+    def apply(self, X: RawTable) -> np.ndarray:
+        """Find the cells of rows, as `apply` of scikit-learn's forests finds leaves.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        cells : ndarray of shape (n_rows, n_trees), int32
+            Number of the row's cell in each tree of a local machine; cells of all trees are numbered together.
+
+        Raises
+        ------
+        ValueError
+            If the machine is not local.
+        """
+        function = self._fitted.function
+        if not isinstance(function, LocalFunction):
+            raise ValueError(f"apply needs a local machine, features_='local'; this one has {self.features_!r}.")
+        return function.trees(self._fitted.rows(self, X)).T
 
     @property
     def feature_importances_(self) -> np.ndarray:

@@ -38,16 +38,21 @@ def _time(machine):
 
 
 def _grids(machine):
-    """The random error of features falls with 1 / n_grids: a line through the last two points has its limit."""
+    """The random error of features, or that of cells at their borders, falls with 1 / n_grids, or 1 / n_trees.
+
+    A line through the last two points of the learning curve has its limit.
+    """
     curve = machine.learning_curve_
     if machine.features_ == "exact":
         return Limit("Random features", "None: the machine is exact.", False)
+    is_local = machine.features_ == "local"
+    title, many_of, kind = ("Trees", "trees", "leave-one-out") if is_local else ("Random features", "grids", "held-out")
     if len(curve) < 2 or curve[-1, 0] == curve[-2, 0]:
-        return Limit("Random features", "Not known: their number did not grow in the fit.", False)
+        return Limit(title, "Not known: their number did not grow in the fit.", False)
     (few, before), (many, error) = curve[-2:]
     share = max(0.0, few * (before - error) / (many - few)) / error if error else 0.0
-    says = f"Infinitely many grids would lower the held-out error by about {share:.1%}; the machine has {many:,.0f}."
-    return Limit("Random features", says, share > 0.03)
+    says = f"Infinitely many {many_of} would lower the {kind} error by about {share:.1%}; the machine has {many:,.0f}."
+    return Limit(title, says, share > 0.03)
 
 
 def _rows_and_noise(machine, judged):

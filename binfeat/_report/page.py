@@ -93,7 +93,7 @@ def _grid(figures):
 
 def _errors(machine, judged):
     mean, spread = machine.held_out_error_
-    kind = "Leave-one-out" if machine.features_ == "exact" else "Held-out"
+    kind = "Leave-one-out" if machine.features_ in ("exact", "local") else "Held-out"
     what = "mean squared error of the standardised targets" if machine.scoring is None else "minus the scoring"
     rows = [(f"{kind} error in the fit: {what}", _pm(mean, spread, False))]
     note = (
@@ -178,6 +178,10 @@ def _costs(machine, judged):
     if machine.features_ == "exact":
         n_rows = machine.feature_coef_.shape[1]
         rows.append(("Kernel matrix in the fit", _Number(f"{8 * n_rows**2 / 1e6:,.1f} MB, {n_rows:,} rows")))
+    if machine.features_ == "local":
+        cells = machine._local["starts"]
+        largest = f"{np.diff(cells).max():,} rows at most"
+        rows.append(("Cells", _Number(f"{len(cells) - 1:,} of {machine.n_trees_} trees, of {largest}")))
     if judged is not None:
         rows.append(("Prediction", _Number(f"{1e6 * judged.seconds / len(judged.table):,.1f} µs for each row")))
     return _section("Time and memory", _table(("", ""), rows))

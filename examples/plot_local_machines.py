@@ -1,0 +1,80 @@
+"""
+Local machines
+==============
+
+An exact kernel machine costs the square of its rows. A kernel forgets what is far away, so that a row needs its
+neighbours only: a local machine splits the rows into cells, and solves an exact machine in each.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from binfeat import KernelMachineRegressor
+
+BLUE, RED = "#1f5fa8", "#c8452d"
+figure, axes = plt.subplots(1, 4, figsize=(16, 4.2), layout="constrained")
+rng = np.random.default_rng(0)
+
+
+def truth(X):
+    """Waves that grow shorter to the upper right."""
+    return np.sin(12 * X[:, 0] ** 2 + 9 * X[:, 1] ** 2)
+
+
+# %%
+# Cells
+# -----
+# A tree splits the rows at their median, along the input in which they are spread out most, in units of the kernel,
+# until cells are small. Where rows are dense, cells are small.
+
+X = rng.beta(2, 2, size=(4000, 2))
+y = truth(X) + 0.3 * rng.normal(size=len(X))
+options = {"features": "local", "cell_rows": 150, "random_state": 0}
+one, many = (KernelMachineRegressor(**options, n_trees=n_trees).fit(X, y) for n_trees in (1, 8))
+ticks = np.linspace(0, 1, 300)
+plane = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
+cells = one.apply(plane)[:, 0]
+shuffled = rng.permutation(cells.max() + 1)[cells].reshape(300, 300)
+axes[0].imshow(shuffled, origin="lower", extent=(0, 1, 0, 1), cmap="Pastel1", interpolation="nearest")
+axes[0].scatter(*X[::4].T, s=1.5, color="0.25", linewidths=0)
+axes[0].set_title(f"{cells.max() + 1} cells of {len(X):,} rows", loc="left", fontsize="medium")
+
+# %%
+# One tree, and the mean of eight
+# -------------------------------
+# At the borders of cells one tree jumps. Other trees have other borders, and their mean has hardly any.
+
+for ax, machine, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 trees")):
+    predicted = machine.predict(plane)
+    error = np.sqrt(np.mean((predicted - truth(plane)) ** 2))
+    surface = predicted.reshape(300, 300)
+    ax.imshow(surface, origin="lower", extent=(0, 1, 0, 1), cmap="RdBu_r", vmin=-1.3, vmax=1.3)
+    ax.set_title(f"{title}: error {error:.3f}", loc="left", fontsize="medium")
+    print(f"{title}: root mean squared error {error:.3f}")
+
+# %%
+# What a tree is worth
+# --------------------
+# Each row is left out of the machine of its cell at no cost. The error of these predictions says what one more tree
+# gains, and is that of new rows. By default trees are added until one more gains less than half a percent.
+
+X_new = rng.beta(2, 2, size=(20_000, 2))
+y_new = truth(X_new) + 0.3 * rng.normal(size=len(X_new))
+numbers, left_out = many.learning_curve_.T
+machines = [KernelMachineRegressor(**options, n_trees=n_trees).fit(X, y) for n_trees in (1, 2, 4, 8)]
+new = [np.mean((machine.predict(X_new) - y_new) ** 2) for machine in machines]
+axes[3].plot(numbers, np.sqrt(left_out) * y.std(), marker="o", color=BLUE, label="each row left out")
+axes[3].plot([1, 2, 4, 8], np.sqrt(new), marker="s", linestyle=":", color=RED, label="20,000 new rows")
+axes[3].axhline(0.3, color="0.6", linewidth=1)
+axes[3].annotate("noise", (8, 0.3), xytext=(0, 4), textcoords="offset points", ha="right", color="0.4")
+axes[3].set(xlabel="Trees", xticks=[1, 2, 4, 8])
+axes[3].set_title("Root mean squared error", loc="left", fontsize="medium")
+axes[3].legend(frameon=False)
+axes[3].spines[["top", "right"]].set_visible(False)
+for ax in axes[:3]:
+    ax.set(xticks=[0, 1], yticks=[0, 1])
+
+figure.savefig("local_machines.png", dpi=90)
+print("wrote", Path("local_machines.png").resolve())
