@@ -3,13 +3,15 @@ How a machine sets itself up
 ============================
 
 A kernel machine decides in this order, each time by the error on rows that it has not seen: held-out rows, or
-leave-one-out predictions where the machine is exact.
+leave-one-out predictions where the machine is exact or local.
 
 1. *Scaling* of the inputs, and *length scales*: by steps along the gradient of the leave-one-out error of exact
    machines of a few hundred rows.
-2. *Features*: none (an exact machine) up to 20,000 rows; else random binning, Fourier features, or both.
+2. *Features*: none (an exact machine) up to 20,000 rows, or with more rows cells of exact machines (a local machine);
+   where these are ruled out, random binning or Fourier features.
 3. *Kernel*, and an overall factor of the length scales, as more rows take shorter ones.
-4. *Grids*: doubled until that lowers the error by less than 2 %.
+4. *Trees* of cells, until one more lowers the error by less than 0.5 %; or *grids*, doubled until that lowers it by
+   less than 2 %.
 5. *Penalty*.
 """
 
