@@ -7,8 +7,8 @@ from machines import assert_same_state
 from sklearn.base import clone
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
-from binfeat._machine.fitted import cell_trees
-from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes
+from binfeat._machine.fitted import cell_trees, expansion
+from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
 from binfeat._machine.machines import forest
 from tests import naive
 from tests.interrupts import interrupted
@@ -90,6 +90,7 @@ def grown(X, most, disorder=0.0, spread=None):
     )
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("disorder", [0.0, 0.5])
 @pytest.mark.parametrize("n_rows", [1, 20, 21, 333])
 def test_cells_are_a_partition(rng, disorder, n_rows):
@@ -154,6 +155,41 @@ def test_apply_gives_the_cells(table):
     np.testing.assert_array_equal(machine.apply(X), expected)
     with pytest.raises(ValueError, match="apply needs a local machine, features_='local'; this one has 'exact'"):
         KernelMachineRegressor(**{**GIVEN, "features": "exact"}).fit(X[:200], y[:200]).apply(X)
+
+
+# Few rows.
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, np.inf])
+def test_expansions_of_few_rows(rng, nu):
+    """One compiled call, beside matrices of kernel values."""
+    n_inputs, categorical = 6, np.array([False] * 5 + [True])
+    linear_map = rng.normal(size=(n_inputs, 3)) if nu == 2.5 else None
+    radial = {0.5: kernels.Laplacian(), np.inf: kernels.RBF()}.get(nu) or kernels.Matern(nu)
+    of_kernels = [
+        matrices.kernel_matrix(radial, categorical, 1, linear_map),
+        matrices.kernel_matrix(matrices.Linear(), categorical, 1),
+    ]
+    kernel = sums.KernelSum(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
+    support, X = (np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32) for n in (30, 7))
+    trees, starts = np.array([rng.integers(0, 2, 7), rng.integers(2, 4, 7)], np.int32), np.array([0, 10, 30, 45, 60])
+    rows, coef = np.append(rng.permutation(30), rng.permutation(30)).astype(np.int32), rng.normal(size=(60, 2))
+    intercepts = rng.normal(size=(4, 2))
+    out = np.ones((7, 2))
+    expansion.Expansion(kernel, categorical, support, (starts, rows, coef, intercepts))(X, trees, out)
+    K, expected = kernel(X, support), np.ones((7, 2))
+    for i in range(7):
+        for cell in trees[:, i]:
+            place = slice(starts[cell], starts[cell + 1])
+            expected[i] += intercepts[cell] + K[i, rows[place]] @ coef[place]
+    np.testing.assert_allclose(out, expected, atol=1e-5)
+
+
+def test_few_rows_and_many(rng, short):
+    X = rng.normal(size=(1000, 3))
+    machine = KernelMachineRegressor(**LOCAL, n_trees=3).fit(X, smooth(np.column_stack([X, X])))
+    np.testing.assert_allclose(np.concatenate([machine.predict(row[None]) for row in X]), machine.predict(X), atol=1e-4)
 
 
 # Length scales.
@@ -375,7 +411,7 @@ DAMAGE = {
     "inputs": lambda a: a + 4,
     "rows": lambda a: a - 1,
     "starts": lambda a: a[::-1].copy(),
-    "cell_gammas": lambda a: a[1:],
+    "cell_alphas": lambda a: a[1:],
 }
 
 

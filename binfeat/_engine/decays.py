@@ -18,7 +18,7 @@ _MANTISSA_BITS = np.int32(23)
 
 
 @register_jitable
-def _decay(z):
+def decay(z):
     """``exp(-z)`` of a float32 of at least 0."""
     z = min(z, _MOST)
     n = np.floor(z * _HALVINGS + _HALF)
@@ -38,7 +38,7 @@ def decays(distances):
     for i in range(distances.shape[0]):
         row = distances[i]
         for j in range(row.shape[0]):
-            row[j] = _decay(row[j])
+            row[j] = decay(row[j])
 
 
 @jit
@@ -53,25 +53,25 @@ def gaussian_values(products, A_squares, B_squares):
     for i in range(products.shape[0]):
         row, square = products[i], A_squares[i]
         for j in range(row.shape[0]):
-            row[j] = _decay(max(row[j] + square + B_squares[j], _ZERO))
+            row[j] = decay(max(row[j] + square + B_squares[j], _ZERO))
 
 
 @jit
 def _matern_once(row, square, squares, falls):
     for j in range(row.shape[0]):
         z = np.sqrt(np.float32(6) * max(row[j] + square + squares[j], _ZERO))
-        decay = _decay(z)
-        row[j] = (_ONE + z) * decay
-        falls[j] = np.float32(3) * decay
+        fall = decay(z)
+        row[j] = (_ONE + z) * fall
+        falls[j] = np.float32(3) * fall
 
 
 @jit
 def _matern_twice(row, square, squares, falls):
     for j in range(row.shape[0]):
         z = np.sqrt(np.float32(10) * max(row[j] + square + squares[j], _ZERO))
-        decay = _decay(z)
-        row[j] = (_ONE + z + z * z / np.float32(3)) * decay
-        falls[j] = np.float32(5 / 3) * (_ONE + z) * decay
+        fall = decay(z)
+        row[j] = (_ONE + z + z * z / np.float32(3)) * fall
+        falls[j] = np.float32(5 / 3) * (_ONE + z) * fall
 
 
 @jit

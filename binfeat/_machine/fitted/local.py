@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -9,9 +10,12 @@ from binfeat._engine.policy import side_by_side
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.cell_trees import CellTrees
 from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
+from binfeat._machine.fitted.expansion import Expansion
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
 
+_OF_KERNEL = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
+_FEW = 256  # rows, which are fewer than cells, or not many more
 _KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
 
 
@@ -25,7 +29,6 @@ class LocalFunction(KernelFunction):
     roots: np.ndarray
     starts: np.ndarray  # (n_cells + 1,), int64: of the rows and the coefficients of each cell
     rows: np.ndarray  # (n_coefficients,), int32: of the support
-    cell_gammas: np.ndarray  # (n_cells, n_kernels, n_inputs)
     cell_alphas: np.ndarray  # (n_cells,)
     cell_intercepts: np.ndarray  # (n_cells, n_targets)
 
@@ -45,10 +48,8 @@ class LocalFunction(KernelFunction):
         """The function of a cell, without its intercept."""
         place = slice(self.starts[number], self.starts[number + 1])
         rows = self.rows[place]
-        shared = {name: getattr(self, name) for name in ("nus", "shares", "categorical", "center", "unit", "rotation")}
         return ExactFunction(
-            **shared,
-            gammas=self.cell_gammas[number],
+            **{name: getattr(self, name) for name in _OF_KERNEL},
             support=np.ascontiguousarray(self.support[:, rows]),
             alpha=self.cell_alphas[number],
             weights=self.weights[rows],
@@ -62,11 +63,20 @@ class LocalFunction(KernelFunction):
         return LocalPosterior(self, errors, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        total = np.zeros((len(X), len(self.coef)))
-        for cells in self.trees(X):
-            self._add(cells, X, total, n_jobs)
+        total, cells = np.zeros((len(X), len(self.coef))), self.trees(X)
+        if len(X) <= _FEW:
+            self._expansion(self.frame.columns(X), cells, total)
+        else:
+            for of_tree in cells:
+                self._add(of_tree, X, total, n_jobs)
         total /= self.n_trees
         yield total
+
+    @cached_property
+    def _expansion(self) -> Expansion:
+        """The same function for a few rows."""
+        places = self.starts, self.rows, np.ascontiguousarray(self.coef.T), self.cell_intercepts
+        return Expansion(self.kernel(1), self.categorical, self.support, places)
 
     def _add(self, cells: np.ndarray, X: np.ndarray, total: np.ndarray, n_jobs: int | None) -> None:
         """Add what one tree says of rows in these cells."""

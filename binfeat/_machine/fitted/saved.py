@@ -26,7 +26,6 @@ _LOCAL = {
     "children": (np.int32, "splits", "two"),
     "roots": (np.int32, "trees"),
     "rows": (np.int32, "features"),
-    "cell_gammas": (np.float64, "cells", "kernels", "inputs"),
     "cell_alphas": (np.float64, "cells"),
     "cell_intercepts": (np.float64, "cells", "targets"),
 }

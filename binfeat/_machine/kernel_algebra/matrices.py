@@ -117,6 +117,10 @@ class DifferentiableMatrix(KernelMatrix):
 class LaplacianMatrix(DifferentiableMatrix):
     """Exact values of the Laplacian, times a mismatch kernel of categorical inputs."""
 
+    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+        """Rows (n_inputs, n) whose distances are the numbers' part of the exponent."""
+        return A * np.where(self.categorical, 0.0, gamma)[:, np.newaxis]
+
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         K = self._distances(A[0], B[0], gamma, out)
         decays(K)
@@ -180,8 +184,11 @@ class RadialMatrix(DifferentiableMatrix):
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
 
-    def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         """Rows whose squared Euclidean distances are the numbers' part of the distances in the kernel."""
+        return self._scaled(A, gamma)
+
+    def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
     @property
@@ -246,9 +253,9 @@ class LinearMatrix(KernelMatrix):
     """Values of the linear kernel: ``R' R`` of the numbers times the roots of gamma, R."""
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        return (self.root(A, gamma),)
+        return (self.coordinates(A, gamma),)
 
-    def root(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         """R, (n_numbers, n), of columns A."""
         numbers = ~self.categorical
         return A[numbers] * _typed(np.sqrt(gamma[numbers]))[:, np.newaxis]

@@ -46,7 +46,7 @@ class KernelSum:
         parts, roots = [], [np.empty((0, X.shape[1]), np.float32)]
         for matrix, share, gamma in zip(self.matrices, self.shares, self.gammas, strict=True):
             if isinstance(matrix, LinearMatrix):
-                roots.append(np.float32(np.sqrt(share)) * matrix.root(X, gamma))
+                roots.append(np.float32(np.sqrt(share)) * matrix.coordinates(X, gamma))
             else:
                 parts.append((matrix, share, gamma))
         matrices, shares, gammas = zip(*parts, strict=True)

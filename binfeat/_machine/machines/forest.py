@@ -145,17 +145,17 @@ class Forest:
     def function(self) -> LocalFunction:
         """What the trees so far say of any row."""
         known, cells = self._rows, self._cells
-        X, _, weights = known.part(known.rows)
+        ordered = np.concatenate([cell.rows for cell in cells[: len(self._trees[0].inputs) + 1]])  # neighbours together
+        ordered = np.append(ordered, np.setdiff1d(known.rows, ordered))
+        X, _, weights = known.part(ordered)
         numbers = np.zeros(len(known.X), np.int32)
-        numbers[known.rows] = np.arange(len(known.rows))
-        gammas = np.array(self._kernel.gammas)
+        numbers[ordered] = np.arange(len(ordered))
         return LocalFunction(
             **KernelFunction.arrays_of(self._parts, known.problem.categorical, X, known.frame, self._alpha, weights),
             **CellTrees.joined(self._trees).arrays(),
             coef=np.ascontiguousarray(np.concatenate([cell.coef for cell in cells]).T, np.float64),
             starts=np.cumsum([0, *(len(cell.rows) for cell in cells)]),
             rows=np.concatenate([numbers[cell.rows] for cell in cells]),
-            cell_gammas=np.repeat(gammas[np.newaxis], len(cells), axis=0),
             cell_alphas=np.array([cell.alpha for cell in cells]),
             cell_intercepts=np.array([cell.intercept for cell in cells]),
         )
