@@ -9,7 +9,7 @@ from sklearn.base import clone
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat._machine.machines import forest
+from binfeat._machine.machines import exact_size, forest
 from tests import naive
 from tests.interrupts import interrupted
 
@@ -358,6 +358,18 @@ def test_trees_are_added_while_they_pay(rng, short):
     assert errors[-1] < errors[0]
     assert KernelMachineRegressor(**LOCAL, n_trees=3).fit(X, smooth(X)).n_trees_ == 3
     assert KernelMachineRegressor(**LOCAL, max_seconds=0).fit(X, smooth(X)).n_trees_ == 1
+
+
+def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeypatch):
+    """An exact machine of as many rows would take all the seconds."""
+    monkeypatch.setattr(exact_size, "_PAIR_SECONDS", 1.0)
+    X = rng.normal(size=(600, 3))
+    free, limited = (
+        KernelMachineRegressor(**LOCAL, n_trees=1, max_seconds=seconds).fit(X, smooth(X))
+        for seconds in (None, 3 * 600 * 50)
+    )
+    assert exact_size.exact_seconds(600, 3) > 3 * 600 * 50
+    assert (limited.alpha_, limited.kernel_) == (free.alpha_, free.kernel_)
 
 
 def test_a_callback_stops_it(rng, short):

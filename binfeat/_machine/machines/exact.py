@@ -11,6 +11,7 @@ from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, main_part
 from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_kernel
 from binfeat._machine.machines.candidate import Candidate, Solution
+from binfeat._machine.machines.exact_size import exact_seconds
 from binfeat._machine.machines.exact_tuning import LEAST_ALPHA, ExactTuning, Tuned
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
@@ -28,7 +29,7 @@ class ExactMachine(Candidate):
         self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[Part], float] | None = None
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        self._tuning = ExactTuning(problem, run, kernels)
+        self._tuning = ExactTuning(problem, run, kernels, exact_seconds(*problem.table.shape))
 
     def tuned(self) -> Tuned:
         """Kernels and penalty."""

@@ -18,7 +18,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
 )
 from binfeat._machine.kernel_algebra.matrices import Frame, Linear
 from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_seconds
+from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales
@@ -54,8 +54,9 @@ class Tuned:
 class ExactTuning:
     """Tries, by leave-one-out predictions of some rows."""
 
-    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels) -> None:
+    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, solution_seconds: float) -> None:
         self._problem, self._run, self._kernels = problem, run, kernels
+        self._solution_seconds = solution_seconds
         train = self._weighty(problem.train)
         # Rows that the machine may have, and those with leave-one-out predictions.
         self.all_rows = np.append(train, self._weighty(problem.held_out)) if run.settings.refits else train
@@ -145,7 +146,7 @@ class ExactTuning:
 
     def _may_try(self) -> bool:
         """Whether one more try may gain something, and there is time for it, and then for the solution."""
-        seconds = self._try_seconds + exact_seconds(len(self.all_rows), self._kernels.X.shape[1])
+        seconds = self._try_seconds + self._solution_seconds
         return not self._kernels.is_perfect and self._run.may_continue(Phase.SOLUTION, seconds)
 
     def _best_sum(self, best: Tuned, *others: Tuned) -> Tuned:

@@ -13,7 +13,7 @@ from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.cell_search import CellSearch
 from binfeat._machine.machines.exact_tuning import ExactTuning
 from binfeat._machine.machines.forest import CellRows, Forest, is_constant
-from binfeat._machine.machines.local_size import cell_rows, most_trees
+from binfeat._machine.machines.local_size import cell_rows, most_trees, tree_seconds
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -34,7 +34,7 @@ class LocalMachine(Candidate):
         self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[Part], float] | None = None
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        tuning = self._tuning = ExactTuning(problem, run, kernels)
+        tuning = self._tuning = ExactTuning(problem, run, kernels, tree_seconds(problem, run))
         self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
         judged = problem.train if self._holds_out else tuning.all_rows
         self._judged_rows = problem.held_out if self._holds_out else tuning.all_rows

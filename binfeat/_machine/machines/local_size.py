@@ -28,9 +28,13 @@ def most_trees(problem: Problem, run: Run) -> int:
     return int(np.clip(min(by_bytes, max(1, _MOST_WORK // n_rows)), 0, MOST_TREES))
 
 
-def fits(problem: Problem, run: Run) -> bool:
-    """Whether memory is enough for a tree, and time, too."""
+def tree_seconds(problem: Problem, run: Run) -> float:
+    """What a tree is expected to take, on a slow processor."""
     n_rows, n_inputs = problem.table.shape
     most = min(n_rows, cell_rows(run))
-    seconds = n_rows / most * exact_seconds(most, n_inputs)
-    return most_trees(problem, run) > 0 and run.may_continue(Phase.EXACT, seconds)
+    return n_rows / most * exact_seconds(most, n_inputs)
+
+
+def fits(problem: Problem, run: Run) -> bool:
+    """Whether memory is enough for a tree, and time, too."""
+    return most_trees(problem, run) > 0 and run.may_continue(Phase.EXACT, tree_seconds(problem, run))
