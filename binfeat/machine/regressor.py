@@ -157,7 +157,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     which are as dense as all rows are, adapt both, the same for all cells. Choices are made by leave-one-out
     predictions of all rows; with `cv` or `groups`, by the rows held out. Standard deviations and samples are those of
     the first tree: samples at rows of different cells are independent. Intervals rest on residuals of the mean of all
-    trees, and hold what they say.
+    trees, and hold what they say. Kernel values have the rounding of float32, by which a prediction differs a little
+    among 256 rows at most, and among more.
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
     ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the best of the
