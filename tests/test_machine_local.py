@@ -9,7 +9,7 @@ from sklearn.base import clone
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat._machine.machines import exact_size, forest
+from binfeat._machine.machines import exact_size, forest, local
 from tests import naive
 from tests.interrupts import interrupted
 
@@ -187,8 +187,8 @@ def test_expansions_of_few_rows(rng, nu):
 
 
 def test_few_rows_and_many(rng, short):
-    X = rng.normal(size=(1000, 3))
-    machine = KernelMachineRegressor(**LOCAL, n_trees=3).fit(X, smooth(np.column_stack([X, X])))
+    X = rng.normal(size=(300, 3))
+    machine = KernelMachineRegressor(**LOCAL, n_trees=3, alpha=0.1).fit(X, smooth(X))
     np.testing.assert_allclose(np.concatenate([machine.predict(row[None]) for row in X]), machine.predict(X), atol=1e-4)
 
 
@@ -222,11 +222,11 @@ def test_slopes_of_a_sum(rng, with_map):
     assert not slopes[still].any()
 
 
-def test_length_scales_of_dense_cells_are_shorter(rng, limits):
-    limits(n_steps=15)
-    X = rng.uniform(-3, 3, size=(3000, 2))
+def test_length_scales_of_dense_cells_are_shorter(rng, short, monkeypatch):
+    monkeypatch.setattr(local, "_SEARCH_ROWS", 300)
+    X = rng.uniform(-2, 2, size=(1500, 2))
     y = np.sin(6 * X[:, 0]) * np.sin(5 * X[:, 1])
-    options = {**LOCAL, "cell_rows": 300, "kernel": "laplacian", "n_trees": 1}
+    options = {**LOCAL, "cell_rows": 200, "kernel": "laplacian", "n_trees": 1}
     machine = KernelMachineRegressor(**options).fit(X, y)
     assert machine.gamma_.min() > machine.length_scale_gammas_[-1].max()
     given = KernelMachineRegressor(**options, alpha=0.2).fit(X, y)
@@ -338,7 +338,7 @@ def test_intervals_hold_what_they_say(rng, short):
     def noisy(X):
         return np.sin(2 * X[:, 0]) + 0.3 * rng.standard_t(4, size=len(X))
 
-    machine = KernelMachineRegressor(**{**LOCAL, "cell_rows": 300}, n_trees=4).fit(X, noisy(X))
+    machine = KernelMachineRegressor(**{**LOCAL, "cell_rows": 300}, n_trees=3).fit(X, noisy(X))
     for coverage in (0.5, 0.8, 0.95):
         low, high = machine.predict_interval(X_new, coverage).T
         y = noisy(X_new)
