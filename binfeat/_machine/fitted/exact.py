@@ -11,7 +11,7 @@ from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted import score_function
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
+from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,8 +52,8 @@ class ExactPosterior:
         with threads_to_factorise(n_rows):
             self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights)
         g = np.einsum("ij,ij->i", self._root, self._root, dtype=np.float64)
-        variances = 1 / (self._alpha * g) - 1 / function.weights
-        self.errors = HeldOutErrors.of((function.coef / g).T, np.maximum(variances, 0.0))
+        variances = left_out_variances(g, self._alpha, function.weights)
+        self.errors = HeldOutErrors.of((function.coef / g).T, variances)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""

@@ -1,7 +1,6 @@
 """Values of a function of kernel values for a few rows, in one compiled call."""
 
 from collections.abc import Iterator
-from typing import cast
 
 import numpy as np
 
@@ -11,6 +10,11 @@ from binfeat._machine.kernel_algebra.matrices import LaplacianMatrix, Linear, Li
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat.kernels import RBF, Laplacian, Matern
 
+_KINDS: dict[type, int] = {
+    Laplacian: expansions.LAPLACIAN,
+    RBF: expansions.GAUSSIAN,
+    Linear: expansions.LINEAR,
+}
 _MATERN = {1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}
 
 Places = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # starts, rows, coef, intercepts of `add_expansions`
@@ -52,7 +56,4 @@ class Expansion:
 
 def _kind(kernel: Kernel) -> int:
     """What stands for a kernel in the engine."""
-    if isinstance(kernel, Laplacian | RBF | Linear):
-        kinds = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN, Linear: expansions.LINEAR}
-        return kinds[type(kernel)]
-    return _MATERN[cast(Matern, kernel).nu]
+    return _MATERN[kernel.nu] if isinstance(kernel, Matern) else _KINDS[type(kernel)]

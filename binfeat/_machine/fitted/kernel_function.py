@@ -115,14 +115,14 @@ class KernelFunction(ArrayRecord, ScoreFunction):
         """Rows of `fit` that it is made of."""
         return self.support.shape[1]
 
-    def kernel(self, n_jobs: int | None = None, gammas: np.ndarray | None = None) -> KernelSum:
-        """The whole kernel of columns, with its gammas or others, (n_kernels, n_inputs)."""
+    def kernel(self, n_jobs: int | None = None) -> KernelSum:
+        """The whole kernel, of columns."""
         matrices = [kernel_matrix(kernel, self.categorical, n_jobs, self.linear_map) for kernel in self.kernels]
-        return KernelSum(matrices, self.shares, self.gammas if gammas is None else gammas, n_jobs)
+        return KernelSum(matrices, self.shares, self.gammas, n_jobs)
 
-    def kernel_diagonal(self, A: np.ndarray, gammas: np.ndarray | None = None) -> np.ndarray:
+    def kernel_diagonal(self, A: np.ndarray) -> np.ndarray:
         """Values of the kernel for each of the rows A, (n_inputs, n), with itself."""
         total = np.zeros(A.shape[1])
-        for kernel, share, gamma in zip(self.kernels, self.shares, self.gammas if gammas is None else gammas):
+        for kernel, share, gamma in zip(self.kernels, self.shares, self.gammas):
             total += share * (linear_squares(A, gamma, self.categorical) if isinstance(kernel, Linear) else 1.0)
         return total

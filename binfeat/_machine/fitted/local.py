@@ -40,10 +40,6 @@ class LocalFunction(KernelFunction):
     def n_trees(self) -> int:
         return len(self.roots)
 
-    @property
-    def n_cells(self) -> int:
-        return len(self.cell_alphas)
-
     def cell(self, number: int) -> ExactFunction:
         """The function of a cell, without its intercept."""
         place = slice(self.starts[number], self.starts[number + 1])

@@ -106,12 +106,12 @@ def _check_local(arrays: dict, sizes: dict[str, int]) -> None:
     check_starts(arrays, "starts", sizes["cells"], sizes["features"])
     splits = np.arange(sizes["splits"])[:, np.newaxis]
     children, roots = arrays["children"], arrays["roots"]
-    if (children >= 0).any() and not (children > splits)[children >= 0].all():
+    if not (children > splits)[children >= 0].all():
         raise ValueError("a split should come before its children.")
     for numbers in (children, roots):
-        if numbers.size and not (-sizes["cells"] <= numbers.min() and numbers.max() < max(1, sizes["splits"])):
+        if numbers.size and not (-sizes["cells"] <= numbers.min() and numbers.max() < sizes["splits"]):
             raise ValueError("children and roots should be splits or cells.")
-    if (roots >= sizes["splits"]).any() or not sizes["trees"]:
+    if not sizes["trees"]:
         raise ValueError("roots should be splits or cells, at least one.")
     for name, most in (("inputs", sizes["inputs"]), ("rows", sizes["support"])):
         if arrays[name].size and not (arrays[name].min() >= 0 and arrays[name].max() < most):

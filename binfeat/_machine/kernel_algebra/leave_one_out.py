@@ -76,6 +76,11 @@ def residuals(K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root
     return (B @ (B.T @ Y)) / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
 
 
+def left_out_variances(g: np.ndarray, alpha: float, weights: Weights) -> np.ndarray:
+    """Variances of leave-one-out predictions, as multiples of the noise, by the diagonal of the inverse."""
+    return np.maximum(1 / (alpha * g) - (1.0 if weights is None else 1 / weights), 0.0)
+
+
 @dataclass(frozen=True)
 class LeaveOneOut:
     """Leave-one-out error on some rows, and its derivatives."""

@@ -178,7 +178,7 @@ class RadialMatrix(DifferentiableMatrix):
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
         """The scaled rows, their squares, and the rows as they are."""
-        scaled = self._scaled(A, gamma)
+        scaled = self.coordinates(A, gamma)
         return scaled, _typed(np.einsum("ji,ji->i", scaled, scaled)), _typed(A)
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -186,9 +186,6 @@ class RadialMatrix(DifferentiableMatrix):
 
     def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         """Rows whose squared Euclidean distances are the numbers' part of the distances in the kernel."""
-        return self._scaled(A, gamma)
-
-    def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
     @property
@@ -230,12 +227,12 @@ class MappedRadialMatrix(RadialMatrix):
 
     linear_map: np.ndarray  # (n_inputs, rank)
 
-    def _scaled(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
-        return _typed(self.linear_map.T) @ super()._scaled(A, gamma)
+    def coordinates(self, A: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+        return _typed(self.linear_map.T) @ super().coordinates(A, gamma)
 
     def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
         """Slopes by the linear map, shaped as the map."""
-        scaled, degrees = super()._scaled(X, gamma), weights.sum(axis=0) + weights.sum(axis=1)
+        scaled, degrees = super().coordinates(X, gamma), weights.sum(axis=0) + weights.sum(axis=1)
         laplacian = (scaled * degrees) @ scaled.T - scaled @ (weights @ scaled.T + weights.T @ scaled.T)
         return -2.0 * laplacian.astype(np.float64) @ self.linear_map
 

@@ -13,7 +13,7 @@ from binfeat._machine.kernel_algebra.sum_slopes import SumWithSlopes
 from binfeat._machine.search.adam import Adam
 from binfeat._rows.rows import Scratch
 
-LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e3
+_LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e3
 _RATE, _LAST_PART = 0.15, 0.1  # of Adam, and what is left of it at the end
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
@@ -82,7 +82,7 @@ class CellSearch:
             rate = _RATE * (1 - (1 - _LAST_PART) * progress)
             self._theta -= rate * self._adam.step(np.where(self._moves, np.mean(slopes, axis=0), 0.0))
             if self._moves[-1]:
-                self._theta[-1] = np.clip(self._theta[-1], np.log(LEAST_ALPHA), np.log(_MOST_ALPHA))
+                self._theta[-1] = np.clip(self._theta[-1], np.log(_LEAST_ALPHA), np.log(_MOST_ALPHA))
 
 
 def _log_slopes(left_out: LeaveOneOut) -> np.ndarray:

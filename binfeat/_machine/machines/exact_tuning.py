@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
+from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import (
@@ -61,7 +62,7 @@ class ExactTuning:
         # Rows that the machine may have, and those with leave-one-out predictions.
         self.all_rows = np.append(train, self._weighty(problem.held_out)) if run.settings.refits else train
         known = train if run.settings.has_cv else self.all_rows
-        self.rows = known[np.linspace(0, len(known) - 1, min(len(known), TUNING_ROWS)).astype(int)]
+        self.rows = known[evenly_spaced(len(known), TUNING_ROWS)]
         self.frame = Frame.of(kernels.X[self.rows], problem.categorical)
         few = len(self.all_rows) <= MOST_PRECISE_ROWS
         self._root = precise_inverse_root if few else inverse_root

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
+from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_sum, main_part
 from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
+from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root
 from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.machines.cell_search import Cell
 from binfeat._machine.problem import Problem
@@ -40,7 +41,7 @@ class CellRows:
         main, rng = main_part(parts), np.random.default_rng([seed, tree])
 
         def spread(rows: np.ndarray) -> np.ndarray:
-            some = self.X[rows[np.linspace(0, len(rows) - 1, min(len(rows), _SPREAD_ROWS)).astype(np.intp)]]
+            some = self.X[rows[evenly_spaced(len(rows), _SPREAD_ROWS)]]
             exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.scales.kernel.power)
             return exponents ** (1 / main.scales.kernel.power)
 
@@ -68,10 +69,6 @@ class NextTree:
     cells: list[np.ndarray]
     solved: dict[int, SolvedCell]
 
-    def residuals(self, numbers: Iterable[int]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows of solved cells, and their leave-one-out residuals."""
-        return [(self.solved[number].rows, self.solved[number].residuals) for number in numbers]
-
 
 def is_constant(Y: np.ndarray) -> bool:
     """Whether all rows have the same targets."""
@@ -86,6 +83,7 @@ class Forest:
         self._seed, self._n_jobs = seed, n_jobs
         self._trees: list[CellTrees] = []
         self._next: NextTree | None = None
+        self._function: LocalFunction | None = None  # of the trees so far, once it is asked for
         self._cells: list[SolvedCell] = []
         self._sums = np.zeros(rows.problem.Y.shape)  # of leave-one-out residuals
         self._variances = np.zeros(len(rows.X))
@@ -102,22 +100,18 @@ class Forest:
 
     def promise(self, n_cells: int) -> float:
         """What one more tree leaves of the mean squared error of the rows in so many of its cells, or in all."""
-        if self._next is None:
-            self._next = NextTree(*self._rows.split(self._parts, self._most, self._seed, self.n_trees), {})
-        cells = self._next.cells
-        some = np.linspace(0, len(cells) - 1, min(n_cells, len(cells))).astype(np.intp).tolist()
-        self._solve(self._next, some)
-        rows, more = (np.concatenate(parts) for parts in zip(*self._next.residuals(some), strict=True))
+        some = evenly_spaced(len(self._started.cells), n_cells).tolist()
+        self._solve(some)
+        solved = [self._started.solved[number] for number in some]
+        rows, more = (np.concatenate([getattr(own, name) for own in solved]) for name in ("rows", "residuals"))
         problem, before = self._rows.problem, self._sums[rows]
         judge = SquaredErrors(np.zeros(before.shape), problem.weights_of(rows))
         return float(judge((before + more) / (self.n_trees + 1)).mean() / judge(before / self.n_trees).mean())
 
     def grow(self) -> None:
         """Add a tree."""
-        started, self._next = self._next, None
-        if started is None:
-            started = NextTree(*self._rows.split(self._parts, self._most, self._seed, self.n_trees), {})
-        self._solve(started, range(len(started.cells)))
+        started = self._started
+        self._solve(range(len(started.cells)))
         for number in range(len(started.cells)):
             own = started.solved[number]
             self._sums[own.rows] += own.residuals
@@ -125,9 +119,18 @@ class Forest:
                 self._variances[own.rows] = own.variances
             self._cells.append(replace(own, residuals=_NOTHING, variances=_NOTHING))
         self._trees.append(started.tree)
+        self._next = self._function = None
 
-    def _solve(self, started: NextTree, numbers: Iterable[int]) -> None:
-        """Solve those of the cells with these numbers that are not solved yet."""
+    @property
+    def _started(self) -> NextTree:
+        """The tree that comes next, some of whose cells may be solved."""
+        if self._next is None:
+            self._next = NextTree(*self._rows.split(self._parts, self._most, self._seed, self.n_trees), {})
+        return self._next
+
+    def _solve(self, numbers: Iterable[int]) -> None:
+        """Solve those cells of the next tree with these numbers that are not solved yet."""
+        started = self._started
 
         def solve(number: int) -> None:
             started.solved[number] = self._solved(started.cells[number])
@@ -144,6 +147,11 @@ class Forest:
 
     def function(self) -> LocalFunction:
         """What the trees so far say of any row."""
+        if self._function is None:
+            self._function = self._joined()
+        return self._function
+
+    def _joined(self) -> LocalFunction:
         known, cells = self._rows, self._cells
         ordered = np.concatenate([cell.rows for cell in cells[: len(self._trees[0].inputs) + 1]])  # neighbours together
         ordered = np.append(ordered, np.setdiff1d(known.rows, ordered))
@@ -168,6 +176,5 @@ class Forest:
         B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights)
         coef = B @ (B.T @ Y)
         g = np.einsum("ij,ij->i", B, B, dtype=np.float64)
-        variances = 1 / (alpha * g) - (1.0 if weights is None else 1 / weights)
         intercept = coef.sum(axis=0, dtype=np.float64)
-        return SolvedCell(rows, coef, intercept, alpha, coef / g[:, np.newaxis], np.maximum(variances, 0.0))
+        return SolvedCell(rows, coef, intercept, alpha, coef / g[:, np.newaxis], left_out_variances(g, alpha, weights))

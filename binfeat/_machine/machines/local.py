@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.kernel_function import Part, kernel_name, main_part
 from binfeat._machine.fitted.local import CellPosteriors
@@ -65,7 +66,7 @@ class LocalMachine(Candidate):
     @property
     def _grown(self) -> Forest:
         if self._forest is None:
-            raise RuntimeError("a machine has no trees before it is judged or solved")
+            raise RuntimeError("a machine has no trees before it is solved")
         return self._forest
 
     def _begin(self, run: Run) -> None:
@@ -165,8 +166,7 @@ class LocalMachine(Candidate):
     def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:
         """Predictions for rows that the trees do without, and how far they were off."""
         rows = self._judged_rows
-        predictions, some = self._predictions(rows), np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ERRORS))
-        some = some.astype(np.intp)
+        predictions, some = self._predictions(rows), evenly_spaced(len(rows), _MOST_ERRORS)
         residuals = self._problem.Y[rows[some]] - predictions[some]
         return predictions, HeldOutErrors.of(residuals, self._variances(rows[some]))
 

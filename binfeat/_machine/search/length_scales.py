@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from binfeat._common.subsets import evenly_spaced
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LeaveOneOut,
@@ -65,7 +66,7 @@ class SearchRows:
 
     def spread(self, most: int) -> np.ndarray:
         """Numbers of at most `most` used rows, evenly spaced: the same for all searches."""
-        return self.used[np.linspace(0, len(self.used) - 1, min(most, len(self.used))).astype(np.intp)]
+        return self.used[evenly_spaced(len(self.used), most)]
 
 
 @dataclass(frozen=True, eq=False)
