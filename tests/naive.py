@@ -237,6 +237,24 @@ def left_out_residuals(K, Y, alpha, weights=None):
     return out
 
 
+def calibration_loss(scores, labels, weights, factors, intercept, beside):
+    """Mean logarithmic loss of calibrated scores, with one row more that is all wrong, and the ridge penalty."""
+    n, k = scores.shape
+    total, norm, logs = 0.0, 0.0, np.log(0.05 * np.log1p(np.exp((1 + scores) / 2 / 0.05)))
+    for i in range(n):
+        odds = np.array(intercept, float)
+        for rows, factor, matrix in zip((scores, logs - np.log(0.05)), factors, beside):
+            odds += factor * rows[i] + matrix @ rows[i]
+        losses = np.log(np.exp(odds).sum()) - odds
+        wrong = 1 / (n + 2)
+        own = sum((1 - wrong if c == labels[i] else wrong / (k - 1)) * losses[c] for c in range(k))
+        total, norm = total + weights[i] * own, norm + weights[i]
+    penalty = sum(
+        max(np.var(rows, axis=0).mean(), 0.05**2) * (matrix**2).sum() for rows, matrix in zip((scores, logs), beside)
+    )
+    return total / norm + 10 / n * penalty / 2
+
+
 def left_out_error(K, Y, alpha, weights=None):
     """Weighted mean of squares of the residuals of rows that were left out."""
     v = np.ones(len(K)) if weights is None else weights

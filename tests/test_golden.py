@@ -57,7 +57,8 @@ MADE = {
     "learned length scales": lambda: binfeat.learn_gamma(X, Y, max_steps=10, random_state=0).relevances,
 }
 
-LOOSE = {"machine, exact": 1e-3, "learned length scales": 0.02}  # float32, whose sums differ by processor
+# Float32, whose sums differ by processor; a calibration, which is minimised to a tolerance.
+LOOSE = {"machine, exact": 1e-3, "learned length scales": 0.02, "machine, classes": 1e-3}
 
 
 @pytest.mark.parametrize("name", MADE)

@@ -358,7 +358,11 @@ def test_probabilities(three, table):
         np.testing.assert_array_equal(machine.classes_[p.argmax(axis=1)], machine.predict(X))
         scores = machine.decision_function(X)
         assert scores.shape == ((len(X), 3) if p.shape[1] == 3 else (len(X),))
-        raw = softmax(scores if scores.ndim == 2 else np.column_stack([-scores, scores]), axis=1)  # not calibrated
+        odds = scores if scores.ndim == 2 else np.column_stack([-scores, scores]) / 2
+        np.testing.assert_allclose(softmax(odds, axis=1), p)
+        np.testing.assert_allclose(odds.sum(axis=1), 0.0, atol=1e-12)
+        raw = machine._scores(X)
+        raw = softmax(raw if raw.shape[1] == 3 else np.column_stack([-raw, raw]), axis=1)  # not calibrated
         assert log_loss(labels[300:], p[300:]) < log_loss(labels[300:], raw[300:]) - 0.02
     np.testing.assert_array_equal(scores > 0, machine.predict(X) == "yes")
 

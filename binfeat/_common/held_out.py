@@ -1,4 +1,4 @@
-"""Held-out rows, the losses on them, and probabilities calibrated on them."""
+"""Held-out rows, and the losses on them."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -92,10 +92,9 @@ class Scoring:
 
         `targets` makes predictions of y from those of the targets, and says what the classes are.
         """
-        machine = self._kind(targets)
 
         def loss(predictions: np.ndarray) -> np.ndarray:
-            machine.predictions = predictions
+            machine = self._kind(targets).fit(predictions, y)
             return np.array([-float(self._scorer(machine, X, y))])
 
         return loss
@@ -107,11 +106,12 @@ class _HeldOut(BaseEstimator):
     def __init__(self, targets=None):
         self.targets, self.n_features_in_ = targets, None
 
-    def __sklearn_is_fitted__(self):
-        return True
+    def fit(self, predictions, y):
+        self.predictions_ = predictions
+        return self
 
     def predict(self, X):
-        return self.targets.decode(self.predictions)
+        return self.targets.decode(self.predictions_)
 
 
 class _HeldOutRegressor(RegressorMixin, _HeldOut):
@@ -119,47 +119,18 @@ class _HeldOutRegressor(RegressorMixin, _HeldOut):
 
 
 class _HeldOutClassifier(ClassifierMixin, _HeldOut):
-    """For scores of classification."""
+    """For scores of classification, of predictions that are calibrated as a machine's are in the end."""
+
+    def fit(self, predictions, y):
+        self.targets = self.targets.calibrated(predictions, y, None)
+        return super().fit(predictions, y)
 
     @property
     def classes_(self):
         return self.targets.classes
 
     def decision_function(self, X):
-        scores = self.predictions
-        return scores.ravel() if scores.shape[1] == 1 else scores
+        return self.targets.decision(self.predictions_)
 
     def predict_proba(self, X):
-        return self.targets.probabilities(self.predictions)
-
-
-def probabilities(scores, sharpness):
-    """Class probabilities: the softmax of scores, which are for targets -1 and 1, times `sharpness`.
-
-    A single column of scores is for the second of two classes.
-    """
-    scores = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
-    scaled = sharpness * (scores - scores.max(axis=1, keepdims=True))
-    np.exp(scaled, out=scaled)
-    return scaled / scaled.sum(axis=1, keepdims=True)
-
-
-def calibrate(scores, labels, weights):
-    """The factor of scores with the highest likelihood of held-out labels (temperature scaling, Guo et al. 2017).
-
-    Scores are (n_rows, n_targets), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None. One row
-    more is counted whose label is none of the likely ones, so that few rows that are all right do not say that all
-    are (after Platt 1999, section 2.2).
-    """
-    from scipy.optimize import minimize_scalar
-
-    weights = np.ones(len(labels)) if weights is None else weights.ravel()
-    wrong = 1 / (len(labels) + 2)
-
-    def loss(log_sharpness):
-        logs = np.log(np.maximum(probabilities(scores, np.exp(log_sharpness)), 1e-300))
-        right = logs[np.arange(len(labels)), labels]
-        others = (logs.sum(axis=1) - right) / (logs.shape[1] - 1)
-        return -np.average((1 - wrong) * right + wrong * others, weights=weights)
-
-    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 5.0), method="bounded").x))
+        return self.targets.probabilities(self.predictions_)

@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit, softmax
 from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from binfeat._common.held_out import calibrate, probabilities
+from binfeat._common.calibration import UNCALIBRATED, Calibration, Uncalibrated
 from binfeat._common.validation import check_weights, checked_array
 
 
@@ -17,7 +18,7 @@ class Labels:
     """One label a row, as targets: 1 for its class, -1 for the others; two classes share one target."""
 
     classes: np.ndarray
-    sharpness: float = 1.0  # factor of scores before the softmax
+    calibration: Calibration | Uncalibrated = UNCALIBRATED
 
     is_multilabel: ClassVar[bool] = False
 
@@ -27,15 +28,22 @@ class Labels:
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
         """Labels of predicted targets."""
-        return labels_of(self.classes, scores)
+        return labels_of(self.classes, self.calibration(_by_class(scores)))
+
+    def decision(self, scores: np.ndarray) -> np.ndarray:
+        """Log-odds of each class against their mean, (n_rows, n_classes), or of the second of two, (n_rows,)."""
+        odds = self.calibration(_by_class(scores))
+        return odds[:, 1] - odds[:, 0] if odds.shape[1] == 2 else odds - odds.mean(axis=1, keepdims=True)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Of the classes, (n_rows, n_classes)."""
-        return probabilities(scores, self.sharpness)
+        odds = self.decision(scores)
+        return np.column_stack([expit(-odds), expit(odds)]) if odds.ndim == 1 else softmax(odds, axis=1)
 
     def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "Labels":
-        """The same with the sharpness that suits scores of rows that the machine had not seen."""
-        return replace(self, sharpness=calibrate(scores, np.searchsorted(self.classes, y), weights))
+        """The same with the calibration that suits scores of rows that the machine had not seen."""
+        labels = np.searchsorted(self.classes, y)
+        return replace(self, calibration=Calibration.fitted(_by_class(scores), labels, weights))
 
 
 class LabelSets(Labels):
@@ -47,15 +55,27 @@ class LabelSets(Labels):
         return np.where(y, 1.0, -1.0)
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
-        return (scores > 0).astype(int)
+        return (self.decision(scores) > 0).astype(int)
+
+    def decision(self, scores: np.ndarray) -> np.ndarray:
+        """Log-odds of each label, (n_rows, n_labels)."""
+        return super().decision(scores.reshape(-1, 1)).reshape(scores.shape)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Of each label, (n_rows, n_labels)."""
-        return probabilities(scores.reshape(-1, 1), self.sharpness)[:, 1].reshape(scores.shape)
+        return expit(self.decision(scores))
 
     def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Labels:
+        """The same with one calibration for all labels."""
         weights = None if weights is None else np.repeat(weights, y.shape[1], axis=0)
-        return replace(self, sharpness=calibrate(scores.reshape(-1, 1), y.ravel().astype(int), weights))
+        labels = y.ravel().astype(int)
+        return replace(self, calibration=Calibration.fitted(_by_class(scores.reshape(-1, 1)), labels, weights))
+
+
+def _by_class(scores: np.ndarray) -> np.ndarray:
+    """Scores (n_rows, n_classes): those of two classes, for the second of which there is one."""
+    columns = scores.reshape(len(scores), -1)
+    return np.hstack([-columns, columns]) if columns.shape[1] == 1 else columns
 
 
 def labels_in(y):

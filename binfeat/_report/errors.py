@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
-from binfeat._common.labels import labels_of, one_against_rest
+from binfeat._common.labels import one_against_rest
 from binfeat._common.validation import checked_array
 from binfeat._machine.target.targets import as_columns
 
@@ -103,7 +103,7 @@ class JudgedClasses(Judged):
         if len(labels) != len(scores):
             raise ValueError(f"y must have a label for each of {len(scores)} rows, got {len(labels)}.")
         p = machine._fitted.targets.probabilities(scores)
-        guesses = labels_of(np.arange(p.shape[1]), scores)
+        guesses = p.argmax(axis=1)
         residuals = one_against_rest(labels, p.shape[1]) - scores
         return cls(table, residuals, seconds, cls._measures(labels, guesses, p), labels, guesses, p)
 

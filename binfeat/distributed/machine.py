@@ -183,11 +183,11 @@ class KernelMachineClassifier(_OnDask, machine.KernelMachineClassifier):
         return Labels(table.classes[0])
 
     def decision_function(self, X: Any) -> Any:
-        """Predictions of the targets 1 and -1 as in `binfeat`; for a Dask collection, a Dask array."""
+        """Log-odds of the classes as in `binfeat`; for a Dask collection, a Dask array."""
         if not is_chunked(X):
             return super().decision_function(X)
         check_is_fitted(self, "feature_coef_")
-        tail = () if self.intercept_.size == 1 else self.intercept_.shape
+        tail = self.classes_.shape if self.multilabel_ or self.classes_.size > 2 else ()
         return self._by_chunk("decision_function", X, tail, np.float64)
 
     def predict(self, X: Any) -> Any:

@@ -20,9 +20,9 @@ from binfeat._rows.scored import SourceScorer
 class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMachineBase):
     """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
-    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others, and the class of the
-    largest prediction is the answer; two classes share one target. Each label of an indicator matrix is a target of its
-    own, with 0 between its two answers.
+    Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others; two classes share one
+    target. Probabilities are calibrated on rows that the machine had not seen, and the most probable class is the
+    answer. Each label of an indicator matrix is a target of its own.
 
     Parameters
     ----------
@@ -113,8 +113,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
     multilabel_ : bool
         Whether y was an indicator matrix.
-    sharpness_ : float
-        Factor of the predictions before the softmax that gives probabilities.
+    calibration_coef_, calibration_intercept_ : ndarray of shape (2, n_classes, n_classes) and (n_classes,)
+        What makes log-odds of predictions of the targets and of logarithms; two classes for labels of an indicator
+        matrix.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_inputs,)
         Names of the inputs, when X has string column names.
@@ -126,9 +127,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
 
     Notes
     -----
-    Choices are made as the Notes of `KernelMachineRegressor` say. Probabilities are the softmax of the predictions
-    times `sharpness_` (temperature scaling, Guo et al. 2017), which is fitted on held-out rows, or to leave-one-out
-    predictions.
+    Choices are made as the Notes of `KernelMachineRegressor` say. With s the predictions of the targets for a row, its
+    log-odds are ``A s + B log(p) + b``, where ``p = (1 + s) / 2``, smoothly kept above 0: what s says of the shares of
+    the classes. A and B are multiples of the identity plus matrices with a ridge penalty (matrix scaling, Guo et al.
+    2017; of logarithms, Kull et al. 2019). They maximise the likelihood of leave-one-out predictions, or of those for
+    held-out rows; with `scoring`, all choices are made by predictions that are calibrated so.
 
     Examples
     --------
@@ -176,7 +179,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         self.warm_start, self.random_state = warm_start, random_state
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Predictions of the targets, 1 for a class and -1 for the others.
+        """Log-odds of the classes, whose softmax is `predict_proba`.
 
         Parameters
         ----------
@@ -184,12 +187,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
 
         Returns
         -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one score, above 0 for ``classes_[1]``. Of an indicator matrix a score for each label,
-            above 0 if the row has it.
+        odds : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            With two classes one number, above 0 for ``classes_[1]``; of more classes each row's mean is 0. Of an
+            indicator matrix the log-odds of each label, above 0 if the row has it.
         """
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return self._labels.decision(self._scores(X))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict labels.
@@ -203,7 +205,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         y : ndarray of shape (n_rows,) or (n_rows, n_labels)
             Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
         """
-        return self._fitted.targets.decode(self._scores(X))
+        return self._labels.decode(self._scores(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities.
@@ -217,7 +219,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         p : ndarray of shape (n_rows, n_classes)
             Of an indicator matrix the probability of each label.
         """
-        return cast(Labels, self._fitted.targets).probabilities(self._scores(X))
+        return self._labels.probabilities(self._scores(X))
+
+    @property
+    def _labels(self) -> Labels:
+        return cast(Labels, self._fitted.targets)
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
         y = check_labels_or_sets(y)

@@ -1,11 +1,13 @@
 """A fitted machine as attributes of an estimator: arrays, numbers and strings; and back."""
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from binfeat._binning.grids import Grids
+from binfeat._common.calibration import Calibration
 from binfeat._common.labels import Labels, labels_of_machine
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.exact import ExactFunction
@@ -75,7 +77,13 @@ def _of_function(fitted: Fitted) -> dict:
 def _of_targets(fitted: Fitted) -> dict:
     targets = fitted.targets
     if isinstance(targets, Labels):
-        return {"classes_": targets.classes, "multilabel_": targets.is_multilabel, "sharpness_": targets.sharpness}
+        calibration = cast(Calibration, targets.calibration)
+        return {
+            "classes_": targets.classes,
+            "multilabel_": targets.is_multilabel,
+            "calibration_coef_": calibration.coef,
+            "calibration_intercept_": calibration.intercept,
+        }
     transform = targets.transform
     own = {"target_transformer_": transform.transformer} if isinstance(transform, CallersTransform) else {}
     return {
@@ -120,7 +128,8 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
 
 def _targets_of(machine: BaseEstimator) -> Targets | Labels:
     if hasattr(machine, "classes_"):
-        return replace(labels_of_machine(machine), sharpness=machine.sharpness_)
+        calibration = Calibration(machine.calibration_coef_, machine.calibration_intercept_)
+        return replace(labels_of_machine(machine), calibration=calibration)
     if hasattr(machine, "target_transformer_"):
         transform: TargetTransform | CallersTransform = CallersTransform(machine.target_transformer_)
     else:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from binfeat._binning.saved import GRIDS
+from binfeat._common.calibration import Calibration
 from binfeat._common.persistence import check_arrays, check_starts
 
 _COLUMNS = {"categorical": (np.bool_, "inputs"), "source": (np.int64, "inputs"), "medians": (np.float64, "columns")}
@@ -39,6 +40,10 @@ _POSTERIOR = {
     "coef": (np.float32, "roots", "features"),
     "intercept": (np.float64, "roots"),
 }
+_CALIBRATION = {
+    "calibration_coef_": (np.float64, "two", "classes", "classes"),
+    "calibration_intercept_": (np.float64, "classes"),
+}
 _HELD_OUT = {"noise": (np.float64, "targets"), "scores": (np.float64, "judged", "targets")}
 _TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets")}
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
@@ -53,6 +58,10 @@ def migrate(state: dict, file_format: int) -> None:
         state.setdefault("_rotation", np.empty((0, 0)))
         state.setdefault("_local", {})
         state.setdefault("n_trees_", 0)
+    if "sharpness_" in state:
+        n_classes = 2 if state["multilabel_"] else len(state["classes_"])
+        calibration = Calibration.of_factor(state.pop("sharpness_"), n_classes)
+        state |= {"calibration_coef_": calibration.coef, "calibration_intercept_": calibration.intercept}
 
 
 def check_machine(state: dict) -> None:
@@ -79,6 +88,9 @@ def check_machine(state: dict) -> None:
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         if state.get(name):
             check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone
+    if "calibration_coef_" in state:
+        n_classes = 2 if state["multilabel_"] else len(state["classes_"])
+        check_arrays(state, _CALIBRATION, {"two": 2, "classes": n_classes}, order="C or Fortran")
     if "_target_shifts" in state:
         check_arrays(state, _TARGETS, sizes)
         if not sizes["shifts"]:

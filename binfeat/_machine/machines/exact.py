@@ -11,6 +11,7 @@ from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, main_part
 from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_kernel
 from binfeat._machine.machines.candidate import Candidate, Solution
+from binfeat._machine.machines.cell_rows import CellRows
 from binfeat._machine.machines.exact_size import exact_seconds
 from binfeat._machine.machines.exact_tuning import LEAST_ALPHA, ExactTuning, Tuned
 from binfeat._machine.problem import Problem
@@ -55,6 +56,7 @@ class ExactMachine(Candidate):
         with threads_to_factorise(len(rows)):
             K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
             coef, alpha = solve_kernel(K, alpha, weights, Y, np.sqrt(tuning.squared_error(best)))
+        judged, predictions = self._left_out(best, parts, alpha, coef)
         main = main_part(parts)
         known = KernelFunction.arrays_of(parts, problem.categorical, X, tuning.frame, alpha, weights)
         return Solution(
@@ -66,11 +68,24 @@ class ExactMachine(Candidate):
             scales=main.scales,
             gamma=main.gamma,
             power=main.scales.kernel.power,
-            rows=tuning.rows,
-            predictions=best.predictions,
-            curve=[(0, best.loss)],
+            rows=judged,
+            predictions=predictions,
+            curve=[(0, float(problem.losses(judged)(predictions).mean()))],
             status="converged",
         )
+
+    def _left_out(
+        self, best: Tuned, parts: list[Part], alpha: float, coef: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows with leave-one-out predictions, and these: of the machine, unless it was tuned with all of its rows."""
+        tuning, problem, settings = self._tuning, self._problem, self._run.settings
+        if len(tuning.rows) == len(tuning.all_rows):
+            return tuning.rows, best.predictions
+        known = CellRows(problem, self._kernels.X, tuning.all_rows, tuning.frame)
+        residuals = known.left_out(parts, alpha, coef, settings.n_jobs)
+        told = np.isfinite(residuals).all(axis=1) & (np.isin(tuning.all_rows, problem.train) | (not settings.has_cv))
+        rows = tuning.all_rows[told]
+        return rows, problem.Y[rows] - residuals[told]
 
     def _continued(self, tuned: Tuned, n_rows: int) -> tuple[list[Part], float]:
         """Parts and penalty for more rows than they were found with, continued as they went from fewer."""

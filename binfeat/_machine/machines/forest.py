@@ -8,45 +8,13 @@ import numpy as np
 from binfeat._common.held_out import SquaredErrors
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import side_by_side
-from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
-from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_sum, main_part
+from binfeat._machine.fitted.cell_trees import CellTrees
+from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_sum
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root
-from binfeat._machine.kernel_algebra.matrices import Frame
-from binfeat._machine.machines.cell_search import Cell
-from binfeat._machine.problem import Problem
-from binfeat._machine.search.length_scales import mean_distances
+from binfeat._machine.machines.cell_rows import CellRows
 
-_SPREAD_ROWS = 1000  # by which the spread of inputs in a node is known
 _NOTHING = np.empty(0)
-_DISORDER = 0.5  # of the splits of all trees but the first
-
-
-@dataclass(frozen=True, eq=False)
-class CellRows:
-    """Rows of a problem that trees split into cells, as columns of a kernel."""
-
-    problem: Problem
-    X: np.ndarray  # the scaled table, (n_rows, n_inputs)
-    rows: np.ndarray  # numbers of those that are used
-    frame: Frame
-
-    def part(self, rows: np.ndarray) -> Cell:
-        """Columns, targets and weights of rows with these numbers."""
-        problem = self.problem
-        return self.frame.columns(self.X[rows]), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
-
-    def split(self, parts: list[Part], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
-        """A tree, and the rows of its cells; all trees but the first are split at random."""
-        main, rng = main_part(parts), np.random.default_rng([seed, tree])
-
-        def spread(rows: np.ndarray) -> np.ndarray:
-            some = self.X[rows[evenly_spaced(len(rows), _SPREAD_ROWS)]]
-            exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.scales.kernel.power)
-            return exponents ** (1 / main.scales.kernel.power)
-
-        tree_cells = split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
-        return tree_cells[0], [cell if len(cell) <= most else cell[:most] for cell in tree_cells[1]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,10 @@ from binfeat._machine.fitted.kernel_function import Part, kernel_name, main_part
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.machines.candidate import Candidate, Solution
+from binfeat._machine.machines.cell_rows import CellRows
 from binfeat._machine.machines.cell_search import CellSearch
 from binfeat._machine.machines.exact_tuning import ExactTuning
-from binfeat._machine.machines.forest import CellRows, Forest, is_constant
+from binfeat._machine.machines.forest import Forest, is_constant
 from binfeat._machine.machines.local_size import cell_rows, most_trees, tree_seconds
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run

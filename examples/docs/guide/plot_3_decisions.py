@@ -83,7 +83,7 @@ for class_weight in (None, "balanced"):
 apart = KernelMachineClassifier(**options).fit(visits[known], ill[known])
 together = KernelMachineClassifier(**options).fit(visits[known], ill[known], groups=patients[known])
 print(f"held-out error: {together.held_out_error_[0]:.2f} with groups, {apart.held_out_error_[0]:.2f} without, and of")
-print(f"new patients it is {np.mean((2 * ill[~known] - 1 - apart.decision_function(visits[~known])) ** 2):.2f}.")
+print(f"new patients it is {4 * np.mean((ill[~known] - apart.predict_proba(visits[~known])[:, 1]) ** 2):.2f}.")
 
 # %%
 # Of ``sample_weight`` measurements of known precision are an example: each counts with one over its variance.

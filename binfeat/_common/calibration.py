@@ -1,0 +1,129 @@
+"""Log-odds of classes, calibrated on scores of rows that a machine had not seen."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax
+
+from binfeat._common.subsets import evenly_spaced
+
+_SOFTNESS = 0.05  # of what is taken for a share of rows: the least that scores tell apart
+_RIDGE = 10.0  # rows' worth of belief that all classes are alike
+_MOST_VALUES = 100_000  # scores that a calibration is fitted to
+_LEAST_SPREAD = 0.05  # of scores, by which the belief is measured: smaller ones are scaled only
+_MAX_ITER = 100
+
+
+class Uncalibrated:
+    """Scores as log-odds, as they are."""
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        return scores
+
+
+UNCALIBRATED = Uncalibrated()
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Log-odds of the classes, (n_rows, n_classes), linear in their scores and in the logarithms of shares.
+
+    Scores s, for targets -1 and 1, are linear in the expected share of rows of a class, ``p = (1 + s) / 2``. Its
+    logarithm is right for rare classes, where scores are well known; scores themselves are where p is mostly noise. A
+    matrix for each of both tells classes apart that are mistaken for each other (matrix scaling of Guo et al. 2017,
+    of scores and, as in Kull et al. 2019, of logarithms).
+    """
+
+    coef: np.ndarray  # (2, n_classes, n_classes): of the scores, and of the logarithms
+    intercept: np.ndarray  # (n_classes,)
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        # No product by BLAS, which rounds few rows differently from many.
+        return np.einsum("ij,kj->ik", _features(scores), np.hstack(list(self.coef))) + self.intercept
+
+    @classmethod
+    def of_factor(cls, factor: float, n_classes: int) -> "Calibration":
+        """Scores times a factor."""
+        return cls(np.stack([factor * np.eye(n_classes), np.zeros((n_classes, n_classes))]), np.zeros(n_classes))
+
+    @classmethod
+    def fitted(cls, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None) -> "Calibration":
+        """The calibration with the highest likelihood, less a ridge penalty on what tells classes apart.
+
+        Scores are (n_rows, n_classes), labels (n_rows,) the numbers of the classes, weights (n_rows, 1) or None.
+        """
+        from scipy.optimize import minimize  # late: slow to import
+
+        rows = evenly_spaced(len(scores), max(1, _MOST_VALUES // scores.shape[1]))
+        own = None if weights is None else weights[rows, 0] / weights[rows].mean()
+        likelihood = _Likelihood.of(scores[rows], labels[rows], own)
+        options = {"jac": True, "method": "L-BFGS-B", "bounds": likelihood.bounds, "options": {"maxiter": _MAX_ITER}}
+        return cls(*likelihood.parts(minimize(likelihood, likelihood.start, **options).x))
+
+
+@dataclass(frozen=True, eq=False)
+class _Likelihood:
+    """Mean logarithmic loss and penalty, with gradient, by two factors, an intercept, and two matrices beside them.
+
+    One row more is counted whose label is none of the likely ones, so that few rows that are all right do not say that
+    all are (after Platt 1999, section 2.2).
+    """
+
+    features: np.ndarray  # (n_rows, 2 n_classes)
+    targets: np.ndarray  # (n_rows, n_classes): shares of the labels
+    weights: np.ndarray  # (n_rows, 1), which sum to 1
+    stiffness: np.ndarray  # (2 n_classes,): penalty on squares of the matrices
+
+    @classmethod
+    def of(cls, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None) -> "_Likelihood":
+        n_rows, n_classes = scores.shape
+        features, wrong = _features(scores), 1 / (n_rows + 2)
+        targets = np.full(scores.shape, wrong / (n_classes - 1))
+        targets[np.arange(n_rows), labels] = 1 - wrong
+        shares = np.full((n_rows, 1), 1 / n_rows) if weights is None else weights[:, np.newaxis] / weights.sum()
+        spread = np.maximum(features.var(axis=0).reshape(2, n_classes).mean(axis=1), _LEAST_SPREAD**2)
+        return cls(features, targets, shares, np.repeat(_RIDGE / n_rows * spread, n_classes))
+
+    @property
+    def n_classes(self) -> int:
+        return self.targets.shape[1]
+
+    @property
+    def start(self) -> np.ndarray:
+        """Parameters of scores as they are."""
+        start = np.zeros(2 + self.n_classes * (1 + 2 * self.n_classes))
+        start[0] = 1.0
+        return start
+
+    @property
+    def bounds(self) -> list[tuple[float, float]]:
+        """Of the parameters: a higher score never makes its class less likely, though rows left out may say so."""
+        return [(0.0, np.inf)] * 2 + [(-np.inf, np.inf)] * (self.start.size - 2)
+
+    def _split(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Factors (2,), intercept (n_classes,), matrices beside the factors, side by side (n_classes, 2 n_classes)."""
+        factors, intercept, beside = np.split(parameters, [2, 2 + self.n_classes])
+        return factors, intercept, beside.reshape(self.n_classes, -1)
+
+    def parts(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Matrices (2, n_classes, n_classes) and intercept of a `Calibration`."""
+        factors, intercept, beside = self._split(parameters)
+        return np.stack([f * np.eye(self.n_classes) + own for f, own in zip(factors, np.hsplit(beside, 2))]), intercept
+
+    def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        coef, intercept = self.parts(parameters)
+        beside = self._split(parameters)[2]
+        logs = log_softmax(self.features @ np.hstack(list(coef)).T + intercept, axis=1)
+        stiff = self.stiffness * beside
+        loss = -float((self.weights * self.targets * logs).sum()) + float((stiff * beside).sum()) / 2
+        slopes = self.weights * (np.exp(logs) - self.targets)
+        by_coef = slopes.T @ self.features
+        by_factors = [np.trace(own) for own in np.hsplit(by_coef, 2)]
+        return loss, np.concatenate([by_factors, slopes.sum(axis=0), (by_coef + stiff).ravel()])
+
+
+def _features(scores: np.ndarray) -> np.ndarray:
+    """Scores, and logarithms of the shares that they stand for, smoothly kept above 0."""
+    shares = (1 + scores) / (2 * _SOFTNESS)
+    positive = np.where(shares > -30.0, np.log(np.logaddexp(0.0, np.maximum(shares, -30.0))), shares)
+    return np.hstack([scores, positive])

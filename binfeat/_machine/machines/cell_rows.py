@@ -1,0 +1,61 @@
+"""Rows of a problem in cells."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from binfeat._common.subsets import evenly_spaced
+from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
+from binfeat._machine.fitted.kernel_function import Part, kernel_sum, main_part
+from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
+from binfeat._machine.kernel_algebra.matrices import Frame
+from binfeat._machine.machines.cell_search import Cell
+from binfeat._machine.problem import Problem
+from binfeat._machine.search.length_scales import mean_distances
+
+_SPREAD_ROWS = 1000  # by which the spread of inputs in a node is known
+_DISORDER = 0.5  # of the splits of all trees but the first
+_WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows, where leave-one-out predictions are made
+_LANDMARKS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows:
+    """Rows of a problem that trees split into cells, as columns of a kernel."""
+
+    problem: Problem
+    X: np.ndarray  # the scaled table, (n_rows, n_inputs)
+    rows: np.ndarray  # numbers of those that are used
+    frame: Frame
+
+    def part(self, rows: np.ndarray) -> Cell:
+        """Columns, targets and weights of rows with these numbers."""
+        problem = self.problem
+        return self.frame.columns(self.X[rows]), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
+
+    def split(self, parts: list[Part], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
+        """A tree, and the rows of its cells; all trees but the first are split at random."""
+        main, rng = main_part(parts), np.random.default_rng([seed, tree])
+
+        def spread(rows: np.ndarray) -> np.ndarray:
+            some = self.X[rows[evenly_spaced(len(rows), _SPREAD_ROWS)]]
+            exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.scales.kernel.power)
+            return exponents ** (1 / main.scales.kernel.power)
+
+        tree_cells = split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
+        return tree_cells[0], [cell if len(cell) <= most else cell[:most] for cell in tree_cells[1]]
+
+    def left_out(self, parts: list[Part], alpha: float, coef: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """Leave-one-out residuals of a machine of these rows, (n_rows, n_targets), by its coefficients.
+
+        These over the inverse's diagonal, which is about that of rows in cells and of landmarks. NaN where rows that do
+        not differ are more than a cell takes.
+        """
+        kernel = kernel_sum(parts, self.frame, self.problem.categorical, 1)
+        _, cells = self.split(parts, max(_FEWEST, int(np.sqrt(_WORK / len(self.rows)))), 0, 0)
+        known = [self.part(rows) for rows in cells]
+        landmarks = self.frame.columns(self.X[self.rows[evenly_spaced(len(self.rows), _LANDMARKS)]])
+        found = inverse_diagonals(kernel, [(X, weights) for X, _, weights in known], landmarks, alpha, n_jobs)
+        diagonal = np.full(len(self.X), np.nan)
+        diagonal[np.concatenate(cells)] = np.concatenate(found)
+        return coef / diagonal[self.rows, np.newaxis]

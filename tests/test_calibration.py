@@ -1,0 +1,166 @@
+"""Calibrated log-odds of classes: their likelihood, weights, rare classes, and what users see of them."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat._common import calibration
+from binfeat._common.calibration import Calibration
+from binfeat._common.labels import Labels
+from binfeat._machine.fitted.saved import migrate
+from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
+from binfeat._machine.kernel_algebra.matrices import kernel_matrix
+from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.machines import cell_rows, exact_tuning
+from binfeat.kernels import RBF
+from tests import naive
+
+
+@pytest.fixture
+def scored(rng):
+    """Scores of three classes, of which the first two are mistaken for each other, labels and weights."""
+    labels = rng.choice(3, size=500, p=[0.6, 0.3, 0.1])
+    scores = 2.0 * np.eye(3)[labels] - 1 + 0.5 * rng.normal(size=(500, 3))
+    scores[:, 0] -= 0.6 * (labels == 1) * rng.normal(size=500)
+    return scores, labels, rng.uniform(0.5, 2.0, size=(500, 1))
+
+
+def test_loss_and_slopes_are_those_of_its_definition(scored, rng):
+    scores, labels, weights = (part[:40] for part in scored)
+    own = weights[:, 0] / weights.mean()
+    likelihood = calibration._Likelihood.of(scores, labels, own)
+    parameters = rng.normal(size=likelihood.start.size)
+    factors, intercept, beside = likelihood._split(parameters)
+    loss, slopes = likelihood(parameters)
+    assert loss == pytest.approx(
+        naive.calibration_loss(scores, labels, weights[:, 0], factors, intercept, np.hsplit(beside, 2)), rel=1e-10
+    )
+    by_hand = naive.slopes_by_entries(lambda values: likelihood(values)[0], parameters)
+    np.testing.assert_allclose(slopes, by_hand, rtol=1e-5, atol=1e-8)
+
+
+def test_the_likelihood_is_highest(scored, rng):
+    scores, labels, _ = scored
+    fitted = Calibration.fitted(scores, labels, None)
+    before = log_loss(labels, softmax(scores, axis=1))
+    after = log_loss(labels, softmax(fitted(scores), axis=1))
+    factor = log_loss(labels, softmax(3.0 * scores, axis=1))
+    assert after < min(before, factor) - 0.02
+    for _ in range(20):
+        changed = Calibration(
+            fitted.coef + 0.2 * rng.normal(size=(2, 3, 3)), fitted.intercept + 0.2 * rng.normal(size=3)
+        )
+        assert log_loss(labels, softmax(changed(scores), axis=1)) > after - 5e-3
+
+
+def test_scores_far_away_and_classes_that_are_told_apart(scored):
+    labels = scored[1]
+    sure = Calibration.fitted(2.0 * np.eye(3)[labels] - 1, labels, None)
+    odds = sure(np.array([[1e6, -1e6, 0.0], [-1e6, 1e6, -1.0], [0.0, 0.0, 0.0]]))
+    assert np.isfinite(odds).all()
+    p = softmax(sure(2.0 * np.eye(3) - 1), axis=1)
+    assert (np.diag(p) > 0.9).all()
+    assert p.min() > 1e-6  # 500 rows do not tell of one in a million
+
+
+def test_a_class_without_rows(scored):
+    scores, labels, _ = scored
+    p = softmax(Calibration.fitted(scores, np.minimum(labels, 1), None)(scores), axis=1)
+    assert np.isfinite(p).all()
+    assert p[:, 2].mean() < 0.02
+
+
+def test_many_rows_are_spared(scored, monkeypatch):
+    scores, labels, weights = scored
+    monkeypatch.setattr(calibration, "_MOST_VALUES", 300)
+    some = np.linspace(0, 499, 100).astype(int)
+    expected = Calibration.fitted(scores[some], labels[some], weights[some])
+    np.testing.assert_array_equal(Calibration.fitted(scores, labels, weights).coef, expected.coef)
+
+
+@pytest.mark.parametrize("share", [0.002, 0.01, 0.05])
+def test_rare_classes_have_the_shares_that_are_observed(rng, share):
+    """Where probabilities are highest, they are those of the rows, and about those of the true function."""
+    X = rng.normal(size=(24_000, 4))
+    odds = 1.5 * X[:, 0] + np.sin(2 * X[:, 1])
+    odds += np.log(share) - np.log(np.exp(odds).mean())
+    rare = rng.random(24_000) < 1 / (1 + np.exp(-odds))
+    machine = KernelMachineClassifier(random_state=0, max_seconds=20).fit(X[:8000], rare[:8000])
+    p = machine.predict_proba(X[8000:])[:, 1]
+    top = np.argsort(-p)[:800]
+    observed = rare[8000:][top].mean()
+    error = np.sqrt(max(observed, 1 / 800) / 800)
+    assert abs(p[top].mean() - observed) < 4 * error + 0.35 * observed
+    constant = log_loss(rare[8000:], np.full(16_000, rare[:8000].mean()))
+    linear = LogisticRegression().fit(X[:8000], rare[:8000]).predict_proba(X[8000:])
+    ours = log_loss(rare[8000:], p)
+    assert ours < constant * 1.001
+    assert ours < log_loss(rare[8000:], linear) * 1.07
+
+
+def test_predictions_follow_probabilities(three):
+    X, labels = three
+    machine = KernelMachineClassifier(random_state=0).fit(X[:300], labels[:300])
+    p, odds = machine.predict_proba(X), machine.decision_function(X)
+    np.testing.assert_allclose(softmax(odds, axis=1), p)
+    np.testing.assert_array_equal(machine.predict(X), machine.classes_[p.argmax(axis=1)])
+    assert machine.calibration_coef_.shape == (2, 3, 3)
+
+
+def test_scores_of_probabilities_choose_by_calibrated_ones(three):
+    X, labels = three
+    by_loss = KernelMachineClassifier(random_state=0, scoring="neg_log_loss").fit(X[:300], labels[:300])
+    assert by_loss.held_out_error_[0] == pytest.approx(log_loss(labels[300:], by_loss.predict_proba(X[300:])), abs=0.25)
+
+
+def test_files_with_a_factor_are_read(three):
+    labels = three[1]
+    scores = np.random.default_rng(1).normal(size=(20, 3))
+    state = {"sharpness_": 2.5, "classes_": np.unique(labels), "multilabel_": False}
+    migrate(state, 1)
+    known = Labels(state["classes_"], Calibration(state["calibration_coef_"], state["calibration_intercept_"]))
+    np.testing.assert_allclose(known.probabilities(scores), softmax(2.5 * scores, axis=1))
+
+
+# Leave-one-out predictions of exact machines with more rows than were tuned with.
+
+
+def left_out(X, y, monkeypatch):
+    """Held-out error of a machine, and what leaving out each row by hand tells."""
+    monkeypatch.setattr(exact_tuning, "TUNING_ROWS", 100)
+    machine = KernelMachineRegressor(features="exact", target_transform=None, random_state=0).fit(X, y)
+    function = machine._fitted.function
+    K = np.asarray(function.kernel()(function.support, function.support), np.float64)
+    columns = function.frame.columns(machine._fitted.rows(machine, X))
+    order = [int(np.abs(columns - own[:, np.newaxis]).sum(axis=0).argmin()) for own in function.support.T]
+    Y = ((y - y.mean()) / y.std())[order, np.newaxis]
+    return machine.held_out_error_[0], naive.left_out_error(K, Y, float(function.alpha))
+
+
+def test_all_rows_are_left_out(table, monkeypatch):
+    X, y, _ = table
+    found, expected = left_out(X[:400], y[:400], monkeypatch)
+    assert found == pytest.approx(expected, rel=1e-3)  # one cell
+
+
+def test_cells_and_landmarks_say_nearly_the_same(table, monkeypatch):
+    X, y, _ = table
+    for name, figure in (("_FEWEST", 100), ("_WORK", 1.0), ("_LANDMARKS", 50)):
+        monkeypatch.setattr(cell_rows, name, figure)
+    found, expected = left_out(X[:400], y[:400], monkeypatch)
+    assert expected * 0.999 < found < 1.3 * expected
+
+
+def test_cells_of_which_landmarks_know_all(rng):
+    """The diagonal is that of the inverse, whatever the cells are."""
+    X = rng.normal(size=(3, 90)).astype(np.float32)
+    weights = rng.uniform(0.5, 2.0, size=90)
+    kernel = KernelSum([kernel_matrix(RBF(), np.zeros(3, bool), 1)], np.ones(1), [np.full(3, 0.01)], 1)
+    cells = np.array_split(np.arange(90), 3)
+    found = inverse_diagonals(kernel, [(X[:, rows].copy(), weights[rows]) for rows in cells], X[:, ::2].copy(), 0.1, 1)
+    K = np.asarray(kernel(X, X), np.float64)
+    expected = np.diag(np.linalg.inv(K + 1 + np.diag(0.1 / weights)))
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=0.01)  # landmarks have some noise of their own
