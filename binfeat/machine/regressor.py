@@ -147,8 +147,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     rows, if these need at most 1 GB, no input is a category, and a radial kernel did better in the search for length
     scales. Fourier features without grids are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact
     machine are made by leave-one-out predictions of up to 1,500 rows, without those held out if `cv` is given or
-    `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal is that of rows in
-    cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007): errors of smooth
+    `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal is that of rows
+    in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007): errors of smooth
     functions with little noise are up to a third too large then.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
