@@ -30,10 +30,9 @@ def scored(rng):
 
 def test_loss_and_slopes_are_those_of_its_definition(scored, rng):
     scores, labels, weights = (part[:40] for part in scored)
-    own = weights[:, 0] / weights.mean()
-    likelihood = calibration._Likelihood.of(scores, labels, own)
+    likelihood = calibration._Likelihood.of(scores, labels, weights)
     parameters = rng.normal(size=likelihood.start.size)
-    factors, intercept, beside = likelihood._split(parameters)
+    factors, intercept, beside = likelihood.split(parameters)
     loss, slopes = likelihood(parameters)
     assert loss == pytest.approx(
         naive.calibration_loss(scores, labels, weights[:, 0], factors, intercept, np.hsplit(beside, 2)), rel=1e-10

@@ -55,10 +55,10 @@ class Calibration:
         from scipy.optimize import minimize  # late: slow to import
 
         rows = evenly_spaced(len(scores), max(1, _MOST_VALUES // scores.shape[1]))
-        own = None if weights is None else weights[rows, 0] / weights[rows].mean()
-        likelihood = _Likelihood.of(scores[rows], labels[rows], own)
+        likelihood = _Likelihood.of(scores[rows], labels[rows], None if weights is None else weights[rows])
         options = {"jac": True, "method": "L-BFGS-B", "bounds": likelihood.bounds, "options": {"maxiter": _MAX_ITER}}
-        return cls(*likelihood.parts(minimize(likelihood, likelihood.start, **options).x))
+        factors, intercept, beside = likelihood.split(minimize(likelihood, likelihood.start, **options).x)
+        return cls(np.stack(np.hsplit(_joined(factors, beside), 2)), intercept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class _Likelihood:
         features, wrong = _features(scores), 1 / (n_rows + 2)
         targets = np.full(scores.shape, wrong / (n_classes - 1))
         targets[np.arange(n_rows), labels] = 1 - wrong
-        shares = np.full((n_rows, 1), 1 / n_rows) if weights is None else weights[:, np.newaxis] / weights.sum()
+        shares = np.full((n_rows, 1), 1 / n_rows) if weights is None else weights / weights.sum()
         spread = np.maximum(features.var(axis=0).reshape(2, n_classes).mean(axis=1), _LEAST_SPREAD**2)
         return cls(features, targets, shares, np.repeat(_RIDGE / n_rows * spread, n_classes))
 
@@ -100,26 +100,25 @@ class _Likelihood:
         """Of the parameters: a higher score never makes its class less likely, though rows left out may say so."""
         return [(0.0, np.inf)] * 2 + [(-np.inf, np.inf)] * (self.start.size - 2)
 
-    def _split(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def split(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Factors (2,), intercept (n_classes,), matrices beside the factors, side by side (n_classes, 2 n_classes)."""
         factors, intercept, beside = np.split(parameters, [2, 2 + self.n_classes])
         return factors, intercept, beside.reshape(self.n_classes, -1)
 
-    def parts(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Matrices (2, n_classes, n_classes) and intercept of a `Calibration`."""
-        factors, intercept, beside = self._split(parameters)
-        return np.stack([f * np.eye(self.n_classes) + own for f, own in zip(factors, np.hsplit(beside, 2))]), intercept
-
     def __call__(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        coef, intercept = self.parts(parameters)
-        beside = self._split(parameters)[2]
-        logs = log_softmax(self.features @ np.hstack(list(coef)).T + intercept, axis=1)
+        factors, intercept, beside = self.split(parameters)
+        logs = log_softmax(self.features @ _joined(factors, beside).T + intercept, axis=1)
         stiff = self.stiffness * beside
         loss = -float((self.weights * self.targets * logs).sum()) + float((stiff * beside).sum()) / 2
         slopes = self.weights * (np.exp(logs) - self.targets)
         by_coef = slopes.T @ self.features
         by_factors = [np.trace(own) for own in np.hsplit(by_coef, 2)]
         return loss, np.concatenate([by_factors, slopes.sum(axis=0), (by_coef + stiff).ravel()])
+
+
+def _joined(factors: np.ndarray, beside: np.ndarray) -> np.ndarray:
+    """Multiples of the identity plus matrices beside them, side by side (n_classes, 2 n_classes)."""
+    return np.kron(factors, np.eye(len(beside))) + beside
 
 
 def _features(scores: np.ndarray) -> np.ndarray:

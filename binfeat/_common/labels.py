@@ -28,7 +28,7 @@ class Labels:
 
     def decode(self, scores: np.ndarray) -> np.ndarray:
         """Labels of predicted targets."""
-        return labels_of(self.classes, self.calibration(_by_class(scores)))
+        return self.classes[self.calibration(_by_class(scores)).argmax(axis=1)]
 
     def decision(self, scores: np.ndarray) -> np.ndarray:
         """Log-odds of each class against their mean, (n_rows, n_classes), or of the second of two, (n_rows,)."""
@@ -146,13 +146,6 @@ def require_two(classes):
 def one_against_rest(labels, n_classes):
     """Targets of numbered labels: 1 for a class, -1 for the others. For two classes, one target for the second."""
     return np.where(labels[:, None] == ([1] if n_classes == 2 else np.arange(n_classes)), 1.0, -1.0)
-
-
-def labels_of(classes, scores):
-    """The class of each row's largest score; a single score is for the second of two classes."""
-    if scores.ndim == 1 or scores.shape[1] == 1:
-        return classes[(scores.ravel() > 0).astype(int)]
-    return classes[scores.argmax(axis=1)]
 
 
 def class_weights(class_weight, y):

@@ -11,7 +11,7 @@ from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted import score_function
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root
+from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,7 +51,7 @@ class ExactPosterior:
         K = function.kernel(n_jobs)(function.support, function.support)
         with threads_to_factorise(n_rows):
             self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights)
-        g = np.einsum("ij,ij->i", self._root, self._root, dtype=np.float64)
+        g = squared_row_norms(self._root)
         variances = left_out_variances(g, self._alpha, function.weights)
         self.errors = HeldOutErrors.of((function.coef / g).T, variances)
 

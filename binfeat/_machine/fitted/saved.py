@@ -59,8 +59,7 @@ def migrate(state: dict, file_format: int) -> None:
         state.setdefault("_local", {})
         state.setdefault("n_trees_", 0)
     if "sharpness_" in state:
-        n_classes = 2 if state["multilabel_"] else len(state["classes_"])
-        calibration = Calibration.of_factor(state.pop("sharpness_"), n_classes)
+        calibration = Calibration.of_factor(state.pop("sharpness_"), _n_calibrated(state))
         state |= {"calibration_coef_": calibration.coef, "calibration_intercept_": calibration.intercept}
 
 
@@ -89,8 +88,7 @@ def check_machine(state: dict) -> None:
         if state.get(name):
             check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone
     if "calibration_coef_" in state:
-        n_classes = 2 if state["multilabel_"] else len(state["classes_"])
-        check_arrays(state, _CALIBRATION, {"two": 2, "classes": n_classes}, order="C or Fortran")
+        check_arrays(state, _CALIBRATION, {"two": 2, "classes": _n_calibrated(state)}, order="C or Fortran")
     if "_target_shifts" in state:
         check_arrays(state, _TARGETS, sizes)
         if not sizes["shifts"]:
@@ -102,6 +100,11 @@ def check_machine(state: dict) -> None:
         check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
         if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
             raise ValueError("the scaler should have two knots for each of some inputs.")
+
+
+def _n_calibrated(state: dict) -> int:
+    """Classes of a calibration: those of the labels, or two, of a row that has a label or not."""
+    return 2 if state["multilabel_"] else len(state["classes_"])
 
 
 def _check_linear_map(linear_map: np.ndarray | None, sizes: dict[str, int]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.kernel_algebra.leave_one_out import Weights, precise_inverse_root
+from binfeat._machine.kernel_algebra.leave_one_out import Weights, inverse_root, precise_inverse_root, squared_row_norms
 from binfeat._machine.kernel_algebra.sums import KernelSum
 
 _JITTER = 1e-4  # of the mean value of a landmark with itself
@@ -25,7 +25,7 @@ def inverse_diagonals(
     """
     if len(cells) == 1:
         X, weights = cells[0]
-        return [_squares(precise_inverse_root(kernel(X, X), alpha, weights)[0])]
+        return [squared_row_norms(precise_inverse_root(kernel(X, X), alpha, weights)[0])]
     features = _nystroem(kernel, landmarks)
     known = dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]()
 
@@ -34,7 +34,7 @@ def inverse_diagonals(
         F = features(X)
         B, _ = precise_inverse_root(kernel(X, X) - F @ F.T, alpha, weights)  # to which 1 1' is added, which F has
         W = B @ (B.T @ F)
-        known[number] = _squares(B), W, F.T @ W
+        known[number] = squared_row_norms(B), W, F.T @ W
 
     side_by_side(solve, range(len(cells)), n_jobs)
     with one_blas_thread():
@@ -43,24 +43,19 @@ def inverse_diagonals(
             inner += known[number][2]
         root = np.linalg.cholesky(inner)
         return [
-            known[number][0] - _squares(solve_triangular(root, known[number][1].T, lower=True).T)
+            known[number][0] - squared_row_norms(solve_triangular(root, known[number][1].T, lower=True).T)
             for number in range(len(cells))
         ]
 
 
 def _nystroem(kernel: KernelSum, landmarks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """Features of rows (n_inputs, n), whose inner products are the kernel by landmarks, plus 1."""
-    K = kernel(landmarks, landmarks).astype(np.float64)
-    K[np.diag_indices_from(K)] += _JITTER * np.trace(K) / len(K)
-    with one_blas_thread():
-        root = np.linalg.inv(np.linalg.cholesky(K)).T.astype(np.float32)
+    K = kernel(landmarks, landmarks)
+    # Less one, since `inverse_root` adds 1 1'.
+    precise, _ = inverse_root(K - np.float32(1.0), _JITTER * float(K.diagonal().mean()), out=np.empty(K.shape))
+    root = precise.astype(np.float32)
 
     def features(X: np.ndarray) -> np.ndarray:
         return np.hstack([kernel(X, landmarks) @ root, np.ones((X.shape[1], 1), np.float32)])
 
     return features
-
-
-def _squares(A: np.ndarray) -> np.ndarray:
-    """Sums of squares of the rows."""
-    return np.einsum("ij,ij->i", A, A, dtype=np.float64)

@@ -70,6 +70,11 @@ def precise_inverse_root(K: np.ndarray, alpha: float, weights: Weights = None) -
     return inverse_root(K, alpha, weights, np.empty(K.shape) if needs_precision(len(K), alpha) else None)
 
 
+def squared_row_norms(A: np.ndarray) -> np.ndarray:
+    """Diagonal of ``A A'``, in float64: of an inverse, if A is its root."""
+    return np.einsum("ij,ij->i", A, A, dtype=np.float64)
+
+
 def residuals(K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root) -> np.ndarray:
     """Leave-one-out residuals of shape (n_rows, n_targets)."""
     B, _ = root(K, alpha, weights)

@@ -28,10 +28,14 @@ class CellRows:
     rows: np.ndarray  # numbers of those that are used
     frame: Frame
 
+    def columns(self, rows: np.ndarray) -> np.ndarray:
+        """Rows with these numbers, (n_inputs, len(rows))."""
+        return self.frame.columns(self.X[rows])
+
     def part(self, rows: np.ndarray) -> Cell:
         """Columns, targets and weights of rows with these numbers."""
         problem = self.problem
-        return self.frame.columns(self.X[rows]), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
+        return self.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
 
     def split(self, parts: list[Part], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
         """A tree, and the rows of its cells; all trees but the first are split at random."""
@@ -53,9 +57,9 @@ class CellRows:
         """
         kernel = kernel_sum(parts, self.frame, self.problem.categorical, 1)
         _, cells = self.split(parts, max(_FEWEST, int(np.sqrt(_WORK / len(self.rows)))), 0, 0)
-        known = [self.part(rows) for rows in cells]
-        landmarks = self.frame.columns(self.X[self.rows[evenly_spaced(len(self.rows), _LANDMARKS)]])
-        found = inverse_diagonals(kernel, [(X, weights) for X, _, weights in known], landmarks, alpha, n_jobs)
+        known = [(self.columns(rows), self.problem.relative_weights(rows)) for rows in cells]
+        landmarks = self.columns(self.rows[evenly_spaced(len(self.rows), _LANDMARKS)])
+        found = inverse_diagonals(kernel, known, landmarks, alpha, n_jobs)
         diagonal = np.full(len(self.X), np.nan)
         diagonal[np.concatenate(cells)] = np.concatenate(found)
         return coef / diagonal[self.rows, np.newaxis]

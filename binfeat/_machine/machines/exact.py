@@ -78,12 +78,12 @@ class ExactMachine(Candidate):
         self, best: Tuned, parts: list[Part], alpha: float, coef: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rows with leave-one-out predictions, and these: of the machine, unless it was tuned with all of its rows."""
-        tuning, problem, settings = self._tuning, self._problem, self._run.settings
+        tuning, problem = self._tuning, self._problem
         if len(tuning.rows) == len(tuning.all_rows):
             return tuning.rows, best.predictions
         known = CellRows(problem, self._kernels.X, tuning.all_rows, tuning.frame)
-        residuals = known.left_out(parts, alpha, coef, settings.n_jobs)
-        told = np.isfinite(residuals).all(axis=1) & (np.isin(tuning.all_rows, problem.train) | (not settings.has_cv))
+        residuals = known.left_out(parts, alpha, coef, self._run.settings.n_jobs)
+        told = np.isfinite(residuals).all(axis=1) & np.isin(tuning.all_rows, tuning.known)
         rows = tuning.all_rows[told]
         return rows, problem.Y[rows] - residuals[told]
 

@@ -59,10 +59,10 @@ class ExactTuning:
         self._problem, self._run, self._kernels = problem, run, kernels
         self._solution_seconds = solution_seconds
         train = self._weighty(problem.train)
-        # Rows that the machine may have, and those with leave-one-out predictions.
+        # Rows that the machine may have, those that may be left out, and those of them that are in tries.
         self.all_rows = np.append(train, self._weighty(problem.held_out)) if run.settings.refits else train
-        known = train if run.settings.has_cv else self.all_rows
-        self.rows = known[evenly_spaced(len(known), TUNING_ROWS)]
+        self.known = train if run.settings.has_cv else self.all_rows
+        self.rows = self.known[evenly_spaced(len(self.known), TUNING_ROWS)]
         self.frame = Frame.of(kernels.X[self.rows], problem.categorical)
         few = len(self.all_rows) <= MOST_PRECISE_ROWS
         self._root = precise_inverse_root if few else inverse_root

@@ -11,7 +11,7 @@ from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.cell_trees import CellTrees
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_sum
 from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root
+from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat._machine.machines.cell_rows import CellRows
 
 _NOTHING = np.empty(0)
@@ -143,6 +143,6 @@ class Forest:
             return SolvedCell(rows, nothing, Y[0].astype(np.float64), self._alpha, nothing, np.zeros(len(rows)))
         B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights)
         coef = B @ (B.T @ Y)
-        g = np.einsum("ij,ij->i", B, B, dtype=np.float64)
+        g = squared_row_norms(B)
         intercept = coef.sum(axis=0, dtype=np.float64)
         return SolvedCell(rows, coef, intercept, alpha, coef / g[:, np.newaxis], left_out_variances(g, alpha, weights))
