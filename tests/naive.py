@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
 BORDER = 2**51 - 1
 MASK = 2**64 - 1
@@ -445,3 +445,40 @@ def local_machine(X, Y, new, kernel, alpha, trees, weights=None):
             predictions[at] += (kernel(new[at], X[rows]) + 1.0) @ coef / len(trees)
             residuals[rows] += left_out_residuals(K, Y[rows], alpha, weights[rows]) / len(trees)
     return predictions, residuals
+
+
+def conformal_quantile(residuals, level):
+    """The value that the next residual is below with a probability of `level` at most, or at least above one half."""
+    ordered, n = sorted(residuals), len(residuals)
+    if level < 0.5:
+        return max(value for rank, value in enumerate(ordered, 1) if rank <= level * (n + 1))
+    return min(value for rank, value in enumerate(ordered, 1) if rank >= level * (n + 1))
+
+
+def laplacian_expansion(support, gamma, coef, rows):
+    """``sum_i c_i exp(-sum_j gamma_j |x_j - s_ij|)`` for each row, support of shape (n_inputs, n_support)."""
+    kernel = [[np.exp(-sum(gamma * np.abs(row - other))) for other in support.T] for row in rows]
+    return np.array(kernel) @ coef
+
+
+def penalised_deviance(K, y, weights, power, offset, alpha):
+    """Logarithms f = offset + g of means that minimise ``sum_i v_i d(y_i, exp(f_i)) + alpha g' (K + 1)^-1 g``."""
+
+    def objective(c):
+        f = offset + (K + 1) @ c
+        means = np.exp(f)
+        if power == 1:
+            deviances = 2 * (np.where(y > 0, y * (np.log(np.where(y > 0, y, 1)) - f), 0) - y + means)
+        elif power == 2:
+            deviances = 2 * (f - np.log(y) + y / means - 1)
+        else:
+            own = y ** (2 - power) / ((1 - power) * (2 - power))
+            deviances = 2 * (own - y * means ** (1 - power) / (1 - power) + means ** (2 - power) / (2 - power))
+        slopes = 2 * weights * (means - y) * means ** (1 - power)
+        penalty = (K + 1) @ c
+        return weights @ deviances + alpha * c @ penalty, (K + 1) @ (slopes + 2 * alpha * c)
+
+    found = optimize.minimize(
+        objective, np.zeros(len(y)), jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}
+    )
+    return offset + (K + 1) @ found.x

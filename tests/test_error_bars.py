@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_standard_deviations_and_intervals_of_an_exact_machine(table, weighted):
     np.testing.assert_array_equal(predicted, machine.predict(rows))
     np.testing.assert_allclose(std, y.std() * np.sqrt(noise * variances), rtol=2e-3)
     half = scores[int(np.ceil(0.8 * 61)) - 1] * y.std() * np.sqrt(noise * (1 + variances))
-    intervals = machine.predict_interval(rows, coverage=0.8)
+    intervals = machine.predict_interval(rows, coverage=0.8, method="deviations")
     np.testing.assert_allclose(intervals, np.column_stack([predicted - half, predicted + half]), rtol=2e-3, atol=2e-3)
 
 
@@ -127,9 +128,9 @@ def test_several_targets(table):
     predicted, std = machine.predict(rows, return_std=True)
     assert predicted.shape == std.shape == (30, 2)
     np.testing.assert_allclose(std[:, 1], alone.predict(rows, return_std=True)[1], rtol=1e-5)
-    intervals = machine.predict_interval(rows)
+    intervals = machine.predict_interval(rows, method="deviations")
     assert intervals.shape == (30, 2, 2)
-    np.testing.assert_allclose(intervals[:, 1], alone.predict_interval(rows), rtol=1e-5)
+    np.testing.assert_allclose(intervals[:, 1], alone.predict_interval(rows, method="deviations"), rtol=1e-5)
 
 
 def test_gross_errors_do_not_widen_the_intervals_of_most(rng):
@@ -212,7 +213,7 @@ def test_samples_of_bins_are_of_the_dense_posterior(table):
     assert abs(ratios.mean() - 1) < 0.06
     assert ratios.std() < 1.5 * SPREAD
     assert std[-1] > 1.5 * std[:-1].mean()
-    low, high = machine.predict_interval(rows, 0.8).T
+    low, high = machine.predict_interval(rows, 0.8, method="deviations").T
     reach = np.sort(np.abs(residuals) / np.sqrt(1 + own[0]))[int(np.ceil(0.8 * 151)) - 1]
     wide = 2 * y.std() * reach * np.sqrt(1 + own[1])
     assert np.mean((high - low) / wide) == pytest.approx(1, abs=0.06)
@@ -328,7 +329,7 @@ def test_one_factor_for_all_threads(table, monkeypatch):
 
     monkeypatch.setattr(exact, "ExactPosterior", counted)
     with ThreadPoolExecutor(8) as pool:
-        first, *others = pool.map(machine.predict_interval, [X[:20]] * 16)
+        first, *others = pool.map(partial(machine.predict_interval, method="deviations"), [X[:20]] * 16)
     assert len(made) == 1
     for other in others:
         np.testing.assert_array_equal(other, first)

@@ -70,7 +70,16 @@ def test_skops_round_trip(fitted):
 def test_attributes_hold_arrays_numbers_and_strings(fitted):
     for machine in fitted[1]:
         for name, value in state(machine).items():
-            if name in ("_columns", "_scaler", "_exact", "_local", "_posterior", "_held_out", "_target_transform"):
+            if name in (
+                "_columns",
+                "_scaler",
+                "_exact",
+                "_local",
+                "_posterior",
+                "_held_out",
+                "_spread",
+                "_target_transform",
+            ):
                 assert all(isinstance(part, np.ndarray) for part in value.values())
             elif name != "decisions":
                 assert isinstance(value, np.ndarray | str | int | float | np.number | bool), name
@@ -79,14 +88,16 @@ def test_attributes_hold_arrays_numbers_and_strings(fitted):
 
 
 def test_memory(rng):
-    """16 bytes per occupied bin, the grids, the errors of held-out rows for intervals, and little else."""
+    """16 bytes per occupied bin, the grids, errors of held-out rows and their sizes for intervals, and little else."""
     X = rng.normal(size=(5000, 6))
     machine = KernelMachineRegressor(**{**FIXED, "gamma": 2.0}).fit(X, X[:, 0])
     grids = sum(a.nbytes for a in (machine._scale, machine._shift, machine._keys, machine._nan_keys))
     n_bins, held_out = machine.feature_coef_.shape[1], sum(a.nbytes for a in machine._held_out.values())
     assert n_bins > 20_000
     assert held_out <= 3 * 8 * 500 + 100
-    assert len(pickle.dumps(machine)) <= 16 * n_bins + grids + held_out + 8 * (20 + 1) + 6000
+    spread = sum(a.nbytes for a in machine._spread.values())
+    assert spread <= 500 * (4 * 6 + 3 * 8) + 1000
+    assert len(pickle.dumps(machine)) <= 16 * n_bins + grids + held_out + spread + 8 * (20 + 1) + 6000
 
 
 def test_one_row_is_as_in_a_batch(fitted):

@@ -123,4 +123,5 @@ def test_peak_is_within_the_limit(rng, limits):
     peak, machine = peak_bytes(lambda: KernelMachineRegressor(**options, max_bytes=limit).fit(X, y))
     hashes = 8 * len(X) * machine.n_grids_
     assert 1 < machine.n_grids_ < 60
-    assert peak <= 1.2 * limit + 3 * X.nbytes + hashes
+    sizes = 12 * 1000 * 1000  # kernel values by which the sizes of residuals are learned
+    assert peak <= 1.2 * limit + 3 * X.nbytes + hashes + sizes

@@ -4,8 +4,10 @@ import numpy as np
 
 from binfeat._common.labels import Labels
 from binfeat._machine.fitted.fitted import Fitted
+from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.machines.candidate import Solution
-from binfeat._machine.problem import Problem
+from binfeat._machine.noise import spread_of
+from binfeat._machine.problem import Problem, WorkingProblem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.target.targets import Targets
@@ -16,6 +18,9 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     rows, predictions, settings = solution.rows, solution.predictions, run.settings
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     relevances = kernels.relevances(problem, solution.gamma, solution.power, run.limits.sample_rows, settings.seed)
+    error = _error(problem, rows, predictions)
+    has_noise = not isinstance(targets, Labels) and not isinstance(problem, WorkingProblem)
+    spread = _spread(problem, kernels, solution, run) if has_noise else None
     status = "budget" if solution.status == "converged" and run.is_cut_short else solution.status
     return Fitted(
         features=solution.features,
@@ -31,13 +36,21 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         linear_map=solution.scales.linear_map,
         relevances=np.bincount(encoder.source, relevances, minlength=encoder.medians.size),
         history=kernels.history(solution.scales),
-        held_out_error=_error(problem, rows, predictions, run),
+        held_out_error=error,
         learning_curve=np.array(solution.curve),
         decisions=run.decisions.table(),
         status=status if run.interrupt is None else "interrupted",
         samples=solution.samples,
         errors=solution.errors,
+        spread=spread,
     )
+
+
+def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:
+    """How far targets scatter around predictions."""
+    spread = spread_of(problem, kernels, solution, run)
+    run.note("noise", "varies" if spread.differ else "does not vary clearly", solution.error)
+    return spread
 
 
 def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | Labels:
@@ -45,17 +58,15 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     targets = problem.targets
     if isinstance(targets, Labels):
         return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
-    if targets.is_plain:
+    if targets.transform.keeps_means:
         return targets
     losses, kept = problem.better(targets, rows, predictions, run.settings.is_robust)
     run.note("predictions", "medians" if kept is targets else "means", losses.mean())
     return kept
 
 
-def _error(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> np.ndarray:
+def _error(problem: Problem, rows: np.ndarray, predictions: np.ndarray) -> np.ndarray:
     """Mean error of predictions for some rows, and its standard error, NaN of a score or a single row."""
-    if problem.scoring is not None:
-        return np.array([run.decisions.rows[-1][2], np.nan])
     losses = problem.losses(rows)(predictions)
     spread = losses.std(ddof=1) / np.sqrt(losses.size) if losses.size > 1 else np.nan
     return np.array([losses.mean(), spread])

@@ -1,17 +1,21 @@
 """What kernel machines for numbers have beside predictions: standard deviations, samples and intervals."""
 
-from typing import cast
+from collections.abc import Callable
+from typing import Literal, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from binfeat._common.validation import check_integer, check_share, seed_of
+from binfeat._common.validation import check_choice, check_integer, check_share, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.fitted.exact import ExactPosterior
 from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
 from binfeat._machine.fitted.local import LocalPosterior
+from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.target.targets import Targets
+from binfeat._machine.target.transforms import LogLink
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import is_source
 
@@ -56,20 +60,57 @@ class NumbersMachineBase(KernelMachineBase):
         samples = [self._own_targets.decode(scores + apart[:, :, k]) for k in range(n_samples)]
         return np.stack(samples, axis=-1)
 
-    def predict_interval(self, X: RawTable, coverage: float = 0.9) -> np.ndarray:
+    def predict_quantiles(self, X: RawTable, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
+        """Quantiles of new targets, which widen and narrow with the noise and never cross.
+
+        A residual is the prediction's, times a size that is a function of the row: ``y = f(x) + s(x) r``. The logarithm
+        of s is learned by kernel ridge regression of ``log(|y - f| + c)``, from rows that were held out or by
+        leave-one-out predictions, and quantiles of r are those of these rows, conformal (Lei et al. 2018): the share
+        of new targets below holds on average over rows like those of `fit`. Far from all rows of `fit` sizes are
+        those of the average row, while intervals by ``method="deviations"`` widen.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+        quantiles : array-like of shape (n_quantiles,), default=(0.1, 0.5, 0.9)
+            Shares of new targets below, above 0 and below 1, in any order.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_rows, n_quantiles) or (n_rows, n_targets, n_quantiles)
+            In the order of `quantiles`. Each of several targets has its own; a transform of the targets is taken to
+            increase.
+
+        Raises
+        ------
+        ValueError
+            If a level is out of range or more than the rows left out tell, or the machine is from a file without sizes.
+        """
+        levels = np.array([check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(quantiles)).tolist()])
+        spread = self._spread_of_noise()
+        offsets = spread.quantiles(levels)
+        scores, sizes = np.split(self._columns_of(X, spread.sizes), 2, axis=1)
+        return self._own_targets.stacked([scores + sizes * offset for offset in offsets])
+
+    def predict_interval(
+        self, X: RawTable, coverage: float = 0.9, method: Literal["auto", "quantiles", "deviations"] = "auto"
+    ) -> np.ndarray:
         """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
 
-        An interval reaches to both sides of the prediction by a number of standard deviations, of prediction and noise
-        together, which is just enough for the given share of the rows held out, or of all rows of an exact machine by
-        leave-one-out predictions. Without `n_posterior_samples`, machines of random features know only the noise: all
-        intervals then have one width, before a transform of the targets is undone. The share holds on average over
-        rows like those of `fit`, whatever the noise; it may differ from one region of the inputs to another.
+        The share holds on average over rows like those of `fit`, whatever the noise; it may differ from one region of
+        the inputs to another, less so with "quantiles" where noise varies.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
         coverage : float, default=0.9
             Share of new targets that the intervals hold, above 0 and below 1.
+        method : {"auto", "quantiles", "deviations"}, default="auto"
+            "quantiles" are those of `predict_quantiles`, with equal shares on both sides. By "deviations" an interval
+            reaches to both sides of the prediction by a number of standard deviations, of prediction and constant noise
+            together, which is just enough for the given share of the rows held out, or of all rows of an exact
+            machine by leave-one-out predictions; without `n_posterior_samples`, machines of random features know
+            only the noise. "auto" is "quantiles" if `fit` found that noise varies, as `summary` says.
 
         Returns
         -------
@@ -82,10 +123,28 @@ class NumbersMachineBase(KernelMachineBase):
             If `coverage` is out of range or more than the held-out rows tell, or a kernel matrix exceeds the memory.
         """
         coverage = check_share(coverage, "coverage")
+        check_choice(method, "method", ("auto", "quantiles", "deviations"))
+        self._require_squares()
+        spread = self._fitted.spread
+        if method == "quantiles" or (method == "auto" and spread is not None and spread.differ):
+            return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
         scores, variances = self._scores_and_variances(X)
         errors = self._fitted.posterior(self.n_jobs).errors
         half = errors.reach(coverage) * np.sqrt(errors.noise * (1 + variances))
         return self._own_targets.bounds(scores - half, scores + half)
+
+    def _spread_of_noise(self) -> Spread:
+        """The sizes of residuals; ValueError for machines of older files."""
+        self._require_squares()
+        spread = self._fitted.spread
+        if spread is None:
+            raise ValueError("This machine is from a file of an older version, which has no quantiles: fit it again.")
+        return spread
+
+    def _require_squares(self) -> None:
+        """ValueError where errors are not those of squares."""
+        if isinstance(self._own_targets.transform, LogLink):
+            raise ValueError("Deviations, samples and quantiles need loss='squared', 'huber' or 'quantile' in fit.")
 
     @property
     def _own_targets(self) -> Targets:
@@ -93,6 +152,7 @@ class NumbersMachineBase(KernelMachineBase):
 
     def _posterior_of_function(self) -> ExactPosterior | LocalPosterior | FeaturePosterior:
         """What an exact machine knows, or a machine that has samples; ValueError for others."""
+        self._require_squares()
         posterior = self._fitted.posterior(self.n_jobs)
         if isinstance(posterior, NoiseOnly):
             raise ValueError(
@@ -103,17 +163,22 @@ class NumbersMachineBase(KernelMachineBase):
 
     def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of y, and their standard deviations."""
+        self._require_squares()
         scores, variances = self._scores_and_variances(X)
         noise = self._posterior_of_function().errors.noise
         return self._own_targets.decode(scores), self._own_targets.spreads(scores, np.sqrt(noise * variances))
 
     def _scores_and_variances(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of what is learned (n_rows, n_targets), and their variances (n_rows, 1) by that of noise."""
-        both = by_block(X, self._beside)[0] if is_source(X) else self._beside(X)
+        both = self._columns_of(X, lambda rows, n_jobs: self._fitted.posterior(n_jobs).variances(rows))
         return both[:, :-1], both[:, -1:]
 
-    def _beside(self, X: RawTable) -> np.ndarray:
-        rows, scores = self._rows_and_scores(X)
-        with blas_threads(self.n_jobs):
-            variances = self._fitted.posterior(self.n_jobs).variances(rows)
-        return np.column_stack([scores, variances])
+    def _columns_of(self, X: RawTable, more: Callable[[np.ndarray, int | None], np.ndarray]) -> np.ndarray:
+        """Predictions of what is learned, and more about scaled rows beside them, also for a source of blocks."""
+
+        def beside(part: RawTable) -> np.ndarray:
+            rows, scores = self._rows_and_scores(part)
+            with blas_threads(self.n_jobs):
+                return np.column_stack([scores, more(rows, self.n_jobs)])
+
+        return by_block(X, beside)[0] if is_source(X) else beside(X)

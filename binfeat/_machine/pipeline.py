@@ -9,7 +9,8 @@ from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.choice import MachineChoice
 from binfeat._machine.preparation import prepared
-from binfeat._machine.problem import Problem
+from binfeat._machine.problem import Problem, WorkingProblem
+from binfeat._machine.reweighting import reweighted
 from binfeat._machine.run import Run
 from binfeat._machine.search.kernel_search import KernelSearch
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -40,6 +41,8 @@ def fit(
         kernels = search.run()
         machine = _machine(choice, kernels, previous)
         solution = machine.solve(choice.rows, run)
+        if isinstance(problem, WorkingProblem):
+            problem, solution = reweighted(problem, kernels, solution, run)
     except KeyboardInterrupt as interrupt:
         settled, so_far = search.settled(), None if machine is None else machine.so_far()
         if settled is None:

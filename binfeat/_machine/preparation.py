@@ -8,10 +8,11 @@ from binfeat._common.labels import Labels
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.problem import Problem
+from binfeat._machine.problem import Problem, WorkingProblem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.kernel_search import KernelSearch
 from binfeat._machine.search.length_scales import LengthScaleSearch
+from binfeat._machine.target.deviance import DEVIANCES
 from binfeat._machine.target.huber import huber_weights
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transform_choice import TransformTrial, likelihood, transforms_to_try
@@ -19,13 +20,15 @@ from binfeat._machine.target.transforms import TargetTransform
 from binfeat.kernels import Matern
 
 _TRIAL_STEPS, _TRIAL_ROWS, _COMMON_ROWS = 30, 300, 1000  # of a search, and rows that errors are compared on
-_ROUNDS = 2  # of Huber's weights
+_ROUNDS = 2  # of weights by residuals or curvatures
 _ROBUST_ROWS = 1500  # of the machine whose residuals they are: as many as have leave-one-out predictions
 _ROBUST_STEPS = 30  # of its search for length scales
 
 
 def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
     """The problem with the targets, unless it has them, and the weights that the machine learns from."""
+    if run.settings.loss in DEVIANCES:
+        return _working(problem, run)
     if run.settings.chooses_transform and not has_targets:
         known = _about_medians(problem) if run.settings.is_robust else problem
         problem = replace(problem, targets=_choose_targets(known, run))
@@ -80,12 +83,22 @@ def _robust(problem: Problem, run: Run) -> Problem:
     """
     weighed = _about_medians(problem)
     for _ in range(_ROUNDS):
-        residuals, error = _residuals(weighed, run.quiet(_ROBUST_STEPS))
-        weights = _weights(problem, residuals)
+        predictions, error = _predictions(weighed, run.quiet(_ROBUST_STEPS))
+        weights = _weights(problem, problem.Y - predictions)
         weighed = replace(problem, weights=weights)
     lighter = np.mean(weights < (1.0 if problem.weights is None else problem.weights))
     run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
     return weighed
+
+
+def _working(problem: Problem, run: Run) -> WorkingProblem:
+    """The problem whose squares stand for a deviance near predictions of a machine of some rows."""
+    working = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
+    for _ in range(_ROUNDS):
+        predictions, error = _predictions(working, run.quiet(_ROBUST_STEPS))
+        working = working.at(predictions)
+    run.note("loss", run.settings.loss, error)
+    return working
 
 
 def _about_medians(problem: Problem) -> Problem:
@@ -100,8 +113,8 @@ def _weights(problem: Problem, residuals: np.ndarray) -> np.ndarray:
     return problem.weights * huber_weights(residuals, problem.weights[:, 0] > 0)
 
 
-def _residuals(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
-    """Of all rows, under a machine that had not seen them, and its error."""
+def _predictions(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
+    """For all rows, of an exact machine of some that had not seen them, and its error."""
     kinds = {"binning", "radial"} if run.settings.kernel is None else {"radial"}
     kernels = KernelSearch(problem, run, kinds, set()).run()
     some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
@@ -109,4 +122,4 @@ def _residuals(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
     solution = machine.solution(machine.tuned())
     predictions = solution.scores(kernels.X, run.settings.n_jobs)
     predictions[solution.rows] = solution.predictions
-    return problem.Y - predictions, solution.error
+    return predictions, solution.error

@@ -1,16 +1,18 @@
 """What a fit of a kernel machine learns from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors
 from binfeat._common.labels import Labels
 from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import NoTransform
+from binfeat._machine.target.deviance import Deviance
+from binfeat._machine.target.targets import Targets, as_columns
+from binfeat._machine.target.transforms import LogLink, NoTransform
 
 Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targets) to losses, (n_rows,) or (1,)
 
@@ -81,3 +83,61 @@ class Problem:
     @property
     def n_targets(self) -> int:
         return self.Y.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingProblem(Problem):
+    """Squares that stand for a deviance near some logarithms of means: iteratively reweighted least squares.
+
+    With the means ``m = exp(f)``, targets are ``f + step``, weights are curvatures times those of the caller, and
+    predictions are judged by the deviance itself. Scores are standardised as the first targets are, of the mean of y.
+    """
+
+    targets: Targets
+    responses: np.ndarray  # (n_rows, n_targets)
+    own_weights: np.ndarray | None  # of the caller
+    deviance: Deviance
+
+    @classmethod
+    def of(cls, problem: Problem, deviance: Deviance) -> Self:
+        """The problem near the weighted mean of the targets."""
+        Y, flat = as_columns(problem.y), problem.y.ndim == 1
+        weights = None if problem.weights is None else problem.weights[:, 0]
+        means = np.average(Y, axis=0, weights=weights)
+        steps, _ = deviance.step(Y, means)
+        std = np.sqrt(np.average(steps**2, axis=0, weights=weights))
+        known = {field.name: getattr(problem, field.name) for field in fields(Problem)}
+        known["targets"] = Targets.of_moments(LogLink(), np.log(means), std, flat)
+        start = cls(**known, responses=np.zeros(Y.shape), own_weights=problem.weights, deviance=deviance)
+        return start.at(start.responses)
+
+    def at(self, scores: np.ndarray) -> Self:
+        """The same problem near these predictions, (n_rows, n_targets)."""
+        steps, curvatures = self.deviance.step(as_columns(self.y), self._means(scores))
+        weights = curvatures.mean(axis=1, keepdims=True)
+        if self.own_weights is not None:
+            weights = weights * self.own_weights
+        return replace(self, responses=scores + steps / self.targets.std, weights=weights)
+
+    def _means(self, scores: np.ndarray) -> np.ndarray:
+        return np.exp(scores * self.targets.std + self.targets.mean)
+
+    @cached_property
+    def Y(self) -> np.ndarray:
+        return self.responses
+
+    @cached_property
+    def negligible(self) -> float:
+        return 0.0
+
+    def losses(self, rows: np.ndarray) -> Losses:
+        if self.scoring is not None:
+            return super().losses(rows)
+        weights = 1.0 if self.own_weights is None else self.own_weights[rows, 0] / self.own_weights[rows].mean()
+
+        def deviances(scores: np.ndarray) -> np.ndarray:
+            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+                own = self.deviance(as_columns(self.y)[rows], self._means(scores)).mean(axis=1)
+            return weights * np.where(np.isfinite(own), own, np.inf)
+
+        return deviances

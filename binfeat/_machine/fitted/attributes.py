@@ -16,6 +16,7 @@ from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
+from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import SCALERS
 from binfeat._machine.target.targets import Targets
@@ -96,13 +97,14 @@ def _of_targets(fitted: Fitted) -> dict:
         "_one_target": targets.flat,
         "_posterior": {} if fitted.samples is None else fitted.samples.arrays(),
         "_held_out": {} if fitted.errors is None else fitted.errors.arrays(),
+        "_spread": {} if fitted.spread is None else fitted.spread.arrays(),
     }
 
 
 def fitted_of(machine: BaseEstimator) -> Fitted:
     """The fitted machine that an estimator has kept."""
     posterior, held_out = getattr(machine, "_posterior", {}), getattr(machine, "_held_out", {})
-    linear_map = machine._rotation
+    linear_map, spread = machine._rotation, getattr(machine, "_spread", {})
     return Fitted(
         features=machine.features_,
         kernel=machine.kernel_,
@@ -123,6 +125,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         status=vars(machine).get("status_", ""),  # which a fit under way takes away
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
+        spread=Spread.from_arrays(spread) if spread else None,
     )
 
 

@@ -11,6 +11,7 @@ from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.features import FeatureFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
+from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import InputScaler
@@ -40,6 +41,7 @@ class Fitted:
     status: str
     samples: RidgePosterior | None = None  # of the coefficients
     errors: HeldOutErrors | None = None
+    spread: Spread | None = None  # of numbers
     _derived: Derived = field(default_factory=Derived, repr=False)
 
     def rows(self, estimator: BaseEstimator, X: object) -> np.ndarray:

@@ -30,6 +30,13 @@ _LOCAL = {
     "cell_alphas": (np.float64, "cells"),
     "cell_intercepts": (np.float64, "cells", "targets"),
 }
+_SPREAD = {
+    **_EXACT,
+    "coef": (np.float64, "targets", "support"),
+    "intercept": (np.float64, "targets"),
+    "differ": (np.bool_,),
+    "residuals": (np.float64, "judged", "targets"),
+}
 _TARGETS = {
     "_target_mean": (np.float64, "targets"),
     "_target_std": (np.float64, "targets"),
@@ -84,6 +91,10 @@ def check_machine(state: dict) -> None:
         sizes["features"] = _check_features(state, sizes)
     check_arrays(state, {"feature_coef_": (np.float64, "targets", "features")}, sizes)
     _check_linear_map(state.get("_rotation"), sizes)
+    if state.get("_spread"):
+        own = {name: size for name, size in sizes.items() if name in ("inputs", "targets")}
+        check_arrays(state["_spread"], _SPREAD, own, order="C or Fortran")
+        _check_linear_map(state["_spread"]["rotation"], own)
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         if state.get(name):
             check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone

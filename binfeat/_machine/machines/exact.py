@@ -18,6 +18,7 @@ from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
+_SIGNS = np.array([-1.0, 1.0], np.float32)
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 
 
@@ -53,10 +54,13 @@ class ExactMachine(Candidate):
         rows = tuning.all_rows
         parts, alpha = self._continued(best, len(rows))
         X, Y, weights = tuning.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
+        signs = np.random.default_rng(settings.seed).choice(_SIGNS, (len(rows), 1))
         with threads_to_factorise(len(rows)):
             K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
-            coef, alpha = solve_kernel(K, alpha, weights, Y, np.sqrt(tuning.squared_error(best)))
-        judged, predictions = self._left_out(best, parts, alpha, coef)
+            error = np.sqrt(tuning.squared_error(best))
+            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), error)
+        coef, probe = solved[:, :-1], solved[:, -1:]
+        judged, predictions = self._left_out(best, parts, alpha, coef, float((signs * probe).mean(dtype=np.float64)))
         main = main_part(parts)
         known = KernelFunction.arrays_of(parts, problem.categorical, X, tuning.frame, alpha, weights)
         return Solution(
@@ -75,14 +79,17 @@ class ExactMachine(Candidate):
         )
 
     def _left_out(
-        self, best: Tuned, parts: list[Part], alpha: float, coef: np.ndarray
+        self, best: Tuned, parts: list[Part], alpha: float, coef: np.ndarray, diagonal: float
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows with leave-one-out predictions, and these: of the machine, unless it was tuned with all of its rows."""
+        """Rows with leave-one-out predictions, and these: of the machine, unless it was tuned with all of its rows.
+
+        What the `diagonal` of the inverse is on average, a probe with random signs tells (Hutchinson 1990).
+        """
         tuning, problem = self._tuning, self._problem
         if len(tuning.rows) == len(tuning.all_rows):
             return tuning.rows, best.predictions
         known = CellRows(problem, self._kernels.X, tuning.all_rows, tuning.frame)
-        residuals = known.left_out(parts, alpha, coef, self._run.settings.n_jobs)
+        residuals = known.left_out(parts, alpha, coef, diagonal, self._run.settings.n_jobs)
         told = np.isfinite(residuals).all(axis=1) & np.isin(tuning.all_rows, tuning.known)
         rows = tuning.all_rows[told]
         return rows, problem.Y[rows] - residuals[told]

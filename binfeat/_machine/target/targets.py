@@ -68,8 +68,12 @@ class Targets:
 
     def bounds(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Intervals of y, (n_rows, 2) or (n_rows, n_targets, 2), of intervals of what is learned."""
+        return np.sort(self.stacked([low, high]), axis=-1)
+
+    def stacked(self, parts: list[np.ndarray]) -> np.ndarray:
+        """Values of y, of several arrays of what is learned, (n_rows, n_parts) or (n_rows, n_targets, n_parts)."""
         medians = replace(self, shifts=np.zeros((1, self.mean.size)))
-        return np.sort(np.stack([medians.decode(low), medians.decode(high)], axis=-1), axis=-1)
+        return np.stack([medians.decode(part) for part in parts], axis=-1)
 
     def of_means(self, residuals: np.ndarray) -> "Targets":
         """The same, whose predictions estimate means, by residuals (n_rows, n_targets) of standardised targets."""

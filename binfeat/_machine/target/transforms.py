@@ -17,6 +17,7 @@ class TargetTransform(ArrayRecord, ABC):
     """Learned from targets Y of shape (n_rows, n_targets), float64."""
 
     name: ClassVar[str]
+    keeps_means: ClassVar[bool] = False  # whether the inverse of a prediction estimates a mean without more
 
     @classmethod
     def takes(cls, Y: np.ndarray) -> bool:
@@ -46,6 +47,7 @@ class NoTransform(TargetTransform):
     """Leaves targets as they are."""
 
     name: ClassVar[str] = "none"
+    keeps_means: ClassVar[bool] = True
 
     def transform(self, Y: np.ndarray) -> np.ndarray:
         return Y
@@ -78,6 +80,21 @@ class Log(TargetTransform):
 
 
 @dataclass(frozen=True, eq=False)
+class LogLink(Log):
+    """Logarithms of means, which a deviance asks for."""
+
+    name: ClassVar[str] = "log link"
+    keeps_means: ClassVar[bool] = True
+
+    @classmethod
+    def takes(cls, Y: np.ndarray) -> bool:
+        return False
+
+    def transform(self, Y: np.ndarray) -> np.ndarray:
+        return np.log(np.maximum(Y, np.finfo(np.float64).tiny))
+
+
+@dataclass(frozen=True, eq=False)
 class ArcsinhTarget(TargetTransform):
     """``arcsinh((y - median) / interquartile range)``, see `robust_scale`: logarithmic in both tails."""
 
@@ -102,6 +119,8 @@ class ArcsinhTarget(TargetTransform):
 class CallersTransform:
     """A fitted transformer of the caller."""
 
+    keeps_means: ClassVar[bool] = False
+
     def __init__(self, transformer: BaseEstimator) -> None:
         self.transformer, self.name = transformer, type(transformer).__name__
 
@@ -123,7 +142,7 @@ class CallersTransform:
         return {}
 
 
-TRANSFORMS: dict[str, type[TargetTransform]] = {kind.name: kind for kind in (NoTransform, Log, ArcsinhTarget)}
+TRANSFORMS: dict[str, type[TargetTransform]] = {kind.name: kind for kind in (NoTransform, Log, ArcsinhTarget, LogLink)}
 
 
 def check_transform(transform: object) -> None:

@@ -1,0 +1,205 @@
+"""Deviances of kernel machines: Poisson's, gamma's and Tweedie's."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from machines import assert_same_state
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import PoissonRegressor
+from sklearn.metrics import mean_tweedie_deviance
+
+from binfeat import KernelMachineRegressor, blocks, kernels
+from binfeat._machine import reweighting
+from binfeat._machine.target.deviance import DEVIANCES
+from tests import naive
+
+GAMMA = [0.5, 0.3, 0.1]
+GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "scaling": None, "random_state": 0}
+LOSSES = sorted(DEVIANCES)
+
+
+def drawn(loss, rng, n_rows):
+    X = rng.uniform(-1, 1, size=(n_rows, 3))
+    means = np.exp(0.3 + np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2])
+    if loss == "poisson":
+        return X, rng.poisson(means).astype(float), means
+    if loss == "gamma":
+        return X, rng.gamma(2.0, means / 2), means
+    counts = rng.poisson(means)
+    return X, np.array([rng.gamma(1.0, size=count).sum() for count in counts]), means
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_deviances_are_those_of_scikit_learn(loss, rng):
+    y, means = rng.gamma(1.0, size=50), rng.gamma(1.0, size=50)
+    deviance = DEVIANCES[loss]
+    assert deviance(y, means).mean() == pytest.approx(mean_tweedie_deviance(y, means, power=deviance.power))
+    weights = rng.uniform(size=50)
+    known = mean_tweedie_deviance(y, means, power=deviance.power, sample_weight=weights)
+    assert np.average(deviance(y, means), weights=weights) == pytest.approx(known)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_steps_are_those_of_newton(loss, rng):
+    """The slope by differences; the expected curvature; and steps that are bounded without another minimum."""
+    y, logs, h = rng.gamma(1.0, size=40), rng.normal(size=40), 1e-5
+    deviance = DEVIANCES[loss]
+    step, curvature = deviance.step(y, np.exp(logs))
+    slope = (deviance(y, np.exp(logs + h)) - deviance(y, np.exp(logs - h))) / (2 * h)
+    np.testing.assert_allclose(-2 * step * curvature, slope, rtol=1e-5, atol=1e-7)
+    near = y < 3 * np.exp(logs)
+    np.testing.assert_allclose(curvature[near], np.exp((2 - deviance.power) * logs[near]))
+    assert step.max() <= 2.0 < deviance.step(np.array([1e9]), np.ones(1))[1][0]
+    second = deviance(y, y * np.exp(h)) + deviance(y, y * np.exp(-h))  # at the minimum the expected is the true one
+    np.testing.assert_allclose(second / h**2, 2 * deviance.step(y, y)[1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_solution_minimises_the_penalised_deviance(loss, weighted, rng, monkeypatch):
+    monkeypatch.setattr(reweighting, "_SMALL", 1e-6)
+    monkeypatch.setattr(reweighting, "_MOST", 30)
+    X, y, _ = drawn(loss, rng, 120)
+    weights = rng.uniform(0.5, 2.0, size=120) if weighted else None
+    machine = KernelMachineRegressor(**GIVEN, loss=loss).fit(X, y, sample_weight=weights)
+    own = np.ones(120) if weights is None else weights
+    offset = np.log(np.average(y, weights=own))
+    K = kernels.Laplacian()(X, gamma=GAMMA)
+    expected = naive.penalised_deviance(K, y, own, DEVIANCES[loss].power, offset, 0.8)
+    np.testing.assert_allclose(np.log(machine.predict(X)), expected, atol=2e-3)
+
+
+def test_few_steps_are_near_the_minimum(rng):
+    X, y, _ = drawn("poisson", rng, 120)
+    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+    K = kernels.Laplacian()(X, gamma=GAMMA)
+    expected = naive.penalised_deviance(K, y, np.ones(120), 1, np.log(y.mean()), 0.8)
+    assert np.sqrt(np.average((np.log(machine.predict(X)) - expected) ** 2, weights=np.exp(expected))) < 0.02
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_predictions_are_better_than_those_of_squares(loss, rng):
+    X, y, means = drawn(loss, rng, 2500)
+    power = DEVIANCES[loss].power
+    machine = KernelMachineRegressor(loss=loss, random_state=0).fit(X[:1500], y[:1500])
+    squares = KernelMachineRegressor(random_state=0, target_transform=None).fit(X[:1500], y[:1500])
+
+    def excess(predictions):
+        own = DEVIANCES[loss](y[1500:], predictions) - DEVIANCES[loss](y[1500:], means[1500:])
+        return own.mean()
+
+    predictions = machine.predict(X[1500:])
+    assert predictions.min() > 0
+    assert excess(predictions) < 1.05 * excess(np.maximum(squares.predict(X[1500:]), 0.05))
+    assert excess(predictions) < 0.25 * excess(np.full(1000, y[:1500].mean()))
+    share = np.sum(predictions) / np.sum(means[1500:])
+    assert abs(share - 1) < 0.1
+    told = machine.held_out_error_
+    assert abs(told[0] - mean_tweedie_deviance(y[1500:], predictions, power=power)) < 5 * told[1]
+
+
+def test_a_linear_truth_is_as_in_scikit_learn(rng):
+    X = rng.normal(size=(2000, 2))
+    y = rng.poisson(np.exp(0.5 * X[:, 0] - 0.3 * X[:, 1])).astype(float)
+    machine = KernelMachineRegressor(loss="poisson", random_state=0).fit(X[:1000], y[:1000])
+    linear = PoissonRegressor(alpha=0, max_iter=1000).fit(X[:1000], y[:1000])
+    own, peer = (mean_tweedie_deviance(y[1000:], each.predict(X[1000:]), power=1) for each in (machine, linear))
+    assert own < 1.03 * peer
+
+
+def test_exposure_is_a_weight_of_rates(rng):
+    """Two rows of one exposure each are a row of their mean with an exposure of two."""
+    X, y, _ = drawn("poisson", rng, 200)
+    twice, both = np.vstack([X, X]), np.append(y, rng.poisson(1.0, size=200))
+    given = {**GIVEN, "loss": "poisson"}
+    of_rows = KernelMachineRegressor(**given).fit(twice, both)
+    of_rates = KernelMachineRegressor(**given).fit(X, (both[:200] + both[200:]) / 2, sample_weight=np.full(200, 2.0))
+    np.testing.assert_allclose(of_rates.predict(X), of_rows.predict(X), rtol=0.02)
+
+
+@pytest.mark.parametrize("given", [{"features": "local", "cell_rows": 200}, {"n_grids": 60}, {"features": "fourier"}])
+def test_all_kinds_of_machines_have_deviances(given, rng):
+    X, y, means = drawn("poisson", rng, 900)
+    machine = KernelMachineRegressor(loss="poisson", random_state=0, **given).fit(X[:700], y[:700])
+    left = np.mean(DEVIANCES["poisson"](means[700:], machine.predict(X[700:])))
+    assert left < 0.3 * np.mean(DEVIANCES["poisson"](means[700:], y[:700].mean()))
+
+
+def test_several_targets_frames_scores_and_missing_values(rng):
+    X, y, _ = drawn("poisson", rng, 300)
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame["d"] = pd.Categorical(rng.choice(["u", "v"], size=300))
+    frame.loc[::9, "a"] = np.nan
+    both = np.column_stack([y, rng.poisson(2.0, size=300)])
+    machine = KernelMachineRegressor(loss="poisson", random_state=0).fit(frame, both)
+    assert machine.predict(frame).shape == (300, 2)
+    scored = KernelMachineRegressor(loss="poisson", scoring="neg_mean_poisson_deviance", random_state=0).fit(frame, y)
+    plain = KernelMachineRegressor(loss="poisson", random_state=0).fit(frame, y)
+    np.testing.assert_allclose(scored.held_out_error_[0], plain.held_out_error_[0], rtol=0.1)
+
+
+def test_files_determinism_and_warm_starts(rng):
+    X, y, _ = drawn("poisson", rng, 300)
+    machine, again = (KernelMachineRegressor(loss="poisson", random_state=0).fit(X, y) for _ in range(2))
+    assert_same_state(machine, again)
+    loaded = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
+    warm = KernelMachineRegressor(loss="poisson", random_state=0, warm_start=True).fit(X, y).fit(X, y)
+    assert "warm start" in warm.decisions_["what"]
+    np.testing.assert_allclose(warm.predict(X), machine.predict(X), rtol=0.1)
+
+
+def test_what_deviances_do_not_have(rng, sampled_rows):
+    X, y, _ = drawn("poisson", rng, 100)
+    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+    calls = machine.predict_quantiles, machine.predict_interval, machine.sample_y
+    for call in (*calls, lambda rows: machine.predict(rows, return_std=True)):
+        with pytest.raises(ValueError, match="need loss='squared', 'huber' or 'quantile'"):
+            call(X)
+    sampled_rows(50)
+    with pytest.raises(ValueError, match="loss='poisson' needs all rows in memory"):
+        KernelMachineRegressor(loss="poisson").fit(blocks(X, y, block_rows=30))
+
+
+@pytest.mark.parametrize(
+    ("loss", "y", "message"),
+    [
+        ("poisson", [1.0, -1, 2], "loss='poisson' needs targets of at least 0; got -1"),
+        ("poisson", [0.0, 0, 0], "loss='poisson' needs some targets above 0"),
+        ("gamma", [1.0, 0, 2], "loss='gamma' needs targets above 0; got 0"),
+        ("tweedie", [1.0, -0.5, 2], "loss='tweedie' needs targets of at least 0"),
+        ("binomial", [1.0, 2, 3], "loss must be"),
+    ],
+)
+def test_bad_targets(loss, y, message):
+    with pytest.raises(ValueError, match=message):
+        KernelMachineRegressor(loss=loss).fit(np.eye(3), y)
+
+
+def test_bad_parameters(rng):
+    from sklearn.preprocessing import PowerTransformer
+
+    X, y, _ = drawn("poisson", rng, 30)
+    for changed in ({"target_transform": PowerTransformer()}, {"n_posterior_samples": 4}):
+        with pytest.raises(ValueError, match=next(iter(changed))):
+            KernelMachineRegressor(loss="poisson", **changed).fit(X, y)
+    with pytest.raises(ValueError, match="quantile must be between 0 and 1"):
+        KernelMachineRegressor(loss="quantile", quantile=1.0).fit(X, y)
+
+
+def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
+    X, y, _ = drawn("poisson", rng, 60)
+    for name, figure in (("_SMALL", 0.0), ("_LARGE", 0.0), ("_MOST", 1)):
+        monkeypatch.setattr(reweighting, name, figure)
+    with pytest.warns(ConvergenceWarning, match="Newton step of loss='poisson' still moved"):
+        KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
+
+
+def test_loss_of_a_quantile_is_predict_quantiles(rng):
+    X, y, _ = drawn("gamma", rng, 300)
+    machine = KernelMachineRegressor(loss="quantile", quantile=0.8, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(machine.predict(X), machine.predict_quantiles(X, 0.8)[:, 0])
+    both = KernelMachineRegressor(loss="quantile", random_state=0).fit(X, np.column_stack([y, -y]))
+    assert both.predict(X).shape == (300, 2)
