@@ -121,8 +121,8 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     length scale, the penalty, the number of grids and the coefficients take all rows, by the solver of `CGRidge`. If
     the sample is all rows, the machine is the one for rows in memory.
 
-    **Limits.** `features` "hybrid", "exact" and "local", all losses but "squared" and "quantile", and indicator matrices of labels need all
-    rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
+    **Limits.** `features` "hybrid", "exact" and "local", all losses but "squared" and "quantile", and indicator
+    matrices of labels need all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
     `target_transform` is fitted to the sample.
 
     **Cost.** The collection is read once to check it, once for the sample, once for each overall length scale that is
