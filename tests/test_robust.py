@@ -84,7 +84,7 @@ def test_given_settings_are_kept(dirty):
 
 
 def test_bad_loss(dirty):
-    with pytest.raises(ValueError, match="loss must be 'squared', 'huber', .*, got 'absolute'"):
+    with pytest.raises(ValueError, match=r"loss must be 'squared', 'huber', .*, got 'absolute'"):
         KernelMachineRegressor(loss="absolute").fit(dirty[0], dirty[1])
 
 

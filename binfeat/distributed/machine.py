@@ -122,8 +122,8 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     the sample is all rows, the machine is the one for rows in memory.
 
     **Limits.** `features` "hybrid", "exact" and "local", all losses but "squared" and "quantile", and indicator
-    matrices of labels need all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
-    `target_transform` is fitted to the sample.
+    matrices of labels need all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A
+    transformer for `target_transform` is fitted to the sample.
 
     **Cost.** The collection is read once to check it, once for the sample, once for each overall length scale that is
     tried, and once whenever grids are added: persist it if the workers have room. For each row the workers keep 8 bytes
