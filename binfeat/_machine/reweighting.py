@@ -20,24 +20,41 @@ _MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where s
 def reweighted(
     problem: WorkingProblem, kernels: ScaledKernels, solution: Solution, run: Run
 ) -> tuple[WorkingProblem, Solution]:
-    """The problem near the solution of all rows, and that of it: again, until they agree."""
-    scores, moved = solution.scores(kernels.X, run.settings.n_jobs), np.inf
+    """The problem near the solution of all rows, and that of it: again, until they agree.
+
+    Of a penalty that was chosen, steps end before one that raises the deviance of rows left out: that is too small a
+    penalty for the minimum, if not for a step from predictions of rows that were not seen.
+    """
+    best, scores, moved = (problem, solution), solution.scores(kernels.X, run.settings.n_jobs), np.inf
     for _ in range(_MOST):
         start = run.clock.used
-        problem = problem.at(scores)
-        quiet = run.quiet(0)
-        known = concluded(problem, kernels, solution, quiet)
-        machine = known_machine(known, problem, KnownKernels(known, problem, quiet).settled(), quiet)
-        solution = machine.solve(MemoryRows(problem, quiet), quiet)
-        before, scores = scores, solution.scores(kernels.X, run.settings.n_jobs)
-        steps = (scores - before) * problem.targets.std
-        moved = float(
-            np.sqrt(np.average((steps**2).mean(axis=1), weights=problem.relative_weights(np.arange(len(steps)))))
-        )
+        stepped = _step(*best, scores, kernels, run.quiet(0))
+        if run.settings.alpha is None and stepped[1].error > best[1].error:
+            moved = 0.0
+            break
+        before, best = scores, stepped
+        scores = best[1].scores(kernels.X, run.settings.n_jobs)
+        moved = _moved(best[0], scores - before)
         if moved < _SMALL or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
             break
     if moved > _LARGE:
         message = f"the last Newton step of loss={run.settings.loss!r} still moved logarithms of means by {moved:.2g}."
         warnings.warn(message, ConvergenceWarning, stacklevel=callers_level())
-    run.note("loss", f"{run.settings.loss}, logarithms moved by {moved:.1g}", solution.error)
-    return problem, solution
+    run.note("loss", f"{run.settings.loss}, logarithms moved by {moved:.1g}", best[1].error)
+    return best
+
+
+def _step(
+    problem: WorkingProblem, solution: Solution, scores: np.ndarray, kernels: ScaledKernels, run: Run
+) -> tuple[WorkingProblem, Solution]:
+    """The problem near scores of the solution, and its own solution with the same kernels and penalty."""
+    near = problem.at(scores)
+    known = concluded(near, kernels, solution, run)
+    machine = known_machine(known, near, KnownKernels(known, near, run).settled(), run)
+    return near, machine.solve(MemoryRows(near, run), run)
+
+
+def _moved(problem: WorkingProblem, steps: np.ndarray) -> float:
+    """Root mean square of steps of the logarithms of means, weighted as the rows are."""
+    squares = ((steps * problem.targets.std) ** 2).mean(axis=1)
+    return float(np.sqrt(np.average(squares, weights=problem.relative_weights(np.arange(len(squares))))))
