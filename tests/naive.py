@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy import integrate, optimize, stats
@@ -482,3 +482,29 @@ def penalised_deviance(K, y, weights, power, offset, alpha):
         objective, np.zeros(len(y)), jac=True, method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}
     )
     return offset + (K + 1) @ found.x
+
+
+def shapley_values(value, n_players):
+    """Of a game whose value is a function of a set of players: means over all orders, by all sets."""
+    out = []
+    for player in range(n_players):
+        others, total = [other for other in range(n_players) if other != player], 0.0
+        for size in range(n_players):
+            weight = math.factorial(size) * math.factorial(n_players - size - 1) / math.factorial(n_players)
+            for some in combinations(others, size):
+                total = total + weight * (value({*some, player}) - value(set(some)))
+        out.append(total)
+    return np.array(out)
+
+
+def product_game(x, support, coef, background, factor):
+    """``sum_i c_i prod_j a_ij`` of a row's factors for the players of a set, and of mean factors for all others."""
+    own = np.array([[factor(j, x[j], s[j]) for j in range(len(x))] for s in support])
+    mean = np.array([[np.mean([factor(j, z[j], s[j]) for z in background]) for j in range(len(x))] for s in support])
+
+    def value(some):
+        return sum(
+            c * math.prod(own[i, j] if j in some else mean[i, j] for j in range(len(x))) for i, c in enumerate(coef)
+        )
+
+    return value

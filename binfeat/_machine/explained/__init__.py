@@ -1,0 +1,1 @@
+"""What a fitted machine's predictions come from."""

@@ -1,0 +1,208 @@
+"""Shapley values of kernel machines: the sum over all subsets, properties, samples, units, errors."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat._engine import shapley as engine
+from binfeat._machine.explained.mixtures import gaussian_mixture
+from binfeat.kernels import Matern
+from tests import naive
+
+GIVEN = {"features": "exact", "kernel": "laplacian", "scaling": None, "random_state": 0, "target_transform": None}
+
+
+def drawn(rng, n_rows=300):
+    X = rng.uniform(-1, 1, size=(n_rows, 4))
+    return X, np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=n_rows)
+
+
+@pytest.fixture(scope="module")
+def smooth():
+    """A machine of a sum of kernels."""
+    X, y = drawn(np.random.default_rng(2))
+    return X, y, KernelMachineRegressor(random_state=0, scaling="standard").fit(X, y)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("squares", [False, True])
+def test_products_are_those_of_all_subsets(squares, rng):
+    d, n = 4, 9
+    support, background = rng.normal(size=(n, d)).astype(np.float32), rng.normal(size=(5, d)).astype(np.float32)
+    support[:, 3], background[:, 3] = rng.integers(3, size=n), rng.integers(3, size=5)
+    x, gamma = np.array([0.3, -0.2, 0.9, 1.0], np.float32), np.array([0.5, 0.0, 1.5, 0.8], np.float32)
+    coef = rng.normal(size=(2, n))
+
+    def factor(j, a, b):
+        apart = float(a != b) if j == 3 else abs(float(a) - float(b)) ** (2 if squares else 1)
+        return math.exp(-gamma[j] * apart)
+
+    terms = np.ascontiguousarray(support.T), gamma, squares, np.arange(d) == 3, np.arange(d)
+    means, values = np.empty((d, n), np.float32), np.zeros((d, 2))
+    engine.mean_factors(background, *terms, means)
+    nodes, weights = (part.astype(np.float32) for part in np.polynomial.legendre.leggauss(2))
+    engine.product_values(x, *terms, means, coef, (nodes + 1) / 2, weights / 2, values)
+    for k in range(2):
+        expected = naive.shapley_values(naive.product_game(x, support, coef[k], background, factor), d)
+        np.testing.assert_allclose(values[:, k], expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("nu", [1.5, 2.5])
+def test_matern_is_a_mixture(nu):
+    distances = np.linspace(0, 30, 3000)
+    rates, shares = gaussian_mixture(Matern(nu))
+    found = np.exp(-np.outer(distances**2, rates)) @ shares
+    expected = Matern(nu)(distances[:, np.newaxis], np.zeros((1, 1)), gamma=1.0)[:, 0]
+    np.testing.assert_allclose(found, expected, atol=3e-4)
+    assert shares.sum() == pytest.approx(1)
+    assert shares.min() > 0
+
+
+def test_a_machine_by_hand(rng):
+    X, y = drawn(rng, 60)
+    machine = KernelMachineRegressor(**GIVEN, gamma=[0.5, 0.7, 0.4, 0.0], alpha=0.1).fit(X, y)
+    background = X[:6]
+    found = machine.shapley_values(X[:3], background)
+    function = machine._fitted.function
+    support = function.support.T * function.unit + function.center
+
+    def factor(j, a, b):
+        return math.exp(-machine.gamma_[j] * abs(a - b))
+
+    for row, values in zip(X[:3], found.values):
+        game = naive.product_game(row, support, function.coef[0] * y.std(), background, factor)
+        np.testing.assert_allclose(values, naive.shapley_values(game, 4), atol=1e-4)
+        base = game(set()) + machine.intercept_[0] * y.std() + y.mean()
+        assert found.base_values[0] == pytest.approx(base, abs=1e-4)
+    assert (found.values[:, 3] == 0).all()
+    assert (found.standard_errors == 0).all()
+
+
+def test_values_add_up_to_predictions(smooth):
+    X, _, machine = smooth
+    found = machine.shapley_values(X[:40])
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, machine.predict(X[:40]), atol=1e-8)
+    assert found.feature_names == ["x0", "x1", "x2", "x3"]
+    np.testing.assert_array_equal(found.data, X[:40])
+
+
+def test_inputs_of_equal_parts_have_equal_values(rng):
+    """Symmetry: y is unchanged if the first two inputs change places, and rows come in such pairs."""
+    half = rng.uniform(-1, 1, size=(60, 3))
+    X = np.vstack([half, half[:, [1, 0, 2]]])
+    machine = KernelMachineRegressor(**GIVEN, gamma=0.5, alpha=0.1).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
+    row = np.array([[0.4, 0.4, -0.3]])
+    values = machine.shapley_values(row, X).values[0]
+    assert values[0] == pytest.approx(values[1], abs=1e-4)
+
+
+def test_values_are_linear_in_the_targets(rng):
+    X, y = drawn(rng, 100)
+    given = {**GIVEN, "gamma": 0.5, "alpha": 0.1}
+    other = X[:, 3] ** 2
+    of_both, of_y, of_other = (
+        KernelMachineRegressor(**given).fit(X, target).shapley_values(X[:9], X[:20]).values
+        for target in (np.column_stack([2 * y + other, y]), y, other)
+    )
+    assert of_both.shape == (9, 4, 2)
+    np.testing.assert_allclose(of_both[:, :, 0], 2 * of_y + of_other, atol=1e-4)
+    np.testing.assert_allclose(of_both[:, :, 1], of_y, atol=1e-4)
+
+
+def test_samples_are_near_the_closed_form(smooth, monkeypatch):
+    X, _, machine = smooth
+    exact = machine.shapley_values(X[:30])
+    monkeypatch.setattr("binfeat._machine.explained.shapley._is_closed", lambda function: False)
+    sampled = machine.shapley_values(X[:30], n_permutations=60)
+    away = (sampled.values - exact.values) / np.maximum(sampled.standard_errors, 1e-6)
+    # 120 Student variates with 59 degrees of freedom; their mean square is 1.035, but for rows that share permutations.
+    assert 0.6 < np.mean(away**2) < 1.6
+    np.testing.assert_allclose(sampled.values.sum(axis=1) + sampled.base_values, machine.predict(X[:30]))
+
+
+@pytest.mark.parametrize("given", [{"features": "local", "cell_rows": 80}, {"n_grids": 40}, {"features": "fourier"}])
+def test_all_kinds_of_machines_add_up(given, rng):
+    X, y = drawn(rng)
+    machine = KernelMachineRegressor(random_state=0, **given).fit(X, y)
+    found = machine.shapley_values(X[:20], n_permutations=4)
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, machine.predict(X[:20]), atol=1e-6)
+    assert (found.standard_errors > 0).any() == (given.get("features") != "local")
+
+
+def test_a_linear_map_is_sampled(rng):
+    X = rng.normal(size=(500, 3))
+    y = np.sin(2 * (X[:, 0] + X[:, 1])) + 0.05 * rng.normal(size=500)
+    machine = KernelMachineRegressor(random_state=0).fit(X, y)
+    assert machine.linear_map_ is not None
+    found = machine.shapley_values(X[:20])
+    assert found.standard_errors.max() > 0
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, machine.predict(X[:20]))
+
+
+def test_a_column_of_the_table_is_one_input(rng):
+    X, y = drawn(rng)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["when"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, size=300), unit="D")
+    frame["kind"] = pd.Categorical(rng.choice(["u", "v"], size=300))
+    frame.loc[::7, "a"] = np.nan
+    machine = KernelMachineRegressor(random_state=0).fit(frame, y + (frame["kind"] == "u"))
+    found = machine.shapley_values(frame[:25])
+    assert found.values.shape == (25, 6)
+    assert found.feature_names == [*"abcd", "when", "kind"]
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, machine.predict(frame[:25]), atol=1e-6)
+    means = np.abs(found.values).mean(axis=0)
+    assert means[5] > 5 * means[4]
+
+
+def test_classifiers_are_explained_by_raw_scores(rng):
+    X, y = drawn(rng)
+    three = KernelMachineClassifier(random_state=0).fit(X, np.digitize(y, [-0.3, 0.3]))
+    found = three.shapley_values(X[:10])
+    assert found.values.shape == (10, 4, 3)
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, three._scores(X[:10]), atol=1e-6)
+    two = KernelMachineClassifier(random_state=0).fit(X, y > 0)
+    values = two.shapley_values(X[:100]).values
+    assert values.shape == (100, 4)
+    assert stats.spearmanr(values[:, 0], np.sin(3 * X[:100, 0]))[0] > 0.8
+
+
+def test_logarithms_are_explained_as_such(rng):
+    X, y = drawn(rng)
+    machine = KernelMachineRegressor(random_state=0, loss="gamma").fit(X, np.exp(y))
+    found = machine.shapley_values(X[:10])
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, np.log(machine.predict(X[:10])), atol=1e-6)
+
+
+def test_sparse_rows_and_threads_give_the_same(smooth):
+    X, y, machine = smooth
+    expected = machine.shapley_values(X[:20])
+    np.testing.assert_array_equal(machine.shapley_values(sparse.csr_array(X[:20])).values, expected.values)
+    alone = KernelMachineRegressor(random_state=0, scaling="standard", n_jobs=1).fit(X, y)
+    np.testing.assert_allclose(alone.shapley_values(X[:20]).values, expected.values, atol=1e-5)
+
+
+def test_explanations_of_the_shap_package(smooth):
+    shap = pytest.importorskip("shap")
+    X, _, machine = smooth
+    own = machine.shapley_values(X[:10])
+    explanation = shap.Explanation(own.values, own.base_values, own.data, feature_names=own.feature_names)
+    assert explanation.shape == (10, 4)
+    np.testing.assert_allclose(explanation.abs.mean(0).values, np.abs(own.values).mean(axis=0))
+
+
+def test_bad_arguments(smooth, rng):
+    X, y, machine = smooth
+    with pytest.raises(ValueError, match="must be rows in memory; got a source"):
+        machine.shapley_values(blocks(X, y))
+    with pytest.raises(ValueError, match="n_permutations must be at least 1"):
+        machine.shapley_values(X, n_permutations=0)
+    with pytest.raises(ValueError, match="features"):
+        machine.shapley_values(X, X[:, :2])
+    bins = KernelMachineClassifier(n_grids=20, random_state=0).fit(X, y > 0)
+    with pytest.raises(ValueError, match="keeps no rows of fit: give some as background"):
+        bins.shapley_values(X[:2])
+    assert bins.shapley_values(X[:2], X[:50], n_permutations=2).values.shape == (2, 4)
