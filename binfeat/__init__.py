@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
     from binfeat.display import LinearMapDisplay as LinearMapDisplay
     from binfeat.display import RelevanceDisplay as RelevanceDisplay
+    from binfeat.display import ShapleyDisplay as ShapleyDisplay
     from binfeat.few_labels import LabelSpreading as LabelSpreading
     from binfeat.fourier import RandomFourier as RandomFourier
     from binfeat.machine import KernelMachineClassifier as KernelMachineClassifier
@@ -39,6 +40,7 @@ _HOMES = {
     "LabelSpreading": "few_labels",
     "LearningCurveDisplay": "display",
     "LinearMapDisplay": "display",
+    "ShapleyDisplay": "display",
     "RandomBinning": "binning",
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",

@@ -16,8 +16,16 @@ from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, 
 from binfeat._display.intervals import IntervalDisplay
 from binfeat._display.kernel_errors import KernelErrorDisplay
 from binfeat._display.linear_maps import LinearMapDisplay
+from binfeat._display.shapley import ShapleyDisplay
 
-__all__ = ["IntervalDisplay", "KernelErrorDisplay", "LearningCurveDisplay", "LinearMapDisplay", "RelevanceDisplay"]
+__all__ = [
+    "IntervalDisplay",
+    "KernelErrorDisplay",
+    "LearningCurveDisplay",
+    "LinearMapDisplay",
+    "RelevanceDisplay",
+    "ShapleyDisplay",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -137,6 +137,19 @@ def test_classes_have_probabilities_and_labels_are_quoted(flights, tmp_path):
     np.testing.assert_allclose(found["probability_no"], expected, rtol=1e-9)
 
 
+def test_explanations_are_those_of_the_machines(capsys, flights, tmp_path):
+    for name in ("delay", "late"):
+        machine = models.load(Path(f"{name}.skops"))
+        assert run("explain", f"{name}.skops", "flights.parquet", "--out", tmp_path / "out.csv") == 0
+        found = pd.read_csv(tmp_path / "out.csv")
+        assert list(found) == ["base", *machine.feature_names_in_]
+        X = flights[machine.feature_names_in_]
+        scores = machine.predict(X) if name == "delay" else machine._scores(X)[:, 0]
+        np.testing.assert_allclose(found.sum(axis=1), scores, rtol=1e-6, atol=1e-6)
+    assert run("explain", "delay.skops", "flights.csv") == 0
+    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == len(flights)
+
+
 def test_several_files_are_read_in_blocks(capsys, flights, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK_ROWS", 100)
     for number, paths in enumerate((["parts"], ["parts/0.parquet", "parts/1.parquet"], ["flights.parquet"])):

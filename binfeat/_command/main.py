@@ -37,16 +37,19 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser():
     parser = argparse.ArgumentParser(prog="binfeat", description="Kernel machines of tables in files.")
-    commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,report}")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,explain,report}")
     _add_fit(commands)
     predict = commands.add_parser("predict", help="predict the rows of a table")
+    words = "Write what each input adds to the predictions for the rows of a table: Shapley values."
+    explain = commands.add_parser("explain", help="explain predictions", description=words)
     words = "Write a page about a machine, beside its file: model.html for model.skops."
     report = commands.add_parser("report", help="write a page about a machine", description=words)
-    for command in (predict, report):
+    for command in (predict, explain, report):
         command.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
-    predict.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     words = "CSV, or Parquet if it ends in .parquet; default: standard output"
-    predict.add_argument("--out", type=Path, metavar="FILE", help=words)
+    for command in (predict, explain):
+        command.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+        command.add_argument("--out", type=Path, metavar="FILE", help=words)
     words = "rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn"
     report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)
     return parser

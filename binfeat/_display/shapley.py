@@ -1,0 +1,193 @@
+"""The display of Shapley values: of many rows, or of one."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+
+from binfeat._common.validation import check_choice, check_integer, check_numbers
+from binfeat._display.canvas import OptionalAxes, canvas
+from binfeat._display.checks import Machine, names_of, require_machine
+
+_HEIGHT, _BINS = 0.4, 60  # of a swarm, as a share of its line; places along it where points stand one above the other
+_HIGHER, _LOWER = "#c44e52", "#4c72b0"
+
+
+@dataclass(eq=False, repr=False)
+class ShapleyDisplay:
+    """What each input adds to predictions: a swarm of points for every input, or the steps to one row's prediction.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_rows, n_inputs)
+        Shapley values of one output.
+    base_values : array-like of shape (n_rows,)
+        Outputs before any input is known.
+    data : array-like of shape (n_rows, n_inputs), default=None
+        The inputs, whose ranks colour the points of a swarm.
+    feature_names : array-like of str of shape (n_inputs,), default=None
+        Names of the inputs; None is x0, x1, ...
+
+    Attributes
+    ----------
+    order_ : ndarray of shape (n_shown,)
+        Numbers of the inputs that are shown, the largest mean magnitude first.
+    ax_, figure_ : matplotlib Axes and Figure
+        The axes with the picture, and their figure.
+
+    See Also
+    --------
+    RelevanceDisplay : The shares of inputs in the kernel, which say nothing of directions.
+
+    Examples
+    --------
+    >>> from binfeat import ShapleyDisplay
+    >>> from matplotlib.figure import Figure
+    >>> display = ShapleyDisplay([[0.5, -2.0], [0.1, 1.0]], [3.0, 3.0], feature_names=["age", "height"])
+    >>> [label.get_text() for label in display.plot(ax=Figure().subplots()).ax_.get_yticklabels()]
+    ['height', 'age']
+    """
+
+    values: ArrayLike
+    base_values: ArrayLike
+    data: ArrayLike | None = None
+    feature_names: ArrayLike | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        machine: Machine,
+        X: Any,
+        *,
+        output: int = 0,
+        kind: Literal["swarm", "waterfall"] = "swarm",
+        row: int = 0,
+        max_features: int = 20,
+        ax: OptionalAxes = None,
+    ) -> Self:
+        """Draw the Shapley values of a fitted kernel machine for some rows, and return the display.
+
+        Parameters
+        ----------
+        machine : KernelMachineRegressor or KernelMachineClassifier
+            Fitted machine.
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
+        output : int, default=0
+            The output, of several targets or classes.
+        kind, row, max_features, ax : as in `plot`
+
+        Raises
+        ------
+        TypeError
+            If `machine` is not a kernel machine.
+        ValueError
+            If there is no such output.
+        """
+        require_machine(machine, "feature_relevances_")
+        found = machine.shapley_values(X)
+        values, base = found.values, found.base_values
+        n_outputs = 1 if base.ndim == 1 else base.shape[1]
+        if not 0 <= check_integer(output, "output", 0) < n_outputs:
+            raise ValueError(f"output must be below {n_outputs}, got {output}.")
+        if base.ndim == 2:
+            values, base = values[:, :, output], base[:, output]
+        display = cls(values, base, found.data, found.feature_names)
+        return display.plot(kind, row=row, max_features=max_features, ax=ax)
+
+    def plot(
+        self,
+        kind: Literal["swarm", "waterfall"] = "swarm",
+        *,
+        row: int = 0,
+        max_features: int = 20,
+        ax: OptionalAxes = None,
+    ) -> Self:
+        """Draw the values, the input with the largest ones on top, and return the display.
+
+        Parameters
+        ----------
+        kind : {"swarm", "waterfall"}, default="swarm"
+            A point for each row and input, or bars from the base value of one row to its prediction.
+        row : int, default=0
+            The row of a waterfall.
+        max_features : int, default=20
+            Maximum number of inputs; in a waterfall the others share one more bar.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not fit together, values are not finite, or there is no such row.
+        """
+        check_choice(kind, "kind", ("swarm", "waterfall"))
+        values, base = check_numbers(self.values, "values"), check_numbers(self.base_values, "base_values")
+        if values.ndim != 2 or base.shape != values.shape[:1] or not np.isfinite(values).all():
+            raise ValueError(
+                "values must be finite, of shape (n_rows, n_inputs), and base_values of shape (n_rows,); "
+                f"got shapes {values.shape} and {base.shape}."
+            )
+        names = names_of(self.feature_names, values.T, "input")
+        if not 0 <= check_integer(row, "row", 0) < len(values):
+            raise ValueError(f"row must be below {len(values)}, got {row}.")
+        most = check_integer(max_features, "max_features", 1)
+        sizes = np.abs(values if kind == "swarm" else values[row : row + 1]).mean(axis=0)
+        self.order_ = np.argsort(-sizes, kind="stable")[:most]
+        self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 1.4 + 0.3 * max(4, len(self.order_))))
+        if kind == "swarm":
+            self._draw_swarm(values, names)
+        else:
+            self._draw_waterfall(values[row], float(base[row]), names)
+        return self
+
+    def _draw_swarm(self, values: np.ndarray, names: list[str]) -> None:
+        data = None if self.data is None else np.asarray(self.data, dtype=object)
+        for place, j in enumerate(self.order_):
+            shades = "0.4" if data is None else _ranks(data[:, j])
+            style = {} if data is None else {"cmap": "coolwarm", "vmin": 0, "vmax": 1}
+            self.ax_.scatter(values[:, j], place + _swarm(values[:, j]), c=shades, s=9, linewidths=0, **style)
+        self.ax_.axvline(0, color="0.6", linewidth=0.8, zorder=0)
+        self.ax_.set_yticks(np.arange(len(self.order_)), [names[j] for j in self.order_])
+        self.ax_.invert_yaxis()
+        self.ax_.set_xlabel("Shapley value" + ("" if data is None else " (blue: low input, red: high)"))
+
+    def _draw_waterfall(self, values: np.ndarray, base: float, names: list[str]) -> None:
+        shown = values[self.order_]
+        labels = [names[j] for j in self.order_]
+        if len(shown) < len(values):
+            shown, labels = np.append(shown, values.sum() - shown.sum()), [*labels, "all others"]
+        ends = base + np.cumsum(shown)
+        colors = [_HIGHER if step > 0 else _LOWER for step in shown]
+        self.ax_.barh(np.arange(len(shown)), shown, left=ends - shown, color=colors)
+        for place, (step, end) in enumerate(zip(shown, ends)):
+            self.ax_.annotate(
+                f"{step:+.3g}", (max(end, end - step), place), (3, 0), textcoords="offset points", va="center"
+            )
+        self.ax_.axvline(base, color="0.6", linewidth=0.8, zorder=0)
+        self.ax_.set_yticks(np.arange(len(shown)), labels)
+        self.ax_.invert_yaxis()
+        self.ax_.margins(x=0.15)
+        self.ax_.set_xlabel(f"From {base:.4g}, where no input is known, to {ends[-1]:.4g}")
+
+
+def _ranks(column: np.ndarray) -> np.ndarray:
+    """Ranks of the values of an input from 0 to 1, of words and dates by the alphabet; a half where one is missing."""
+    try:
+        values = column.astype(np.float64)
+    except (TypeError, ValueError):
+        values = np.unique(column.astype(str), return_inverse=True)[1].astype(np.float64)
+    ranks = rankdata(values, nan_policy="omit") / max(1, np.count_nonzero(~np.isnan(values)))
+    return np.where(np.isnan(ranks), 0.5, ranks)
+
+
+def _swarm(values: np.ndarray) -> np.ndarray:
+    """Distances of points from their line, so that points near each other stand one above the other."""
+    spread = np.ptp(values)
+    bins = np.zeros(len(values), int) if spread == 0 else np.round(_BINS * (values - values.min()) / spread).astype(int)
+    counts, out = np.bincount(bins), np.zeros(len(values))
+    for k in np.flatnonzero(counts > 1):
+        rows = np.flatnonzero(bins == k)
+        out[rows] = np.linspace(-1, 1, len(rows)) * _HEIGHT * len(rows) / counts.max()
+    return out
