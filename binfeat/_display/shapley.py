@@ -168,6 +168,7 @@ class ShapleyDisplay:
         self.ax_.axvline(base, color="0.6", linewidth=0.8, zorder=0)
         self.ax_.set_yticks(np.arange(len(shown)), labels)
         self.ax_.invert_yaxis()
+        self.ax_.use_sticky_edges = False
         self.ax_.margins(x=0.15)
         self.ax_.set_xlabel(f"From {base:.4g}, where no input is known, to {ends[-1]:.4g}")
 
