@@ -1,4 +1,4 @@
-"""The report: one HTML page, the pictures and the tables of the README files, from the newest full records."""
+"""The report: one HTML page, the pictures and the tables of perf/README.md, from the newest full records."""
 
 import argparse
 import base64
@@ -11,20 +11,9 @@ from pathlib import Path
 from perf import plots, record, suite
 
 ROOT = Path(__file__).parents[1]
-README_FILES = (ROOT / "README.md", ROOT / "perf" / "README.md")
+README_FILES = (ROOT / "perf" / "README.md",)
 PICTURES = ROOT / "perf" / "pictures"
 PAGE = "report.html"
-
-SHORT = (  # rows of the README's table: what a user wants to know first
-    "binning: fit_transform / RandomTreesEmbedding.transform",
-    "startup: fit_transform, first call in a new process, cached",
-    "ridge: both products, 1 columns, float64 / SciPy",
-    "ridge: default fit / RidgeClassifier(sparse_cg)",
-    "ridge: 7 classes / 1",
-    "fourier: float32, transform / RBFSampler.transform",
-    "machine: error in the time of LightGBM 500 x 255",
-    "machine: fit in the time of LightGBM 500 x 255",
-)
 
 _BLOCK = re.compile(r"(<!-- perf: ([\w ]+) -->\n).*?(<!-- /perf -->)", flags=re.DOTALL)
 _STYLE = """
@@ -115,22 +104,19 @@ def write(records, pictures, folder, readme_files, pictures_folder):
     return paths
 
 
-def renew(text, records, short=SHORT):
+def renew(text, records):
     """Markdown with its tables made anew.
 
     Between ``<!-- perf: CASE ... -->`` and ``<!-- /perf -->`` goes the table of the rows of these cases that have a
-    reach; ``reach`` stands for all cases, ``short`` for the rows that `short` names. Tables of cases without a record
-    stay.
+    reach; ``reach`` stands for all cases. Tables of cases without a record stay.
     """
-    special = {"reach": list(records), "short": list(dict.fromkeys(row.split(":")[0] for row in short))}
 
     def table(block):
-        names = special.get(block[2], block[2].split())
+        names = list(records) if block[2] == "reach" else block[2].split()
         if not all(name in records for name in names):
             return block[0]
         own = {name: records[name] for name in names}
-        rows = [(name, row) for name, row in _aimed(own) if block[2] != "short" or name in short]
-        return f"{block[1]}{_origin(own)}\n\n{markdown(rows)}{block[3]}"
+        return f"{block[1]}{_origin(own)}\n\n{markdown(_aimed(own))}{block[3]}"
 
     return _BLOCK.sub(table, text)
 

@@ -311,23 +311,6 @@ def test_report_writes_the_page_the_pictures_and_the_tables(records, places, tmp
     assert report.renew(text, records) == text
 
 
-def test_short_table_has_the_rows_that_are_named(records):
-    text = "<!-- perf: short -->\nold\n<!-- /perf -->\n"
-    assert report.renew(text, records) == text  # no record of its cases
-    renewed = report.renew(text, records, short=("case: fit / peer", "case: slow <"))
-    rows = [line.split(" | ")[0] for line in renewed.splitlines() if line.startswith("| case")]
-    assert rows == ["| case: slow <", "| case: fit / peer"]
-
-
-def test_short_table_of_the_readme_is_part_of_the_long_one():
-    short, long = (
-        [line for line in path.read_text().splitlines() if line.endswith((" ok |", " MISSED |"))]
-        for path in report.README_FILES
-    )
-    assert sorted(line.removeprefix("| ").split(" | ")[0] for line in short) == sorted(report.SHORT)
-    assert set(short) <= set(long)
-
-
 def test_report_without_records_or_with_a_picture_that_fails(records, places, tmp_path, capsys):
     places["cases"]["case"].pictures = lambda content: content["nothing"]
     assert report.main([], **places) == 1
