@@ -11,7 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
-from binfeat._machine.fitted import exact
+from binfeat._machine.fitted import exact, local, many_rows
 from tests import naive
 
 # Nothing to choose: one kernel, its gamma, the penalty.
@@ -331,5 +331,69 @@ def test_one_factor_for_all_threads(table, monkeypatch):
     with ThreadPoolExecutor(8) as pool:
         first, *others = pool.map(partial(machine.predict_interval, method="deviations"), [X[:20]] * 16)
     assert len(made) == 1
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+@pytest.fixture
+def many_rows_are(monkeypatch):
+    """Machines of a hundred rows take cells of about so many, and so many landmarks."""
+
+    def set_to(n_rows, n_landmarks):
+        monkeypatch.setattr(exact, "MOST_FACTORED", 100)
+        for name, figure in (("_WORK", 1.0), ("_FEWEST", n_rows), ("_LANDMARKS", n_landmarks)):
+            monkeypatch.setattr(many_rows, name, figure)
+
+    return set_to
+
+
+def test_many_rows_whose_landmarks_know_all(table, many_rows_are, monkeypatch):
+    """Deviations, intervals and samples are those of the whole kernel matrix."""
+    X, y, _ = table
+    weights = np.random.default_rng(3).uniform(0.5, 2.0, size=200)
+    machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:200], y[:200], sample_weight=weights)
+    rows, n = np.vstack([X[200:240], [[9.0, 9.0, 9.0, 9.0]]]), 3000
+    wanted, intervals = machine.predict(rows, return_std=True)[1], machine.predict_interval(rows)
+    of_all = np.cov(machine.sample_y(rows, n))
+    many_rows_are(60, 200)
+    other = pickle.loads(pickle.dumps(machine))
+    mean, std = other.predict(rows, return_std=True)
+    np.testing.assert_allclose(std, wanted, rtol=0.02)
+    np.testing.assert_allclose(other.predict_interval(rows), intervals, rtol=0.02)
+    samples = other.sample_y(rows, n)
+    assert (np.abs(samples.mean(axis=1) - mean) < 5 * std / np.sqrt(n)).all()
+    error = np.sqrt(2 * (wanted[:, None] ** 2 * wanted**2 + of_all**2) / n)  # of both covariances
+    assert (np.abs(np.cov(samples) - of_all) < 5 * error + 0.04 * np.outer(wanted, wanted)).all()
+
+
+def test_many_rows_of_which_cells_know_most(rng, many_rows_are):
+    """Deviations are a little too large, and intervals hold what they should."""
+    X = rng.uniform(-1, 1, size=(1600, 2))
+    y = np.sin(3 * X[:, 0]) + (0.1 + np.abs(X[:, 1])) * rng.normal(size=1600)
+    machine = KernelMachineRegressor(**GIVEN, gamma=[2.0, 2.0]).fit(X[:400], y[:400])
+    exact_std = machine.predict(X[400:], return_std=True)[1]
+    many_rows_are(100, 40)
+    other = pickle.loads(pickle.dumps(machine))
+    ratios = other.predict(X[400:], return_std=True)[1] / exact_std
+    assert ratios.min() > 0.9
+    assert 1 < ratios.mean() < 1.1
+    low, high = other.predict_interval(X[400:], 0.8).T
+    inside = ((low <= y[400:]) & (y[400:] <= high)).mean()
+    assert abs(inside - 0.8) < 3 * np.sqrt(0.16 * (1 / 1200 + 1 / 400))
+
+
+def test_a_factor_of_each_cell_for_all_threads(table, monkeypatch):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**{**GIVEN, "features": "local"}, gamma=GAMMA, cell_rows=100, n_trees=1).fit(X, y)
+    made, real = [], local.ExactPosterior
+
+    def counted(*arguments):
+        made.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(local, "ExactPosterior", counted)
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(machine.predict_interval, [X] * 16)
+    assert len(made) == len(np.unique(machine.apply(X)))
     for other in others:
         np.testing.assert_array_equal(other, first)

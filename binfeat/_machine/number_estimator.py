@@ -12,12 +12,15 @@ from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.fitted.exact import ExactPosterior
 from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
 from binfeat._machine.fitted.local import LocalPosterior
+from binfeat._machine.fitted.many_rows import ManyRowsPosterior
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import LogLink
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import is_source
+
+_Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 
 class NumbersMachineBase(KernelMachineBase):
@@ -150,7 +153,7 @@ class NumbersMachineBase(KernelMachineBase):
     def _own_targets(self) -> Targets:
         return cast(Targets, self._fitted.targets)
 
-    def _posterior_of_function(self) -> ExactPosterior | LocalPosterior | FeaturePosterior:
+    def _posterior_of_function(self) -> _Known:
         """What an exact machine knows, or a machine that has samples; ValueError for others."""
         self._require_squares()
         posterior = self._fitted.posterior(self.n_jobs)
@@ -159,7 +162,7 @@ class NumbersMachineBase(KernelMachineBase):
                 f"Standard deviations and samples of a machine of features='{self._fitted.features}' need samples that "
                 "`fit` draws: set n_posterior_samples, 32 say, and fit again."
             )
-        return cast(ExactPosterior | LocalPosterior | FeaturePosterior, posterior)
+        return cast(_Known, posterior)
 
     def _with_std(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
         """Predictions of y, and their standard deviations."""

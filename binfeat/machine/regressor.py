@@ -307,9 +307,11 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         std : ndarray like y
             Only with ``return_std=True``: of the Gaussian process whose mean is the prediction, without noise, as
-            scikit-learn's `GaussianProcessRegressor` gives it. The first call factorises the kernel matrix of an exact
-            machine again, in 8 bytes for each pair of rows, and keeps the factor, of 4 bytes. For a machine of random
-            features set `n_posterior_samples`.
+            scikit-learn's `GaussianProcessRegressor` gives it. The first call for an exact machine of up to 4,000 rows
+            factorises its kernel matrix again, in 8 bytes for each pair of rows, and keeps the factor, of 4 bytes. More
+            rows are split into cells of 1,000 or more, which know of each other by 400 landmarks: deviations are then
+            some hundredths too large, where landmarks tell little up to a fourth, and the factors take some 100 MB.
+            Threads share what is kept. For a machine of random features set `n_posterior_samples`.
 
         Raises
         ------

@@ -8,10 +8,11 @@ from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import side_by_side
 from binfeat._engine.shapley import mean_factors, product_values
 from binfeat._machine.explained.mixtures import gaussian_mixture
+from binfeat._machine.fitted.cell_trees import rows_by_cell
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction
-from binfeat._machine.fitted.local import LocalFunction, rows_by_cell
+from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.matrices import Linear
 from binfeat.kernels import Laplacian
 

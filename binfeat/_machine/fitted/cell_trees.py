@@ -100,3 +100,10 @@ def _between(low: float, high: float) -> float:
     """The mean, or the lower value where the mean is rounded to the higher one."""
     middle = low + (high - low) / 2
     return float(middle if low <= middle < high else low)
+
+
+def rows_by_cell(cells: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """Each cell that has rows, with their numbers, in order."""
+    order = np.argsort(cells, kind="stable")
+    present, starts = np.unique(cells[order], return_index=True)
+    return list(zip(present.tolist(), np.split(order, starts[1:]), strict=True))

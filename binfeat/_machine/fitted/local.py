@@ -6,9 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from binfeat._common.persistence import Derived
 from binfeat._engine.policy import side_by_side
 from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted.cell_trees import CellTrees
+from binfeat._machine.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
 from binfeat._machine.fitted.expansion import Expansion
 from binfeat._machine.fitted.kernel_function import KernelFunction
@@ -91,7 +92,7 @@ class CellPosteriors:
 
     def __init__(self, function: LocalFunction, n_jobs: int | None) -> None:
         self._function, self._n_jobs = function, n_jobs
-        self._known: dict[int, ExactPosterior] = {}
+        self._known: dict[int, Derived] = {}
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
@@ -116,11 +117,12 @@ class CellPosteriors:
 
     def _of_cell(self, number: int) -> ExactPosterior:
         known = self._known.get(number)
-        if known is None:
-            known = ExactPosterior(self._function.cell(number), 1)
-            if len(self._known) < _KEPT:
-                self._known[number] = known
-        return known
+        if known is None and len(self._known) < _KEPT:
+            known = self._known.setdefault(number, Derived())
+        return self._made(number) if known is None else known.get(self._function, lambda: self._made(number))
+
+    def _made(self, number: int) -> ExactPosterior:
+        return ExactPosterior(self._function.cell(number), 1)
 
 
 class LocalPosterior(CellPosteriors):
@@ -133,10 +135,3 @@ class LocalPosterior(CellPosteriors):
     def __init__(self, function: LocalFunction, errors: HeldOutErrors, n_jobs: int | None) -> None:
         super().__init__(function, n_jobs)
         self.errors = errors
-
-
-def rows_by_cell(cells: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Each cell that has rows, with their numbers, in order."""
-    order = np.argsort(cells, kind="stable")
-    present, starts = np.unique(cells[order], return_index=True)
-    return list(zip(present.tolist(), np.split(order, starts[1:]), strict=True))

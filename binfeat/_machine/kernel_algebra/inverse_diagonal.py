@@ -1,6 +1,7 @@
-"""The diagonal of the inverse of a kernel matrix of many rows, in time that is linear in them."""
+"""The inverse of a kernel matrix of many rows, about, in time that is linear in them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -14,38 +15,78 @@ _JITTER = 1e-4  # of the mean value of a landmark with itself
 CellColumns = tuple[np.ndarray, Weights]  # rows of a cell, (n_inputs, n), and their weights
 
 
-def inverse_diagonals(
-    kernel: KernelSum, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
-) -> list[np.ndarray]:
-    """Of ``(K + 1 1' + alpha / v)^-1``, for the rows of each cell.
+@dataclass(frozen=True, eq=False)
+class _KnownCell:
+    """What the inverse has of the rows of a cell."""
+
+    X: np.ndarray  # (n_inputs, n)
+    F: np.ndarray  # (n, n_features): what landmarks tell
+    root: np.ndarray  # (n, n), of D^-1
+    W: np.ndarray  # D^-1 F
+
+
+class CellInverse:
+    """``(K + 1 1' + alpha / v)^-1`` of rows in cells.
 
     Between rows of different cells K is what landmarks (n_inputs, n_landmarks) tell of it, Nystroem's ``F F'``, and
     within a cell it is itself (partially independent conditionals, Snelson & Ghahramani 2007). With D what is left in
     the cells, and ones beside F, the inverse is ``D^-1 - D^-1 F (1 + F' D^-1 F)^-1 F' D^-1`` (Woodbury).
     """
+
+    def __init__(
+        self, kernel: KernelSum, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
+    ) -> None:
+        self._kernel, self._features = kernel, _nystroem(kernel, landmarks)
+        known = dict[int, _KnownCell]()
+
+        def solve(number: int) -> None:
+            X, weights = cells[number]
+            F = self._features(X)
+            # To K is added 1 1', which F F' has.
+            root, _ = precise_inverse_root(kernel(X, X) - F @ F.T, alpha, weights)
+            known[number] = _KnownCell(X, F, root, root @ (root.T @ F))
+
+        side_by_side(solve, range(len(cells)), n_jobs)
+        self._cells = [known[number] for number in range(len(cells))]
+        with one_blas_thread():
+            inner = np.eye(self._cells[0].F.shape[1])
+            for cell in self._cells:
+                inner += cell.F.T @ cell.W
+            self._inner = np.linalg.cholesky(inner)
+
+    def diagonals(self) -> list[np.ndarray]:
+        """Diagonal of the inverse, for the rows of each cell."""
+        with one_blas_thread():
+            return [
+                squared_row_norms(cell.root) - (self._inner_root(cell.W.T) ** 2).sum(axis=0) for cell in self._cells
+            ]
+
+    def unknown(self, X: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What is known, and what is not, of values at rows X, (n_inputs, n), of a cell, as three arrays.
+
+        What the rows of the cell tell, (n_cell, n); what landmarks leave open, (n_features, n); and the features F of
+        the rows, (n, n_features). With these, T, U and F, the values' covariance is ``K + 1 1' - F F' - T' T + U' U``.
+        """
+        cell, F = self._cells[number], self._features(X)
+        own = self._kernel(cell.X, X) + np.float32(1.0) - cell.F @ F.T
+        return cell.root.T @ own, self._inner_root(F.T - cell.W.T @ own), F
+
+    @property
+    def n_features(self) -> int:
+        return len(self._inner)
+
+    def _inner_root(self, A: np.ndarray) -> np.ndarray:
+        return solve_triangular(self._inner, A, lower=True)
+
+
+def inverse_diagonals(
+    kernel: KernelSum, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
+) -> list[np.ndarray]:
+    """Diagonal of ``(K + 1 1' + alpha / v)^-1``, for the rows of each cell; of many, by `CellInverse`."""
     if len(cells) == 1:
         X, weights = cells[0]
         return [squared_row_norms(precise_inverse_root(kernel(X, X), alpha, weights)[0])]
-    features = _nystroem(kernel, landmarks)
-    known = dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]()
-
-    def solve(number: int) -> None:
-        X, weights = cells[number]
-        F = features(X)
-        B, _ = precise_inverse_root(kernel(X, X) - F @ F.T, alpha, weights)  # to which 1 1' is added, which F has
-        W = B @ (B.T @ F)
-        known[number] = squared_row_norms(B), W, F.T @ W
-
-    side_by_side(solve, range(len(cells)), n_jobs)
-    with one_blas_thread():
-        inner = np.eye(known[0][2].shape[0])
-        for number in range(len(cells)):
-            inner += known[number][2]
-        root = np.linalg.cholesky(inner)
-        return [
-            known[number][0] - squared_row_norms(solve_triangular(root, known[number][1].T, lower=True).T)
-            for number in range(len(cells))
-        ]
+    return CellInverse(kernel, cells, landmarks, alpha, n_jobs).diagonals()
 
 
 def _nystroem(kernel: KernelSum, landmarks: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:

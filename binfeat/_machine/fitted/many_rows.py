@@ -1,0 +1,77 @@
+"""How far exact machines of many rows may be off, without a factor of their whole kernel matrix."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from binfeat._common.subsets import evenly_spaced
+from binfeat._engine.policy import threads_to_factorise
+from binfeat._machine.fitted.cell_trees import rows_by_cell, split_into_cells
+from binfeat._machine.fitted.score_function import HeldOutErrors
+from binfeat._machine.kernel_algebra.inverse_diagonal import CellInverse
+from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances
+
+if TYPE_CHECKING:
+    from binfeat._machine.fitted.exact import ExactFunction
+
+_WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
+_LANDMARKS = 400
+
+
+class ManyRowsPosterior:
+    """Of an exact machine of many rows: as if rows of different cells knew of each other by landmarks only.
+
+    These are partially independent conditionals (Snelson & Ghahramani 2007): a row's variance is exact but for what
+    rows of other cells tell beyond the landmarks, so that it is rather too large than too small. The errors of rows
+    left out are measured by the same variances, so that intervals hold what they should.
+    """
+
+    def __init__(self, function: "ExactFunction", n_jobs: int | None) -> None:
+        self._function, self._alpha = function, float(function.alpha)
+        n_rows = function.support.shape[1]
+        most = max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
+        X, scales = function.support.T.astype(np.float64), self._scales()
+        rng = np.random.default_rng(0)
+        self._tree, cells = split_into_cells(X, np.arange(n_rows), lambda rows: scales * X[rows].std(axis=0), most, rng)
+        cells = [rows[:most] for rows in cells]
+        known = [(np.ascontiguousarray(function.support[:, rows]), function.weights[rows]) for rows in cells]
+        landmarks = np.ascontiguousarray(function.support[:, evenly_spaced(n_rows, _LANDMARKS)])
+        self._inverse = CellInverse(function.kernel(1), known, landmarks, self._alpha, n_jobs)
+        g, rows = np.concatenate(self._inverse.diagonals()), np.concatenate(cells)
+        variances = left_out_variances(g, self._alpha, function.weights[rows])
+        self.errors = HeldOutErrors.of((function.coef[:, rows] / g).T, variances)
+
+    def _scales(self) -> np.ndarray:
+        """What differences of the inputs are worth, by the kernel that has most of the sum."""
+        function = self._function
+        main = int(np.argmax(function.shares))
+        return function.gammas[main] ** (1 / function.kernels[main].power)
+
+    def variances(self, X: np.ndarray) -> np.ndarray:
+        """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
+        out = np.empty(len(X))
+        for place, columns in self._function.blocks(X):
+            prior = self._function.kernel_diagonal(columns) + 1.0
+            for number, rows in self._groups(columns):
+                told, shared, F = self._inverse.unknown(np.ascontiguousarray(columns[:, rows]), number)
+                squares = (np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (shared, told, F.T))
+                more, *less = squares
+                out[place.start + rows] = np.maximum(prior[rows] - sum(less), 0.0) + more
+        return out / self._alpha
+
+    def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples)."""
+        columns, out = self._function.frame.columns(X), np.empty((len(X), n_samples))
+        common = rng.standard_normal((self._inverse.n_features, n_samples))
+        for number, rows in self._groups(columns):
+            own = np.ascontiguousarray(columns[:, rows])
+            told, shared, F = self._inverse.unknown(own, number)
+            covariance = self._function.kernel(1)(own, own) + 1.0 - F @ F.T - told.T @ told
+            with threads_to_factorise(len(rows)):
+                values, vectors = np.linalg.eigh(covariance.astype(np.float64))
+            apart = (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(rows), n_samples))
+            out[rows] = apart + shared.T @ common
+        return out / np.sqrt(self._alpha)
+
+    def _groups(self, columns: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        return rows_by_cell(self._tree(columns.T.astype(np.float64))[0])
