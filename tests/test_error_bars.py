@@ -353,13 +353,13 @@ def test_many_rows_whose_landmarks_know_all(table, many_rows_are, monkeypatch):
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=200)
     machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X[:200], y[:200], sample_weight=weights)
     rows, n = np.vstack([X[200:240], [[9.0, 9.0, 9.0, 9.0]]]), 3000
-    wanted, intervals = machine.predict(rows, return_std=True)[1], machine.predict_interval(rows)
+    wanted, intervals = machine.predict(rows, return_std=True)[1], machine.predict_interval(rows, method="deviations")
     of_all = np.cov(machine.sample_y(rows, n))
     many_rows_are(60, 200)
     other = pickle.loads(pickle.dumps(machine))
     mean, std = other.predict(rows, return_std=True)
     np.testing.assert_allclose(std, wanted, rtol=0.02)
-    np.testing.assert_allclose(other.predict_interval(rows), intervals, rtol=0.02)
+    np.testing.assert_allclose(other.predict_interval(rows, method="deviations"), intervals, rtol=0.02)
     samples = other.sample_y(rows, n)
     assert (np.abs(samples.mean(axis=1) - mean) < 5 * std / np.sqrt(n)).all()
     error = np.sqrt(2 * (wanted[:, None] ** 2 * wanted**2 + of_all**2) / n)  # of both covariances
@@ -377,7 +377,7 @@ def test_many_rows_of_which_cells_know_most(rng, many_rows_are):
     ratios = other.predict(X[400:], return_std=True)[1] / exact_std
     assert ratios.min() > 0.9
     assert 1 < ratios.mean() < 1.1
-    low, high = other.predict_interval(X[400:], 0.8).T
+    low, high = other.predict_interval(X[400:], 0.8, method="deviations").T
     inside = ((low <= y[400:]) & (y[400:] <= high)).mean()
     assert abs(inside - 0.8) < 3 * np.sqrt(0.16 * (1 / 1200 + 1 / 400))
 
@@ -393,7 +393,7 @@ def test_a_factor_of_each_cell_for_all_threads(table, monkeypatch):
 
     monkeypatch.setattr(local, "ExactPosterior", counted)
     with ThreadPoolExecutor(8) as pool:
-        first, *others = pool.map(machine.predict_interval, [X] * 16)
+        first, *others = pool.map(partial(machine.predict_interval, method="deviations"), [X] * 16)
     assert len(made) == len(np.unique(machine.apply(X)))
     for other in others:
         np.testing.assert_array_equal(other, first)
