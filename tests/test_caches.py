@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import binfeat
 
 KERNEL = """
@@ -40,6 +42,7 @@ def kept_in(folder):
     return list(folder.rglob("*.nbc"))
 
 
+@pytest.mark.hard
 def test_two_processes_compile_at_once(tmp_path):
     folder, cache = package_in(tmp_path), tmp_path / "cache"
     both = [start(folder, KERNEL, NUMBA_CACHE_DIR=str(cache)) for _ in range(2)]

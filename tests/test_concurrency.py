@@ -6,8 +6,6 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 
 import joblib
 import numba
@@ -35,6 +33,8 @@ MADE = {
     "machine": lambda: binfeat.KernelMachineRegressor(features="binning", gamma=0.2, n_grids=8, random_state=0),
     "learned": lambda: binfeat.KernelMachineRegressor(features="exact", random_state=0),
 }
+LONG = {"binning", "exact", "learned"}
+SOME = [pytest.param(name, marks=pytest.mark.hard) if name in LONG else name for name in MADE]
 # BLAS has as many threads as callers side by side leave it, and rounds accordingly; in steps of a search that adds up.
 ROUNDING = {"exact": 1e-3, "learned": 0.05}
 
@@ -59,7 +59,7 @@ def small_searches(limits):
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["one estimator", "several"])
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", SOME)
 @pytest.mark.usefixtures("small_searches")
 def test_sixteen_threads_fit_and_predict_at_once(name, together, threads):
     expected = answer(fitted(MADE[name]()))
@@ -96,6 +96,7 @@ def test_forked_pool_after_a_parallel_call(name, threads):
             np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.hard
 def test_joblib_processes():
     names = ["codes", "ridge", "codes"]
     found = joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(fitted_answer)(name) for name in names)
@@ -147,12 +148,12 @@ def under_layer(layer):
     return run.stdout.split()
 
 
+@pytest.mark.parametrize(
+    "layer", ["omp", *(pytest.param(layer, marks=pytest.mark.hard) for layer in ("workqueue", "tbb"))]
+)
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread")
-def test_threading_layers():
+def test_threading_layers(layer):
     """The bits of the serial twins."""
-    layers = ["workqueue", "omp"]
-    with suppress(PackageNotFoundError):
-        version("tbb")
-        layers.append("tbb")
-    for layer in layers:
-        assert under_layer(layer) == ["True", layer]
+    if layer == "tbb":
+        pytest.importorskip("tbb")
+    assert under_layer(layer) == ["True", layer]

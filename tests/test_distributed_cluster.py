@@ -132,6 +132,7 @@ def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
     assert_same_ridge(machine, expected)
 
 
+@pytest.mark.hard
 def test_closed_client(rows, cluster, monkeypatch):
     X, y, _ = rows
     message = "X lies on the workers of a distributed.Client that is closed"
@@ -155,6 +156,7 @@ def test_closed_client(rows, cluster, monkeypatch):
             remote.CGRidge().fit(blocks, y)
 
 
+@pytest.mark.hard
 def test_same_machine_by_processes_which_keep_nothing(rows, client):
     X, y, weights = rows
     expected = binfeat.KernelMachineRegressor(**FIXED).fit(binfeat.blocks(X, y, weights))
@@ -190,6 +192,7 @@ def _die(X):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.hard
 def test_a_task_that_ends_workers_is_named(rows, client):
     """The task ends its worker, as the nanny ends a worker that needs more memory than it may have."""
     dX = chunked(rows[0]).map_blocks(_die, meta=np.empty((0, 3)))

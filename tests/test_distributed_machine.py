@@ -69,7 +69,7 @@ def test_rows_of_the_sample_are_those_of_a_source(monkeypatch, n_rows, seed, sam
     np.testing.assert_array_equal(sampled.sampled_rows(n_rows, 2, seed), expected)
 
 
-@pytest.mark.parametrize("features", ["binning", "fourier"])
+@pytest.mark.parametrize("features", [pytest.param("binning", marks=pytest.mark.hard), "fourier"])
 def test_decisions_are_those_of_blocks(rows, small_sample, features):
     X, y, weights = rows
     Y = np.column_stack([y, y**2])

@@ -231,6 +231,7 @@ print("refused", refused)
 """
 
 
+@pytest.mark.hard
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits a child's memory")
 def test_out_of_memory_in_a_child():
     run = subprocess.run([sys.executable, "-c", STARVED], capture_output=True, text=True, check=False)

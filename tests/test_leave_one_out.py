@@ -126,7 +126,7 @@ def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
     X, Y = rows(rng, 100)
     matrix, gamma = matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS), np.array([0.2, 0.5, 1.0])
     X, weights = columns_of(X, 0.0), rng.uniform(0.5, 1.5, size=100)
-    drawn = [leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng) for _ in range(300)]
+    drawn = [leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng) for _ in range(100)]
     slopes = np.array([[*each.slopes, each.alpha_slope] for each in drawn])
     assert random_signs(rng, 100, 3).shape == (100, 32)
     monkeypatch.setattr("binfeat._machine.kernel_algebra.leave_one_out._PROBES", 100)

@@ -163,6 +163,7 @@ def test_constant_and_duplicate_columns_are_harmless(table):
     np.testing.assert_array_equal(machine.feature_relevances_[4:6], 0.0)
 
 
+@pytest.mark.hard
 @pytest.mark.parametrize("features", ["exact", "binning"])
 def test_categories_of_noise_cost_little(rng, features):
     """On the average of some tables: what the search finds differs from draw to draw."""
@@ -175,6 +176,14 @@ def test_categories_of_noise_cost_little(rng, features):
         noisy = frame.assign(noise=rng.integers(0, 100, 1400).astype(str))
         losses.append(plain - machine.fit(noisy[:600], y[:600]).score(noisy[600:], y[600:]))
     assert np.mean(losses) < 0.01
+
+
+@pytest.mark.parametrize("features", ["exact", pytest.param("binning", marks=pytest.mark.hard)])
+def test_ids_cost_little(features):
+    X, y = make_friedman1(1400, noise=1.0, random_state=2)
+    frame = pd.DataFrame(X).rename(columns=str)
+    machine = KernelMachineRegressor(features=features, random_state=0)
+    plain = machine.fit(frame[:600], y[:600]).score(frame[600:], y[600:])
     ids = frame.assign(id=[f"id{k}" for k in range(1400)])
     with pytest.warns(UserWarning, match="Column 'id' of X has a different value in nearly every row"):
         machine.fit(ids[:600], y[:600])

@@ -90,7 +90,10 @@ def test_without_refit_the_rows_held_out_only_choose(table, rng):
 # Repetition.
 
 
-@pytest.mark.parametrize("features", ["binning", "hybrid", "exact", "auto"])
+@pytest.mark.parametrize(
+    "features",
+    [pytest.param("binning", marks=pytest.mark.hard), pytest.param("hybrid", marks=pytest.mark.hard), "exact", "auto"],
+)
 def test_the_same_bits_again_and_for_any_number_of_threads(table, threads, features):
     threads(2)
     X, y = table[0][:200], table[1][:200]

@@ -118,7 +118,7 @@ def test_waves_are_computed_where_memory_is_short(table, monkeypatch):
     np.testing.assert_allclose(clone(machine).fit(X, y).predict(X), held, rtol=1e-6)
 
 
-@pytest.mark.parametrize("regression", [True, False])
+@pytest.mark.parametrize("regression", [True, pytest.param(False, marks=pytest.mark.hard)])
 def test_exact_machines(regression, table):
     X, y = (part[:150] for part in table)
     y = y if regression else y > 0

@@ -114,7 +114,7 @@ MEMORY = {
 }
 
 
-AT_ONCE = ("csr, fit", "codes, fit", "waves")
+AT_ONCE = ("codes, fit",)
 
 
 @pytest.mark.parametrize(
