@@ -693,3 +693,15 @@ def test_columns_of_blocks_that_do_not_go_together(rng):
     infinite = first.assign(x=np.inf)
     with pytest.raises(ValueError, match=r"Block 1 of the source, counted from 0: column 'x' of X: .*infinity"):
         KernelMachineRegressor().fit(blocks([(first, np.arange(20)), (infinite, np.arange(20))]))
+
+
+@pytest.mark.parametrize("index", [None, "id"])
+def test_the_index_of_a_data_frame_is_no_input(tmp_path, index):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": np.arange(30.0), "y": np.arange(30) % 7}).sample(frac=1, random_state=0)
+    frame.rename_axis(index).to_parquet(tmp_path / "rows.parquet")
+    for path in (tmp_path / "rows.parquet", tmp_path):
+        assert blocks(path, target="y").inputs == ["a"]
+    frame.reset_index(drop=True).assign(id=3).to_parquet(tmp_path / "rows.parquet")
+    assert blocks(tmp_path, target="y").inputs == ["a", "id"]

@@ -150,6 +150,28 @@ def test_explanations_are_those_of_the_machines(capsys, flights, tmp_path):
     assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == len(flights)
 
 
+@pytest.mark.parametrize("name", ["flights.tsv", "flights.csv.gz", "flights.tsv.gz"])
+def test_tables_with_tabs_and_compressed_ones(capsys, flights, tmp_path, name):
+    flights.to_csv(tmp_path / name, index=False, sep="\t" if ".tsv" in name else ",")
+    assert run("predict", "delay.skops", tmp_path / name) == 0
+    found = capsys.readouterr().out
+    assert run("predict", "delay.skops", "flights.csv") == 0
+    assert found == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [("fit", "--target", "delay"), ("predict", "delay.skops"), ("report", "delay.skops")])
+def test_a_header_alone_is_no_table(capsys, flights, words, tmp_path):
+    flights[:0].to_csv(tmp_path / "empty.csv", index=False)
+    assert "The table has no rows" in failed(capsys, *words, tmp_path / "empty.csv")
+
+
+def test_the_version_is_said(capsys):
+    with pytest.raises(SystemExit) as ended:
+        run("--version")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("binfeat ")
+
+
 def test_several_files_are_read_in_blocks(capsys, flights, tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "_BLOCK_ROWS", 100)
     for number, paths in enumerate((["parts"], ["parts/0.parquet", "parts/1.parquet"], ["flights.parquet"])):

@@ -5,6 +5,7 @@ import math
 import os
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 from binfeat._command.messages import one_line, say, spoken_warnings
@@ -12,7 +13,9 @@ from binfeat._command.messages import one_line, say, spoken_warnings
 # Failures of files, of their contents, of missing packages, of memory. Any other error is a bug of the command.
 _FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
 
-_TABLE = "a CSV, Parquet or Arrow file; several files, or a folder of them, are read block by block"
+_TABLE = (
+    "a CSV, TSV (either may be .gz), Parquet or Arrow file; several files, or a folder of them, are read block by block"
+)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -37,6 +40,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _parser():
     parser = argparse.ArgumentParser(prog="binfeat", description="Kernel machines of tables in files.")
+    parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
     commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,explain,report}")
     _add_fit(commands)
     predict = commands.add_parser("predict", help="predict the rows of a table")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from binfeat._rows.datasets import DatasetBlocks, common_schema, opened
+from binfeat._rows.datasets import DatasetBlocks, common_schema, opened, without_index
 
 _MOST_CLASSES = 20  # a target with more different whole numbers is not a target of classes
 _BLOCK_ROWS = 2**17
@@ -18,7 +18,7 @@ def open_table(paths):
             raise FileNotFoundError(f"There is no file or folder {path}.")
     dataset = opened(*paths)
     schema = common_schema(dataset)
-    return DatasetBlocks(dataset, schema, schema.names, [], [], _BLOCK_ROWS)
+    return DatasetBlocks(dataset, schema, without_index(dataset.schema, schema.names), [], [], _BLOCK_ROWS)
 
 
 def task_of(table, target):
@@ -31,6 +31,8 @@ def task_of(table, target):
 
     _require(table, [target])
     values = read(replace(table, inputs=[target])).column(0)
+    if not len(values):
+        raise ValueError("The table has no rows.")
     n_missing = pc.sum(pc.is_null(values, nan_is_null=True)).as_py() or 0
     if n_missing:
         raise ValueError(f"The target {target!r} is missing in {n_missing:,} of {len(values):,} rows; leave them out.")
@@ -59,6 +61,8 @@ def sample_with_target(table, target):
     import pyarrow as pa
 
     n_rows, start, parts = table.dataset.count_rows(), 0, []
+    if not n_rows:
+        raise ValueError("The table has no rows.")
     if n_rows <= _REPORT_ROWS:
         return *_split_target(read(table), target), n_rows
     chosen = np.sort(np.random.default_rng(0).choice(n_rows, _REPORT_ROWS, replace=False))

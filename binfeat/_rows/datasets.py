@@ -12,9 +12,18 @@ import numpy as np
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.dataset import Dataset, Fragment
+    from pyarrow.dataset import Dataset, FileFormat, Fragment
 
-_FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "ipc", ".arrow": "ipc", ".csv": "csv"}
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "ipc",
+    ".arrow": "ipc",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".tsv": "tsv",
+    ".tsv.gz": "tsv",
+}
 
 
 def is_dataset(X: object) -> "TypeGuard[Dataset]":
@@ -33,17 +42,32 @@ def opened(*paths: str | PathLike) -> "Dataset":
     except ImportError as error:
         raise ImportError("Files are read by pyarrow. Install it: pip install 'binfeat[parquet]'.") from error
     files = [name for path in paths for name in _files_of(Path(path))]
-    formats = sorted({_FORMATS[name.suffix] for name in files})
+    formats = sorted({_FORMATS[_ending(name)] for name in files})
     if len(formats) > 1:
         places = ", ".join(f"'{path}'" for path in paths)
         raise ValueError(f"All files of a folder must have one format; those in {places} have {', '.join(formats)}.")
     with _reading(files[0]):
-        return ds.dataset([str(name) for name in files], format=formats[0], partitioning="hive")
+        return ds.dataset([str(name) for name in files], format=_reader(formats[0]), partitioning="hive")
+
+
+def _reader(kind: str) -> "str | FileFormat":
+    """What pyarrow reads files of a format by."""
+    if kind != "tsv":
+        return kind
+    from pyarrow.csv import ParseOptions
+    from pyarrow.dataset import CsvFileFormat
+
+    return CsvFileFormat(parse_options=ParseOptions(delimiter="\t"))
+
+
+def _ending(path: Path) -> str:
+    """The ending of a name, with that before it if the file is compressed."""
+    return "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix
 
 
 def _files_of(path: Path) -> list[Path]:
     names = [path] if path.is_file() else sorted(name for name in path.rglob("*") if name.is_file())
-    files = [name for name in names if name.suffix in _FORMATS and not name.name.startswith((".", "_"))]
+    files = [name for name in names if _ending(name) in _FORMATS and not name.name.startswith((".", "_"))]
     if not files:
         raise FileNotFoundError(
             f"X must be a file or a folder of files that end in {', '.join(_FORMATS)}; got '{path}'."
@@ -71,7 +95,8 @@ class DatasetBlocks:
     @classmethod
     def of(cls, dataset: "Dataset", target: str | Iterable[str] | None, weight: str | None, block_rows: int) -> Self:
         """With columns by their names; ValueError if a file lacks one, OSError if one cannot be read."""
-        inputs, targets, weights = split_names(dataset.schema.names, target, weight, "the dataset")
+        names, targets, weights = split_names(dataset.schema.names, target, weight, "the dataset")
+        inputs = without_index(dataset.schema, names)
         return cls(dataset, common_schema(dataset), inputs, targets, weights, block_rows)
 
     def __iter__(self) -> "Iterator[FileBlock]":
@@ -132,6 +157,12 @@ def split_names(
     if unknown:
         raise ValueError(f"target and weight must be columns of {table}; {unknown} are not in {names}.")
     return [name for name in names if name not in (*targets, *weights)], targets, weights
+
+
+def without_index(schema: "pa.Schema", names: list[str]) -> list[str]:
+    """Names of columns but for those that pandas has written as the index of a data frame."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in names if name not in index]
 
 
 def common_schema(dataset: "Dataset") -> "pa.Schema":
