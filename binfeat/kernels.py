@@ -362,6 +362,9 @@ _NO_PITCH_LAW: dict[type, str] = {
 }
 
 
+_EXACT_NUS = (1.5, 2.5, np.inf)
+
+
 def _resolve(kernel: object) -> object:
     return _BY_NAME[kernel]() if isinstance(kernel, str) and kernel in _BY_NAME else kernel
 
@@ -380,6 +383,17 @@ def binning_kernel(kernel: object, instead: str = "RandomFourier for this kernel
             f"got {kernel!r}."
         )
     return found
+
+
+def exact_kernel(kernel: object, features: str) -> Kernel:
+    """The kernel object for a name or an object; ValueError if exact and local machines do not take it."""
+    found = _resolve(kernel)
+    if isinstance(found, Laplacian | RBF) or (isinstance(found, Matern) and found.nu in _EXACT_NUS):
+        return found
+    raise ValueError(
+        f"features={features!r} takes kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, Matern(1.5) "
+        f"and Matern(2.5); got {kernel!r}."
+    )
 
 
 def fourier_kernel(kernel: object) -> Kernel:

@@ -338,7 +338,9 @@ def test_rows_that_are_all_alike_without_a_penalty(rng):
 def test_other_kernels_are_refused(table, kernel):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, kernel=kernel)
-    with pytest.raises(ValueError, match="features='exact' takes kernel='auto' or 'laplacian'; got"):
+    with pytest.raises(
+        ValueError, match=r"features='exact' takes kernel='auto', 'laplacian', 'rbf', or one of .*; got"
+    ):
         machine.fit(X, y)
     with pytest.raises(NotFittedError):
         machine.predict(X)
@@ -428,3 +430,22 @@ def test_a_row_alone_is_predicted_as_in_a_batch(table, n_rows):
     machine = KernelMachineRegressor(**EXACT).fit(X[:n_rows], y[:n_rows])
     alone = np.concatenate([machine.predict(X[i : i + 1]) for i in range(60)])
     np.testing.assert_allclose(machine.predict(X)[:60], alone, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("features", ["exact", "local"])
+@pytest.mark.parametrize(
+    "kernel", ["rbf", kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5), kernels.Laplacian()]
+)
+def test_a_kernel_that_is_asked_for_is_taken(kernel, features, rng):
+    X = rng.uniform(-1, 1, size=(300, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    machine = KernelMachineRegressor(features=features, kernel=kernel, random_state=0).fit(X[:200], y[:200])
+    assert machine.kernel_ == repr(kernels.RBF() if kernel == "rbf" else kernel)
+    assert machine.score(X[200:], y[200:]) > 0.95
+    given = KernelMachineRegressor(features=features, kernel=kernel, gamma=1.5, alpha=0.1, scaling=None).fit(X, y)
+    if features == "exact":
+        own = kernels.RBF() if kernel == "rbf" else kernel
+        function = given._fitted.function
+        K = own(X, function.support.T * function.unit + function.center, gamma=1.5**own.power)
+        expected = K @ given.feature_coef_[0] + given.intercept_[0]
+        np.testing.assert_allclose(given._scores(X)[:, 0], expected, atol=1e-4)

@@ -404,7 +404,11 @@ def test_a_warm_start_keeps_the_kernel(rng, short):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"kernel": "hat"}, ValueError, r"features='local' takes kernel='auto' or 'laplacian'; got Hat\(\)\."),
+        (
+            {"kernel": "hat"},
+            ValueError,
+            r"features='local' takes kernel='auto', 'laplacian', 'rbf', or one of .*; got 'hat'\.",
+        ),
         ({"n_trees": 0}, ValueError, "n_trees must be at least 1"),
         ({"n_trees": "many"}, ValueError, "n_trees must be 'auto', or a number, got 'many'"),
         ({"cell_rows": 1}, ValueError, "cell_rows must be at least 2"),

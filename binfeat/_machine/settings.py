@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, seed_of
 from binfeat._kernels.base import Kernel
-from binfeat.kernels import binning_kernel
+from binfeat.kernels import binning_kernel, exact_kernel
 
-_RADIAL = "features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
+_RADIAL = "features='exact' or 'local', or features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +19,7 @@ class Settings:
     """Parameters of a kernel machine. None leaves a choice to the fit, or sets no limit."""
 
     features: str | None  # "exact", "local", "binning", "fourier" or "hybrid"
-    kernel: Kernel | None  # with a pitch law
+    kernel: Kernel | None  # with a pitch law, or one that exact machines take
     learns_gamma: bool
     gamma: ArrayLike | None  # if not learned; None is one over the number of inputs times their standard deviations
     alpha: float | None
@@ -64,7 +64,7 @@ class Settings:
         return cls(
             verbose=check_integer(given["verbose"], "verbose", 0),
             features=None if given["features"] == "auto" else given["features"],
-            kernel=None if _is_auto(given["kernel"]) else binning_kernel(given["kernel"], instead=_RADIAL),
+            kernel=_kernel(given["kernel"], given["features"]),
             learns_gamma=is_word and given["gamma"] == "learn",
             gamma=None if is_word else given["gamma"],
             alpha=None if _is_auto(given["alpha"]) else check_real(given["alpha"], "alpha", minimum=0.0),
@@ -83,6 +83,15 @@ class Settings:
             n_jobs=given["n_jobs"],
             seed=seed_of(given["random_state"]),
         )
+
+
+def _kernel(kernel: object, features: str) -> Kernel | None:
+    """The kernel that is asked for, of those that the features have."""
+    if _is_auto(kernel):
+        return None
+    if features in ("exact", "local"):
+        return exact_kernel(kernel, features)
+    return binning_kernel(kernel, instead=_RADIAL)
 
 
 def _is_auto(value: object) -> bool:

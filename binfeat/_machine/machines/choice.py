@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from binfeat._common.held_out import surely_less
 from binfeat._common.memory import require_memory
 from binfeat._machine.features.all_rows import AllRows
+from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.machines import local_size
 from binfeat._machine.machines.bins import BinsMachine, may_search, tries_factors
 from binfeat._machine.machines.candidate import Candidate
@@ -17,7 +18,6 @@ from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat.kernels import Laplacian
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,8 @@ class MachineChoice:
         """Kinds of kernels whose length scales may be of use, and those that are needed."""
         settings, limits, has_categories = self.run.settings, self.run.limits, self.problem.categorical.any()
         if self.takes_exact or self.takes_local:
-            return ({"binning", "radial"}, set()) if settings.kernel is None else ({"binning"}, {"binning"})
+            kind = "radial" if is_radial(settings.kernel) else "binning"
+            return ({"binning", "radial"}, set()) if settings.kernel is None else ({kind}, {kind})
         if has_categories and settings.features in ("fourier", "hybrid"):
             raise ValueError(
                 f"features={settings.features!r} needs numbers only, and X has categorical inputs; use 'binning'."
@@ -100,9 +101,6 @@ class MachineChoice:
     def _takes_exact(self) -> bool:
         """Whether the machine is to be exact: where rows are few, and nothing is asked for that only features have."""
         problem, settings = self.problem, self.run.settings
-        if settings.features in ("exact", "local") and not isinstance(settings.kernel, Laplacian | None):
-            wanted = f"features={settings.features!r} takes kernel='auto' or 'laplacian'"
-            raise ValueError(f"{wanted}; got {settings.kernel!r}.")
         if settings.features == "exact":
             n_bytes = exact_bytes(len(problem.table), problem.n_targets)
             require_memory(n_bytes, "an exact machine of so many rows", "Use features='auto' or fewer rows.")

@@ -73,7 +73,8 @@ class Race:
         self._drop(lambda search: search.error > far)
         if self.may_step() and self._revived(_MORE * late_rows):
             late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))
-        radial = [search for search in self.searches if kind_of(search) == "radial"]
+        is_open = self._run.settings.kernel is None
+        radial = [search for search in self.searches if is_open and kind_of(search) == "radial"]
         self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
         self.step(plan.race, late_rows)
         self.searches = with_one_radial(self.searches)

@@ -7,6 +7,7 @@ import numpy as np
 
 from binfeat._common.validation import check_gamma
 from binfeat._kernels.base import Kernel
+from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.problem import Problem
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
 from binfeat._machine.search.plan import SearchPlan
@@ -47,9 +48,9 @@ class SearchSetup:
     @property
     def kernels(self) -> list[Kernel]:
         """That of the grids, then a radial one, as far as they are wanted."""
-        kernel = self.settings.kernel
-        binning = [Laplacian() if kernel is None else kernel] if "binning" in self.kinds else []
-        return [*binning, *([Matern(1.5)] if "radial" in self.kinds else [])]
+        given = self.settings.kernel
+        binning, radial = Laplacian() if given is None else given, given if is_radial(given) else Matern(1.5)
+        return [kernel for kind, kernel in (("binning", binning), ("radial", radial)) if kind in self.kinds]
 
     @property
     def scalings(self) -> list[str]:
