@@ -203,3 +203,14 @@ def test_transformers_that_do_not_fit_are_refused(table):
             ),
         ):
             KernelMachineRegressor(**FIXED, target_transform=transformer).fit(X, y)
+
+
+def test_many_zeros_are_no_density(rng):
+    """Zeros of which a transform makes a narrow peak say nothing of its use: it has to lower the error."""
+    X = rng.normal(size=(2500, 3))
+    some = rng.uniform(size=2500) < 1 / (1 + np.exp(0.6 - X[:, 0]))
+    y = np.where(some, np.exp(1 + 0.8 * X[:, 1] + 0.5 * rng.normal(size=2500)), 0.0)
+    machine = KernelMachineRegressor(random_state=0).fit(X[:1500], y[:1500])
+    plain = KernelMachineRegressor(random_state=0, target_transform=None).fit(X[:1500], y[:1500])
+    assert machine.score(X[1500:], y[1500:]) > plain.score(X[1500:], y[1500:]) - 0.02
+    assert machine.predict(X[1500:]).sum() == pytest.approx(y[1500:].sum(), rel=0.15)

@@ -196,8 +196,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Targets.** For targets that are skewed or have values ten standard deviations from their mean,
     ``target_transform="auto"`` tries ``log(y)``, if all are positive, and ``arcsinh((y - median) / interquartile
-    range)``. A transform has to lower the leave-one-out error of y itself by 5 %, or to raise the likelihood by half a
-    nat a row (Box and Cox 1964) and the error by three standard errors at most. Later choices are made by squared
+    range)``. A transform has to lower the leave-one-out error of y itself by 5 %, or, unless a twentieth of the rows
+    share a value, to raise the likelihood by half a nat a row (Box and Cox 1964) and the error by three standard errors
+    at most. Later choices are made by squared
     errors of the transformed targets, or by `scoring`. Predictions then estimate medians of y, or means by smearing
     over 32 residuals (Duan 1983) if that has the lower error on rows left out.
 

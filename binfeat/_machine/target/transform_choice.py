@@ -10,6 +10,7 @@ from binfeat._machine.target.transforms import TRANSFORMS, TargetTransform
 _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried
 _GAIN = 0.95  # share of the error without a transform that one with it has to be below
 _NATS, _CLEARLY = 0.5, 3.0  # of likelihood that count as far better; standard errors that count as clearly worse
+_SHARED = 0.05  # of the rows with one value
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -49,7 +50,12 @@ def transforms_to_try(Y: np.ndarray) -> list[type[TargetTransform]]:
 def likelihood(
     transform: TargetTransform, std: np.ndarray, Y: np.ndarray, residuals: np.ndarray, weights: np.ndarray | None
 ) -> float:
-    """Mean logarithm of the density of targets Y; residuals are of transformed targets, as multiples of std."""
+    """Mean logarithm of the density of targets Y; residuals are of transformed targets, as multiples of std.
+
+    0 where many rows share a value, zero say, at which there is no density.
+    """
+    if any(np.unique(column, return_counts=True)[1].max() > _SHARED * len(Y) for column in Y.T):
+        return 0.0
     slopes = transform.log_slopes(Y)
     squares = np.average(residuals**2, axis=0, weights=weights)
     densities = slopes.mean(axis=0) - np.log(std) - 0.5 * np.log(np.maximum(squares, _TINY))
