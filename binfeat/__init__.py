@@ -1,4 +1,4 @@
-"""Random binning features and sparse ridge machines: kernel accuracy at linear cost."""
+"""Kernel machines for tables, with nothing to tune: predictions, probabilities, intervals and explanations on a CPU."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.whole_files import written
+from binfeat._machine.kernel_algebra.solve import solve_bytes
 from binfeat._report import pictures
 from binfeat._report.bottlenecks import limits_of
 from binfeat._report.effects import effects_of
@@ -177,7 +178,8 @@ def _costs(machine, judged):
     rows.append(("Arrays of the machine", _Number(f"{_bytes(vars(machine)) / 1e6:,.1f} MB")))
     if machine.features_ == "exact":
         n_rows = machine.feature_coef_.shape[1]
-        rows.append(("Kernel matrix in the fit", _Number(f"{8 * n_rows**2 / 1e6:,.1f} MB, {n_rows:,} rows")))
+        n_bytes = solve_bytes(n_rows, len(machine.feature_coef_))
+        rows.append(("Kernel matrix and solution in the fit", _Number(f"{n_bytes / 1e6:,.1f} MB, {n_rows:,} rows")))
     if machine.features_ == "local":
         cells = machine._local["starts"]
         largest = f"{np.diff(cells).max():,} rows at most"

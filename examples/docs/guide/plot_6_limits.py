@@ -41,7 +41,8 @@ ax.legend(frameon=False)
 # %%
 # Limits
 # ------
-# - An exact machine takes 8 bytes for each pair of rows; binning 2 or 4 bytes for each row and grid.
+# - An exact machine takes 4 bytes for each pair of rows, or 1 byte where it is solved by iterations; binning takes 2 or
+#   4 bytes for each row and grid.
 # - Far from the training rows an exact machine, or one of grids, predicts the mean and not a trend.
 # - Targets that jump along many inputs at once suit trees better.
 # - Numbers beyond 1e100, and infinity, are refused; missing values are taken.

@@ -1,0 +1,86 @@
+"""Figures that pages repeat are those of the code, and are the same on every page."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from machines import FIXED
+
+import binfeat
+from binfeat._machine.kernel_algebra import solve
+from binfeat._machine.limits import Limits
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "examples" / "docs"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXACT_ROWS = f"{Limits().exact_rows:,} rows"
+
+
+def words_of(path):
+    """Text of a page in one line, without marks of comments."""
+    text = re.sub(r"^# ?", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return " ".join(text.split())
+
+
+def in_one_line(text):
+    return " ".join(text.split())
+
+
+MACHINE_NOTES = in_one_line(binfeat.KernelMachineRegressor.__doc__)
+QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / "plot_6_limits.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        words_of(ROOT / "README.md"),
+        words_of(DOCS / "guide" / "plot_3_decisions.py"),
+        words_of(DOCS / "how_it_works.rst"),
+        MACHINE_NOTES,
+    ],
+    ids=["README", "guide", "how it works", "docstring"],
+)
+def test_rows_of_exact_machines(text):
+    assert EXACT_ROWS in text
+
+
+def test_rows_of_exact_machines_beside_other_software():
+    assert f"exact up to {Limits().exact_rows:,}, in cells beyond" in words_of(DOCS / "compare.rst")
+
+
+def bytes_of_a_pair(n_rows):
+    return round(float(solve.solve_bytes(n_rows, n_targets=1)) / n_rows**2)
+
+
+@pytest.mark.parametrize("text", [MACHINE_NOTES, QUESTIONS, LIMITS], ids=["docstring", "questions", "guide"])
+def test_bytes_of_a_pair_of_rows(text):
+    factorised = bytes_of_a_pair(solve.cholesky_rows(1))
+    iterated = bytes_of_a_pair(Limits().exact_rows)
+    assert f"takes {factorised} bytes for each pair of rows" in text
+    assert f"{iterated} byte where it is solved by iterations" in text
+
+
+@pytest.mark.parametrize("text", [MACHINE_NOTES, QUESTIONS], ids=["docstring", "questions"])
+def test_rows_that_are_factorised(text):
+    few, many = solve.cholesky_rows(1), solve.cholesky_rows(1000)
+    assert re.search(rf"\b{few:,}( rows)? with one target,? and (of more than )?{many:,} with many", text)
+
+
+def test_gigabytes_of_the_largest_exact_machine():
+    gigabytes = float(solve.solve_bytes(Limits().exact_rows, n_targets=1)) / 1e9
+    assert f"of {EXACT_ROWS} takes {gigabytes:.1f} GB" in words_of(DOCS / "how_it_works.rst")
+
+
+def test_report_says_the_bytes_that_a_fit_expects(rng, tmp_path):
+    pytest.importorskip("matplotlib")
+    X = rng.normal(size=(120, 2))
+    machine = binfeat.KernelMachineRegressor(**{**FIXED, "features": "exact"}).fit(X, X[:, 0])
+    machine.report(tmp_path / "machine.html")
+    expected = float(solve.solve_bytes(120, n_targets=1)) / 1e6
+    text = (tmp_path / "machine.html").read_text(encoding="utf-8")
+    assert f"{expected:,.1f} MB, 120 rows" in text
+
+
+def test_one_description():
+    assert binfeat.__doc__ == PROJECT["description"]
