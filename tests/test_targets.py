@@ -214,3 +214,12 @@ def test_many_zeros_are_no_density(rng):
     plain = KernelMachineRegressor(random_state=0, target_transform=None).fit(X[:1500], y[:1500])
     assert machine.score(X[1500:], y[1500:]) > plain.score(X[1500:], y[1500:]) - 0.02
     assert machine.predict(X[1500:]).sum() == pytest.approx(y[1500:].sum(), rel=0.15)
+
+
+@pytest.mark.parametrize("unit", ["datetime64[ns]", "timedelta64[s]"])
+def test_dates_are_no_targets(unit):
+    pd = pytest.importorskip("pandas")
+    y = np.arange(40).astype(unit)
+    for targets_of_rows in (y, pd.Series(y)):
+        with pytest.raises(ValueError, match=r"y must hold numbers; got (datetime|timedelta)64"):
+            KernelMachineRegressor().fit(np.arange(40.0)[:, np.newaxis], targets_of_rows)

@@ -344,6 +344,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         )
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
+        if hasattr(y, "dtype") and y.dtype.kind in "mM":
+            raise ValueError(
+                f"y must hold numbers; got {y.dtype}. Subtract a date, and divide by np.timedelta64(1, 'D')."
+            )
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         check_moderate(y, "y")
         if self.loss in DEVIANCES:
