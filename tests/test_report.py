@@ -1,5 +1,6 @@
 """The report: one page that needs nothing else, from quantities that are checked here one by one."""
 
+import pickle
 import re
 from html.parser import HTMLParser
 
@@ -9,7 +10,7 @@ from machines import FIXED
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._report import bottlenecks, effects, errors
 
 pd = pytest.importorskip("pandas")
@@ -101,6 +102,48 @@ def test_several_targets(tmp_path, table):
     Y = np.column_stack([y, -y])
     KernelMachineRegressor(**FIXED).fit(X, Y).report(tmp_path / "page.html", X[:50], Y[:50])
     assert (tmp_path / "page.html").read_text(encoding="utf-8").count("Root mean squared error, target") == 2
+
+
+def page_of(machine, folder, X, y):
+    machine.report(folder / "page.html", X, y)
+    return Elements((folder / "page.html").read_text(encoding="utf-8")).text
+
+
+@pytest.mark.parametrize("kind", ["numbers", "labels", "many rows"])
+def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
+    X, y, labels = table
+    own, Machine = (labels, KernelMachineClassifier) if kind == "labels" else (y, KernelMachineRegressor)
+    if kind == "many rows":
+        monkeypatch.setattr("binfeat._machine.table.row_hashes._KEPT", 100)
+    machine = pickle.loads(pickle.dumps(Machine(**FIXED).fit(X[:300], own[:300])))
+    assert machine._seen["hashes"].nbytes <= 2400
+    assert "All of these 300 rows are rows of fit, targets included" in page_of(machine, tmp_path, X[:300], own[:300])
+    new = page_of(machine, tmp_path, X[300:], own[300:])
+    assert "rows of fit" not in new
+    assert f"measured on {len(X) - 300} rows that the machine had not seen" in new
+    some = judged(machine, X[200:], own[200:]).seen
+    assert some == pytest.approx(100 / (len(X) - 200), abs=0.2 if kind == "many rows" else 0)
+    swapped = np.roll(own[:300], 1)
+    assert judged(machine, X[:300], swapped).seen < 0.7  # other targets
+
+
+def test_rows_of_a_source_are_not_said_to_be_new(tmp_path, table, sampled_rows):
+    X, y, _ = table
+    sampled_rows(200)
+    machine = KernelMachineRegressor(**FIXED).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
+    assert "whether fit had seen them" in page_of(machine, tmp_path, X, y)
+
+
+def test_what_pictures_leave_out_is_said(tmp_path):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(26, size=1000)
+    X = pd.DataFrame({"x": np.sin(codes) + 0.1 * rng.normal(size=1000), "level": pd.Categorical(codes % 13)})
+    machine = KernelMachineClassifier(**{**FIXED, "gamma": "scale"}).fit(
+        X[:800], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[:800]]
+    )
+    text = page_of(machine, tmp_path, X[800:], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[800:]])
+    assert "Labels, observed and predicted, the 12 most frequent of 26 labels" in text
+    assert "Effect of level, the 10 most frequent of 13 levels, on the first 4 of 26 labels" in text
 
 
 def judged(machine, X, y):

@@ -3,6 +3,7 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -38,6 +39,7 @@ from binfeat._machine.settings import Settings
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.doubts import doubt_limit, doubt_rows
 from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.row_hashes import SeenRows, row_hashes
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.warm_start import fitted_with, known_targets, previous_fit
 from binfeat._rows.sampled import SampledSource
@@ -145,9 +147,11 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(self))
         is_grouped = groups is not None
         problem = Problem(table, y, targets, weights, train, held_out, encoder, scoring, is_grouped)
-        doubt_rows(table, problem.Y, apart=is_grouped or settings.has_cv)
+        hashes = row_hashes(table, problem.answers)
+        doubt_rows(table, hashes, apart=is_grouped or settings.has_cv)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
+        fitted = replace(fitted, seen=SeenRows.of(hashes) if all_rows is None else None)
         self.__dict__.pop("target_transformer_", None)
         self.__dict__ |= attributes_of(fitted)
         self._fitted_with, self._derived = fitted_with(self), Derived()

@@ -39,6 +39,11 @@ class Problem:
         return self.targets.encode(self.y)
 
     @property
+    def answers(self) -> np.ndarray:
+        """What the caller gives to learn, (n_rows, n_targets): numbers as they are, labels as 1 and -1."""
+        return self.Y if isinstance(self.targets, Labels) else as_columns(self.y)
+
+    @property
     def categorical(self) -> np.ndarray:
         return self.encoder.categorical
 

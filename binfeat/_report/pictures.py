@@ -23,7 +23,8 @@ _STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
     "svg.hashsalt": "binfeat",
 }
 _SIZE = 3.8, 2.7  # inches
-_BARS, _DOTS, _CELLS = 12, 2000, 12
+CELLS = 12  # labels of a table
+_BARS, _DOTS = 12, 2000
 _LONGEST = 22  # characters of a name
 
 
@@ -113,7 +114,7 @@ def residuals(ax, y, predicted):
 
 def confusion(ax, labels, guesses, classes):
     """Share of each label's rows that got each label; the most frequent labels."""
-    shown = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:_CELLS])
+    shown = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:CELLS])
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, (labels, guesses), 1)
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))

@@ -18,6 +18,7 @@ from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.row_hashes import SeenRows
 from binfeat._machine.table.scalers import SCALERS
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
@@ -49,6 +50,7 @@ def attributes_of(fitted: Fitted) -> dict:
         "learning_curve_": fitted.learning_curve,
         "decisions_": fitted.decisions,
         "status_": fitted.status,
+        "_seen": {} if fitted.seen is None else fitted.seen.arrays(),
     }
 
 
@@ -104,7 +106,7 @@ def _of_targets(fitted: Fitted) -> dict:
 def fitted_of(machine: BaseEstimator) -> Fitted:
     """The fitted machine that an estimator has kept."""
     posterior, held_out = getattr(machine, "_posterior", {}), getattr(machine, "_held_out", {})
-    linear_map, spread = machine._rotation, getattr(machine, "_spread", {})
+    linear_map, spread, seen = machine._rotation, getattr(machine, "_spread", {}), getattr(machine, "_seen", {})
     return Fitted(
         features=machine.features_,
         kernel=machine.kernel_,
@@ -126,6 +128,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
         spread=Spread.from_arrays(spread) if spread else None,
+        seen=SeenRows.from_arrays(seen) if seen else None,
     )
 
 

@@ -14,6 +14,7 @@ from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.row_hashes import SeenRows
 from binfeat._machine.table.scalers import InputScaler
 from binfeat._machine.target.targets import Targets
 
@@ -42,6 +43,7 @@ class Fitted:
     samples: RidgePosterior | None = None  # of the coefficients
     errors: HeldOutErrors | None = None
     spread: Spread | None = None  # of numbers
+    seen: SeenRows | None = None  # rows of `fit`, of a table in memory
     _derived: Derived = field(default_factory=Derived, repr=False)
 
     def rows(self, estimator: BaseEstimator, X: object) -> np.ndarray:
