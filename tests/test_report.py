@@ -11,7 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._report import bottlenecks, effects, errors
+from binfeat._report import bottlenecks, effects, errors, learning
+from binfeat.kernels import Laplacian
+from tests import naive
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -235,14 +237,70 @@ def test_what_limits_the_error():
     found = limits(noisy, X[400:], 0.05 * smooth[400:] + noise[400:])
     assert not found["Rows"].counts
     assert found["Noise"].counts
-    hungry = KernelMachineRegressor(random_state=0).fit(X[:60], smooth[:60])
+    hungry = KernelMachineRegressor(random_state=0).fit(X[:100], smooth[:100])
     found = limits(hungry, X[400:], smooth[400:])
     assert found["Rows"].counts
     assert not found["Noise"].counts
     coarse = KernelMachineRegressor(features="binning", gamma=1.0, alpha=0.01, max_grids=20, random_state=0)
     found = limits(coarse.fit(X[:400], smooth[:400]), X[400:], smooth[400:])
     assert found["Time"].counts
-    assert limits(noisy, X[:20], noisy.predict(X[:20]))["Rows"].says == "There is no error left on the test rows."
+    assert "keeps none" in found["Rows"].says
+    left = limits(noisy, X[400:420], noisy.predict(X[400:420]))
+    assert left["Noise"].says == "There is no error left on the test rows."
+    assert set(limits(noisy, X[380:420], noise[380:420])) == {"Time", "Random features", "Rows", "Noise"}
+    seen = limits(noisy, X[:20], (0.05 * smooth + noise)[:20])
+    assert set(seen) == {"Time", "Random features", "Rows"}  # residuals of rows of fit tell nothing of noise
+
+
+def test_what_twice_the_rows_bring():
+    """Beside a fit to twice the rows; of neighbours' residuals alone nothing was to be seen of it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 5))
+    y = np.sin(3 * X[:, 0] + 2 * X[:, 1]) + np.abs(X[:, 2] * X[:, 3])
+    machines = [KernelMachineRegressor(random_state=0).fit(X[:n], y[:n]) for n in (800, 1600)]
+    before, after = (np.mean((machine.predict(X[1600:]) - y[1600:]) ** 2) for machine in machines)
+    gain, spread = learning.gain_of_twice_the_rows(machines[0]._fitted.function, machines[0]._fitted.intercept, None)
+    assert abs(gain - (1 - after / before)) < 3 * spread
+    assert gain > 2 * spread
+
+
+def test_gains_of_doublings_are_a_geometric_series():
+    def errors(n_rows):
+        return 0.2 + 3.0 * n_rows**-0.6
+
+    for doublings in (0.0, 1.0, 3.0):
+        n_rows = 100 * 2**doublings
+        expected = 1 - errors(2 * n_rows) / errors(n_rows)
+        assert learning._gain(errors(np.array([25, 50, 100])), doublings) == pytest.approx(expected)
+    assert learning._gain(np.array([1.0, 1.0, 1.25]), 0.0) == -0.2
+    assert learning._gain(np.array([3.0, 2.0, 1.0]), 9.0) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"features": "exact"}, {"features": "local", "cell_rows": 30}, {"features": "local", "cell_rows": 80}]
+)
+def test_rows_of_a_machine_with_their_targets(options):
+    """They are those of fit; errors are those of naive refits without each row."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.uniform(-2, 2, size=(120, 2)), rng.uniform(0.5, 2.0, size=120)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=120)
+    given = {"kernel": "laplacian", "gamma": 0.5, "scaling": None, "alpha": 0.3, "random_state": 0, "n_trees": 1}
+    fitted = KernelMachineRegressor(**given, **options).fit(X, y, sample_weight=weights)._fitted
+    function = fitted.function
+    exact = options["features"] == "exact"
+    known = learning._of_rows(function, fitted.intercept) if exact else learning._of_cells(function)
+    rows = known.X.T * function.unit + function.center
+    places = np.abs(rows[:, np.newaxis] - X).sum(axis=2).argmin(axis=1)
+    np.testing.assert_allclose(rows, X[places], atol=1e-5)
+    np.testing.assert_allclose(known.Y[:, 0], ((y - y.mean()) / y.std())[places], atol=1e-3)
+    for sets in known.levels:
+        assert np.sort(np.concatenate(sets)).tolist() == list(range(len(places)))
+        found = known.errors(sets, 1.0, 1.0, None)
+        for own in sets[:2]:
+            K = Laplacian()(X[places[own]], gamma=0.5)
+            shares = known.weights[own]
+            residuals = naive.left_out_residuals(K, known.Y[own], float(function.alpha), shares)
+            np.testing.assert_allclose(found[own], shares * residuals[:, 0] ** 2, rtol=0.01, atol=1e-5)
 
 
 def test_grids_are_extrapolated_by_their_inverse():

@@ -99,9 +99,11 @@ class LeaveOneOut:
     alpha_slope: float  # by the logarithm of alpha
 
 
-def weighted_squares(K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarray:
+def weighted_squares(
+    K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root
+) -> np.ndarray:
     """Squares of `residuals`, times the weights of their rows."""
-    squares = residuals(K, alpha, weights, Y) ** 2
+    squares = residuals(K, alpha, weights, Y, root) ** 2
     return squares if weights is None else weights[:, np.newaxis] * squares
 
 
