@@ -231,8 +231,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """`feature_relevances_`, by the name that scikit-learn's selectors of features know."""
-        return self.feature_relevances_
+        """What each input does for the loss; see the class."""
+        return self._fitted.importances(self.n_jobs)
 
     def shapley_values(
         self,

@@ -75,8 +75,8 @@ def _rows(machine):
     is_certain = share > _CERTAIN * spread
     effect = "lower the squared error by about" if is_certain else "not lower the squared error by more than chance,"
     says = (
-        f"Twice as many rows like these would {effect} {share:.1%} ± {spread:.1%}, by leave-one-out errors of halves and "
-        "quarters."
+        f"Twice as many rows like these would {effect} {share:.1%} ± {spread:.1%}, by leave-one-out errors of "
+        "halves and quarters."
     )
     return Limit("Rows", says, is_certain and share > _MUCH)
 

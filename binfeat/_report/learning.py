@@ -7,6 +7,7 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import side_by_side
+from binfeat._machine.fitted.cell_trees import CellTrees
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
@@ -108,15 +109,16 @@ def _of_cells(function: LocalFunction) -> _KnownRows:
 
     Of a machine of few cells the first one stands for all.
     """
-    node = _node_of_few_cells(function)
+    trees = function.trees
+    node = _node_of_few_cells(trees)
     if node is None:
         return _of_rows(function.cell(0), function.cell_intercepts[0])
-    numbers = _cells_below(function, node)
+    numbers = trees.cells_below(node)
     parts = [_rows_with_targets(function.cell(k), function.cell_intercepts[k], slice(None)) for k in numbers]
     X, Y, weights = (np.concatenate(arrays, axis=axis) for arrays, axis in zip(zip(*parts), (1, 0, 0), strict=True))
     ends = np.cumsum([len(part[1]) for part in parts])
     cells = np.split(np.arange(len(Y)), ends[:-1])
-    rng, n_first = np.random.default_rng(0), len(_cells_below(function, function.children[node, 0]))
+    rng, n_first = np.random.default_rng(0), len(trees.cells_below(trees.children[node, 0]))
     children = [np.concatenate(cells[:n_first]), np.concatenate(cells[n_first:])]
     halves = [half for rows in children for half in np.array_split(rng.permutation(rows), 2)]
     quarters = np.array_split(rng.permutation(len(Y)), 4)
@@ -131,20 +133,13 @@ def _rows_with_targets(function: ExactFunction, intercept: np.ndarray, chosen: n
     return X, (values + intercept + left).astype(np.float32), weights
 
 
-def _node_of_few_cells(function: LocalFunction) -> int | None:
+def _node_of_few_cells(trees: CellTrees) -> int | None:
     """The split of the first tree that has at least four cells, but neither side of it has."""
-    node = int(function.roots[0])
-    if len(_cells_below(function, node)) < _FEW_CELLS:
+    node = int(trees.roots[0])
+    if len(trees.cells_below(node)) < _FEW_CELLS:
         return None
     while True:
-        side = max(function.children[node].tolist(), key=lambda child: len(_cells_below(function, child)))
-        if len(_cells_below(function, side)) < _FEW_CELLS:
+        side = max(trees.children[node].tolist(), key=lambda child: len(trees.cells_below(child)))
+        if len(trees.cells_below(side)) < _FEW_CELLS:
             return node
         node = side
-
-
-def _cells_below(function: LocalFunction, node: int) -> list[int]:
-    """Numbers of the cells below a split, in order; those below 0 are cells."""
-    if node < 0:
-        return [-node - 1]
-    return [cell for child in function.children[node].tolist() for cell in _cells_below(function, child)]

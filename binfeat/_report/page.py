@@ -152,8 +152,12 @@ def _decisions(machine):
 
 
 def _inputs(machine, judged, names):
-    shares = _figure("Relevance of the inputs", pictures.relevances, machine.feature_relevances_, names)
-    note = "The relevance of an input is its share in the kernel's mean exponent: how much it sets rows apart."
+    shown = _first("the {} largest of {}", pictures.BARS, len(names))
+    shares = _figure(f"Importance of the inputs{shown}", pictures.importances, machine.feature_importances_, names)
+    note = (
+        "The importance of an input is the root of what the mean squared error of rows left out rises by when its "
+        "values are shuffled, in standard deviations of what is learned. Inputs that say the same share it."
+    )
     if judged is None:
         return _section("Inputs", _paragraph(note), _grid([shares]))
     effects = effects_of(machine, judged.table, names)

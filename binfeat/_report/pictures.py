@@ -24,7 +24,8 @@ _STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
 }
 _SIZE = 3.8, 2.7  # inches
 CELLS = 12  # labels of a table
-_BARS, _DOTS = 12, 2000
+BARS = 12
+_DOTS = 2000
 _LONGEST = 22  # characters of a name
 
 
@@ -46,10 +47,11 @@ def word(name):
     return text.replace("$", r"\$")
 
 
-def relevances(ax, shares, names):
-    """Bars of the most relevant inputs, and of the others together."""
-    draw_relevances(ax, shares, [word(name) for name in names], _BARS, color=_BLUE)
-    ax.set_xlabel("share of the kernel's exponent")
+def importances(ax, values, names):
+    """Bars of the most important inputs."""
+    shown = np.argsort(-values, kind="stable")[:BARS]
+    draw_relevances(ax, values[shown], [word(names[j]) for j in shown], BARS, color=_BLUE)
+    ax.set_xlabel("rise of the root mean squared error")
 
 
 def search(ax, errors):

@@ -85,8 +85,13 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     linear_map_ : ndarray of shape (n_columns, rank), or None
         Linear map of scaled inputs x: the radial kernel is one of distances between ``(x * gamma_) @ linear_map_``. Its
         rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
-    feature_relevances_, feature_importances_ : ndarray of shape (n_inputs,)
-        Share of each input in the kernel's mean exponent; they sum to 1. `SelectFromModel` and `RFE` read the latter.
+    feature_importances_ : ndarray of shape (n_inputs,)
+        What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
+        of the input are shuffled, for targets 1 and -1. It is computed when it is first asked for, on up to 1,000 rows.
+        `SelectFromModel` and `RFE` read it.
+    feature_relevances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
+        input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
         The choices. `features_` is never "auto"; `scaling_` may be "none" or, with warped inputs, "warped".
     alpha_ : float

@@ -50,6 +50,7 @@ def attributes_of(fitted: Fitted) -> dict:
         "learning_curve_": fitted.learning_curve,
         "decisions_": fitted.decisions,
         "status_": fitted.status,
+        "_rises": {} if fitted.rises is None else {"of_inputs": fitted.rises},
         "_seen": {} if fitted.seen is None else fitted.seen.arrays(),
     }
 
@@ -129,6 +130,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
         spread=Spread.from_arrays(spread) if spread else None,
         seen=SeenRows.from_arrays(seen) if seen else None,
+        rises=getattr(machine, "_rises", {}).get("of_inputs"),
     )
 
 
