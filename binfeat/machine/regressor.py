@@ -109,8 +109,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
     feature_importances_ : ndarray of shape (n_inputs,)
         What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
-        of the input are shuffled, in standard deviations of what is learned. It is computed when it is first asked for,
-        on up to 1,000 rows. `SelectFromModel` and `RFE` read it.
+        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1. It is computed when
+        first asked for, on up to 1,000 rows. `SelectFromModel` and `RFE` read it.
     feature_relevances_ : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
