@@ -51,6 +51,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
+        Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
     max_grids : int, default=1600

@@ -62,6 +62,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
+        Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
     loss : {"squared", "huber", "quantile", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard deviations, by weights of
         rows. "quantile" predicts a quantile of the targets instead of their mean, see `predict_quantiles`. "poisson"

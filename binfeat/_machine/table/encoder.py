@@ -13,7 +13,16 @@ from sklearn.base import BaseEstimator
 from binfeat._common.calendar import part_of, parts_in
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
-from binfeat._machine.table.columns import NO_CATEGORIES, NO_STRINGS, Categories, Column, RawTable, Table, read_table
+from binfeat._machine.table.columns import (
+    NO_CATEGORIES,
+    NO_STRINGS,
+    Categories,
+    Column,
+    RawTable,
+    Table,
+    infinite_in,
+    read_table,
+)
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
 _MEDIAN_ROWS = 2**14  # evenly spaced rows whose median is taken; the median of 400,000 x 54 would take 0.4 s
@@ -53,6 +62,8 @@ class TableEncoder(ArrayRecord):
         or enormous, or no numbers in a column that is not categorical; MemoryError if a sparse X is too large.
         """
         table = read_table(estimator, X)
+        if _is_from_dtype(categorical_features):
+            table = table.without_texts()
         times = np.array(table.times, dtype=np.str_)
         chosen = _chosen(estimator, table, categorical_features)
         learned = {**_categories(table, chosen), "times": times}
@@ -136,7 +147,13 @@ class TableEncoder(ArrayRecord):
                     matrix[:, j] = column.codes(*self._categories_of(j))
                 elif table.matrix is None:
                     matrix[:, j] = column.numbers()
-        return checked_array(matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator)
+        try:
+            return checked_array(matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator)
+        except ValueError:
+            infinite = np.isinf(matrix).any(axis=0)
+            if not infinite.any():
+                raise
+            raise ValueError(infinite_in([table.columns[j].name for j in np.flatnonzero(infinite).tolist()])) from None
 
     def _categories_of(self, j: int) -> Categories:
         own_numbers = self.numbers[self.number_starts[j] : self.number_starts[j + 1]]
@@ -158,9 +175,13 @@ class TableEncoder(ArrayRecord):
         return out
 
 
+def _is_from_dtype(categorical_features: ArrayLike | None) -> bool:
+    return isinstance(categorical_features, str) and categorical_features == "from_dtype"
+
+
 def _chosen(estimator: BaseEstimator, table: Table, categorical_features: ArrayLike | None) -> np.ndarray:
     """Mask of the categorical columns."""
-    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+    if _is_from_dtype(categorical_features):
         return np.array([column.holds_strings for column in table.columns], dtype=bool)
     return check_categorical(categorical_features, estimator)
 
