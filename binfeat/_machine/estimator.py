@@ -65,6 +65,25 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     _migrate = staticmethod(migrate)
     _limits = Limits()
 
+    gamma_: np.ndarray
+    feature_relevances_: np.ndarray
+    features_: str
+    kernel_: str
+    scaling_: str
+    alpha_: float
+    n_grids_: int
+    n_trees_: int
+    length_scale_errors_: np.ndarray
+    length_scale_gammas_: np.ndarray
+    held_out_error_: np.ndarray
+    learning_curve_: np.ndarray
+    decisions_: np.ndarray
+    status_: str
+    feature_coef_: np.ndarray
+    intercept_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+
     def _settings(self) -> Settings:
         return Settings.of(self)
 

@@ -152,6 +152,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
 
     __module__ = "binfeat.machine"  # as saved files name it
 
+    classes_: np.ndarray
+    multilabel_: bool
+    calibration_coef_: np.ndarray
+    calibration_intercept_: np.ndarray
+
     def __init__(
         self,
         *,

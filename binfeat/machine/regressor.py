@@ -260,6 +260,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     __module__ = "binfeat.machine"  # as saved files name it
 
+    target_transform_: str
+    target_transformer_: Any
+
     def __init__(
         self,
         *,
