@@ -157,6 +157,19 @@ def test_few_rows(n_rows, rng):
     assert np.isfinite(machine.predict_quantiles(X, 0.5)).all()
 
 
+def test_intervals_of_rows_too_few_for_both_ends_take_deviations(noisy):
+    """Of 15 rows whose noise seemed to vary, intervals of 90 % were refused, which `method="deviations"` knew."""
+    X, y, *_ = noisy
+    machine = KernelMachineRegressor(random_state=0).fit(X[:15], y[:15])
+    machine._spread = {**machine._spread, "differ": np.array(True)}
+    machine.__setstate__(machine.__getstate__())
+    assert machine._fitted.spread.differ
+    found = [machine.predict_interval(X, coverage=0.9, method=method) for method in ("auto", "deviations")]
+    np.testing.assert_array_equal(*found)
+    with pytest.raises(ValueError, match="15 rows left out tell quantiles"):
+        machine.predict_interval(X, coverage=0.9, method="quantiles")
+
+
 def test_constant_targets_and_inputs(rng):
     X = rng.uniform(size=(50, 2))
     np.testing.assert_allclose(KernelMachineRegressor().fit(X, np.full(50, 3.0)).predict_quantiles(X), 3.0)

@@ -101,7 +101,8 @@ class NumbersMachineBase(KernelMachineBase):
         """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
 
         The share holds on average over rows like those of `fit`, whatever the noise; it may differ from one region of
-        the inputs to another, less so with "quantiles" where noise varies.
+        the inputs to another, less so with "quantiles" where noise varies. It is not promised of few rows, by which
+        length scales and penalty are chosen, too: of 15 to 100 rows 80 % held 75 to 77 %, and 90 % held 84 to 88 %.
 
         Parameters
         ----------
@@ -113,7 +114,8 @@ class NumbersMachineBase(KernelMachineBase):
             reaches to both sides of the prediction by a number of standard deviations, of prediction and constant noise
             together, which is just enough for the given share of the rows held out, or of all rows of an exact
             machine by leave-one-out predictions; without `n_posterior_samples`, machines of random features know
-            only the noise. "auto" is "quantiles" if `fit` found that noise varies, as `summary` says.
+            only the noise. "auto" is "quantiles" if `fit` found that noise varies, as `summary` says, and had rows
+            enough for both ends.
 
         Returns
         -------
@@ -128,9 +130,10 @@ class NumbersMachineBase(KernelMachineBase):
         coverage = check_share(coverage, "coverage")
         check_choice(method, "method", ("auto", "quantiles", "deviations"))
         self._require_squares()
-        spread = self._fitted.spread
-        if method == "quantiles" or (method == "auto" and spread is not None and spread.differ):
-            return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+        spread, levels = self._fitted.spread, np.array([(1 - coverage) / 2, (1 + coverage) / 2])
+        varies = spread is not None and spread.differ and spread.tells(levels)
+        if method == "quantiles" or (method == "auto" and varies):
+            return self.predict_quantiles(X, levels)
         scores, variances = self._scores_and_variances(X)
         errors = self._fitted.posterior(self.n_jobs).errors
         half = errors.reach(coverage) * np.sqrt(errors.noise * (1 + variances))

@@ -29,13 +29,20 @@ class Spread(ExactFunction):
         Among n + 1 residuals, the last of which is new, it has a rank below ``level (n + 1)`` where the level is below
         1/2, and above where it is above (Lei et al. 2018). ValueError if the rows are too few for a level.
         """
-        n_rows = len(self.residuals)
-        places = levels * (n_rows + 1)
-        ranks = np.where(levels < 0.5, np.floor(places), np.ceil(places))
-        if ranks.min() < 1 or ranks.max() > n_rows:
+        n_rows, ranks = len(self.residuals), self._ranks(levels)
+        if not self.tells(levels):
             least = 1 / (n_rows + 1)
             raise ValueError(
                 f"{n_rows} rows left out tell quantiles from {least:.3g} to {1 - least:.3g} only; got "
                 f"{levels[(ranks < 1) | (ranks > n_rows)].tolist()}. Give fit more rows."
             )
         return self.residuals[ranks.astype(np.int64) - 1]
+
+    def tells(self, levels: np.ndarray) -> bool:
+        """Whether there are rows enough for these levels."""
+        ranks = self._ranks(levels)
+        return bool(ranks.min() >= 1 and ranks.max() <= len(self.residuals))
+
+    def _ranks(self, levels: np.ndarray) -> np.ndarray:
+        places = levels * (len(self.residuals) + 1)
+        return np.where(levels < 0.5, np.floor(places), np.ceil(places))
