@@ -156,3 +156,15 @@ def test_files_without_importances_have_relevances():
     state["_rises"] = {"of_inputs": np.zeros(4)}
     with pytest.raises(ValueError, match="damaged"):
         KernelMachineRegressor().__setstate__(state)
+
+
+def test_wide_tables_of_random_features_take_no_time_for_them(monkeypatch):
+    """Each of 10,000 inputs was shuffled in fit, for a minute where `max_seconds` was 5."""
+    X, y = table_of(300)
+    shuffled = []
+    monkeypatch.setattr(importance, "_rises", lambda *args: shuffled.append(args))
+    for n_terms in (importance._TERMS, 20 * 25 * 30 - 1):
+        monkeypatch.setattr(importance, "_TERMS", n_terms)
+        machine = KernelMachineRegressor(features="binning", n_grids=20, random_state=0).fit(X, y)
+        assert machine.feature_importances_.shape == (5,)
+    assert len(shuffled) == 1

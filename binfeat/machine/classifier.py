@@ -89,7 +89,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     feature_importances_ : ndarray of shape (n_inputs,)
         What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
         of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1. It is computed when
-        first asked for, on up to 1,000 rows. `SelectFromModel` and `RFE` read it.
+        first asked for, on up to 1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids:
+        relevances stand for it then. `SelectFromModel` and `RFE` read it.
     feature_relevances_ : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.

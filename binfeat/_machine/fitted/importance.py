@@ -18,7 +18,8 @@ from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
 from binfeat._machine.kernel_algebra.packed import pieces
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
-_PAIRS = 10_000_000  # of them and the rows of the machine, or its features
+_VALUES = 10**9  # of kernels, for all judged rows and inputs
+_TERMS = 2 * 10**9  # of features, which are sums over inputs: some tenths of a second
 _CELL_ROWS, _CELLS = 1500, 4  # in which rows are left out, of a machine of more rows
 _SHUFFLES = 2
 _TILE = 128  # rows whose kernel values fit in a cache
@@ -59,17 +60,17 @@ def rises_of_features(
     source: np.ndarray,
     gamma: np.ndarray,
     n_jobs: int | None,
-) -> np.ndarray:
-    """The same of random features, by scaled rows (n_rows, n_columns) whose residuals are known without them."""
-    n_rows = _n_judged(function.n_grids + function.n_fourier)
+) -> np.ndarray | None:
+    """The same of random features, by scaled rows (n_rows, n_columns) whose residuals are known without them.
+
+    None for so many inputs that too few rows could be judged in the time.
+    """
+    n_rows = min(ROWS, _TERMS // (max(1, function.n_grids + function.n_fourier) * X.shape[1] ** 2))
+    if n_rows < min(_FEWEST, len(X)):
+        return None
     some = evenly_spaced(len(X), n_rows)
     own = _FeatureRows(function, X[some], residuals[some], weights[some], n_jobs)
     return _rises([own], X[some].T, source, gamma > 0, 1)
-
-
-def _n_judged(n_terms: int) -> int:
-    """Rows that are judged by a function of so many terms."""
-    return int(np.clip(_PAIRS // max(1, n_terms), _FEWEST, ROWS))
 
 
 def _rises(
@@ -177,7 +178,8 @@ class _FeatureRows:
 
 
 def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
-    n_rows, n_judged = function.n_rows, _n_judged(function.n_rows)
+    n_rows, n_inputs = function.n_rows, len(function.support)
+    n_judged = int(np.clip(_VALUES // (n_rows * n_inputs), _FEWEST, ROWS))
     cells = [np.arange(n_rows)]
     if n_rows > _CELL_ROWS:
         X, rng, scales = function.support.T.astype(np.float64), np.random.default_rng(0), function.scales
