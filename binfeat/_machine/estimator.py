@@ -170,7 +170,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         doubt_rows(table, hashes, apart=is_grouped or settings.has_cv)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
-        fitted = replace(fitted, seen=SeenRows.of(hashes) if all_rows is None else None)
+        seen = SeenRows.of(hashes[np.append(train, held_out)]) if all_rows is None else None
+        fitted = replace(fitted, seen=seen)
         self.__dict__.pop("target_transformer_", None)
         self.__dict__ |= attributes_of(fitted)
         self._fitted_with, self._derived = fitted_with(self), Derived()
