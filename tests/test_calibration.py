@@ -14,7 +14,7 @@ from binfeat._machine.fitted.saved import migrate
 from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
 from binfeat._machine.kernel_algebra.matrices import kernel_matrix
 from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines import cell_rows, exact_tuning
+from binfeat._machine.machines import cell_rows, exact
 from binfeat.kernels import RBF
 from tests import naive
 
@@ -129,7 +129,7 @@ def test_files_with_a_factor_are_read(three):
 
 def left_out(X, y, monkeypatch):
     """Held-out error of a machine, and what leaving out each row by hand tells."""
-    monkeypatch.setattr(exact_tuning, "TUNING_ROWS", 100)
+    monkeypatch.setattr(exact, "TUNING_ROWS", 100)
     machine = KernelMachineRegressor(features="exact", target_transform=None, random_state=0).fit(X, y)
     function = machine._fitted.function
     K = np.asarray(function.kernel()(function.support, function.support), np.float64)

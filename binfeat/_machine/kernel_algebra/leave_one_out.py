@@ -65,9 +65,10 @@ def needs_precision(n_rows: int, alpha: float) -> bool:
     return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
 
 
-def precise_inverse_root(K: np.ndarray, alpha: float, weights: Weights = None) -> Factor:
+def precise_inverse_root(K: np.ndarray, alpha: float, weights: Weights = None, overwrite: bool = False) -> Factor:
     """`inverse_root`, in float64 where `needs_precision` says so, with an alpha of any size above rounding."""
-    return inverse_root(K, alpha, weights, np.empty(K.shape) if needs_precision(len(K), alpha) else None)
+    typed = np.empty(K.shape) if needs_precision(len(K), alpha) else K if overwrite else None
+    return inverse_root(K, alpha, weights, typed)
 
 
 def squared_row_norms(A: np.ndarray) -> np.ndarray:
@@ -139,7 +140,8 @@ def leave_one_out(
     (m, n_targets), scratch = Y.shape, Scratch() if scratch is None else scratch
     probes = random_signs(rng, m, len(gamma))
     K, slopes = matrix.with_slopes(X, gamma, scratch)
-    B, alpha = inverse_root(K, alpha, weights, square(scratch, "B", m))
+    is_precise = needs_precision(m, alpha)
+    B, alpha = inverse_root(K, alpha, weights, np.empty((m, m)) if is_precise else square(scratch, "B", m))
     shares = np.ones(m, np.float32) if weights is None else weights.astype(np.float32)
     c, g = B @ (B.T @ Y), np.einsum("ij,ij->i", B, B)[:, np.newaxis]
     r = c / g
@@ -150,7 +152,7 @@ def leave_one_out(
     left, right = sides[:, :last], np.hstack([sides[:, last:], c])
     left[:, :n_probes] /= n_probes
     left[:, n_probes:] /= -n_targets
-    M = np.matmul(left, right.T, out=B)
+    M = (left @ right.T).astype(np.float32) if is_precise else np.matmul(left, right.T, out=B)
     by_alpha = float((np.diag(M) / shares).sum(dtype=np.float64))
     error = float((shares[:, np.newaxis] * r * r).mean(dtype=np.float64))
     return LeaveOneOut(error, 2 / m * slopes(M), 2 / m * alpha * by_alpha)

@@ -8,18 +8,19 @@ import numpy as np
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, main_part
+from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, kernel_sum, main_part
+from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA
 from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_kernel
 from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.machines.cell_rows import CellRows
-from binfeat._machine.machines.exact_size import exact_seconds
-from binfeat._machine.machines.exact_tuning import LEAST_ALPHA, ExactTuning, Tuned
+from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_seconds
+from binfeat._machine.machines.exact_tuning import ExactTuning, Tuned
+from binfeat._machine.machines.fine_tuning import ALL_ROWS, FineTuning
+from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
-_MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 
 
 class ExactMachine(Candidate):
@@ -31,11 +32,17 @@ class ExactMachine(Candidate):
         self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[Part], float] | None = None
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        self._tuning = ExactTuning(problem, run, kernels, exact_seconds(*problem.table.shape))
+        self._rows = KernelRows.of(problem, run, kernels.X)
 
     def tuned(self) -> Tuned:
-        """Kernels and penalty."""
-        return self._tuning.best() if self._known is None else self._tuning.of(*self._known)
+        """Kernels and penalty, in cells where rows are many."""
+        rows, seconds = self._rows, exact_seconds(*self._problem.table.shape)
+        if len(rows.all) > TUNING_ROWS:
+            # Between what rounding allows in a set of rows and in the solution.
+            least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
+            return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)
+        tuning = ExactTuning(rows, self._run, self._kernels, seconds)
+        return tuning.best() if self._known is None else tuning.of(*self._known)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("kernel and penalty"):
@@ -49,20 +56,19 @@ class ExactMachine(Candidate):
         return solution
 
     def solution(self, best: Tuned) -> Solution:
-        """Solve for all rows, with more or less of what fewer of them were best with."""
-        problem, settings, tuning = self._problem, self._run.settings, self._tuning
-        rows = tuning.all_rows
-        parts, alpha = self._continued(best, len(rows))
-        X, Y, weights = tuning.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
+        """Solve for all rows."""
+        problem, settings, frame = self._problem, self._run.settings, self._rows.frame
+        rows, parts, alpha = self._rows.all, best.parts, best.alpha
+        X, Y, weights = self._rows.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
         signs = np.random.default_rng(settings.seed).choice(_SIGNS, (len(rows), 1))
         with threads_to_factorise(len(rows)):
-            K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
-            error = np.sqrt(tuning.squared_error(best))
-            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), error)
+            kernel = kernel_sum(parts, frame, problem.categorical, settings.n_jobs)
+            K = matrix_to_solve(kernel, X, Y.shape[1])
+            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), np.sqrt(best.squared_error))
         coef, probe = solved[:, :-1], solved[:, -1:]
-        judged, predictions = self._left_out(best, parts, alpha, coef, float((signs * probe).mean(dtype=np.float64)))
+        judged, predictions = self._left_out(best, alpha, coef, float((signs * probe).mean(dtype=np.float64)))
         main = main_part(parts)
-        known = KernelFunction.arrays_of(parts, problem.categorical, X, tuning.frame, alpha, weights)
+        known = KernelFunction.arrays_of(parts, problem.categorical, X, frame, alpha, weights)
         return Solution(
             features=self.features,
             kernel=kernel_name(parts),
@@ -78,35 +84,15 @@ class ExactMachine(Candidate):
             status="converged",
         )
 
-    def _left_out(
-        self, best: Tuned, parts: list[Part], alpha: float, coef: np.ndarray, diagonal: float
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _left_out(self, best: Tuned, alpha: float, coef: np.ndarray, diagonal: float) -> tuple[np.ndarray, np.ndarray]:
         """Rows with leave-one-out predictions, and these: of the machine, unless it was tuned with all of its rows.
 
         What the `diagonal` of the inverse is on average, a probe with random signs tells (Hutchinson 1990).
         """
-        tuning, problem = self._tuning, self._problem
-        if len(tuning.rows) == len(tuning.all_rows):
-            return tuning.rows, best.predictions
-        known = CellRows(problem, self._kernels.X, tuning.all_rows, tuning.frame)
-        residuals = known.left_out(parts, alpha, coef, diagonal, self._run.settings.n_jobs)
-        told = np.isfinite(residuals).all(axis=1) & np.isin(tuning.all_rows, tuning.known)
-        rows = tuning.all_rows[told]
-        return rows, problem.Y[rows] - residuals[told]
-
-    def _continued(self, tuned: Tuned, n_rows: int) -> tuple[list[Part], float]:
-        """Parts and penalty for more rows than they were found with, continued as they went from fewer."""
-        some, few = len(self._tuning.rows), max(1, tuned.parts[0].scales.n_rows)
-        if n_rows <= some or some <= few:
-            return tuned.parts, tuned.alpha
-        growth, further = np.log(some / few), np.log(n_rows / some)
-        parts = []
-        for part in tuned.parts:
-            power = np.clip(np.log(part.factor) / growth, 0.0, _MOST_GROWTH)
-            parts.append(replace(part, factor=part.factor * np.exp(power * further)))
-        alpha = tuned.alpha
-        if self._run.settings.alpha is None:
-            before = np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts))
-            power = np.clip(np.log(alpha / before) / growth, -1.0, 0.0)
-            alpha = max(min(alpha, LEAST_ALPHA), alpha * np.exp(_DAMPING * power * further))
-        return parts, alpha
+        if best.predictions is not None:
+            return self._rows.all, best.predictions
+        cells = self._rows.cells(self._rows.all)
+        residuals = cells.left_out(best.parts, alpha, coef, diagonal, self._run.settings.n_jobs)
+        told = np.isfinite(residuals).all(axis=1) & np.isin(cells.rows, self._rows.known)
+        rows = cells.rows[told]
+        return rows, self._problem.Y[rows] - residuals[told]

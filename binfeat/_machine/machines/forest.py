@@ -66,15 +66,15 @@ class Forest:
         """Of all trees."""
         return len(self._cells)
 
-    def promise(self, n_cells: int) -> float:
-        """What one more tree leaves of the mean squared error of the rows in so many of its cells, or in all."""
+    def disagreement(self, n_cells: int) -> float:
+        """Mean squared difference of the next tree from those before, by their error, in so many cells, or in all."""
         some = evenly_spaced(len(self._started.cells), n_cells).tolist()
         self._solve(some)
         solved = [self._started.solved[number] for number in some]
         rows, more = (np.concatenate([getattr(own, name) for own in solved]) for name in ("rows", "residuals"))
-        problem, before = self._rows.problem, self._sums[rows]
+        problem, before = self._rows.problem, self._sums[rows] / self.n_trees
         judge = SquaredErrors(np.zeros(before.shape), problem.weights_of(rows))
-        return float(judge((before + more) / (self.n_trees + 1)).mean() / judge(before / self.n_trees).mean())
+        return float(judge(more - before).mean() / max(judge(before).mean(), np.finfo(float).tiny))
 
     def grow(self) -> None:
         """Add a tree."""
@@ -141,7 +141,7 @@ class Forest:
         if is_constant(Y):
             nothing = np.zeros(Y.shape)
             return SolvedCell(rows, nothing, Y[0].astype(np.float64), self._alpha, nothing, np.zeros(len(rows)))
-        B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights)
+        B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights, overwrite=True)
         coef = B @ (B.T @ Y)
         g = squared_row_norms(B)
         intercept = coef.sum(axis=0, dtype=np.float64)
