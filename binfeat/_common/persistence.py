@@ -4,6 +4,7 @@ import functools
 import os
 import re
 from dataclasses import fields
+from inspect import signature
 from threading import RLock
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 FLOATS = np.float32, np.float64
-_FORMAT = 2  # number of the format of files; the first format had no number
+_FORMAT = 3  # number of the format of files; the first format had no number
 
 
 @functools.cache
@@ -66,6 +67,8 @@ class Persistent(BaseEstimator):
         _refuse_newer(name, version, file_format)
         try:
             if file_format < _FORMAT:
+                for parameter in signature(type(self)).parameters.values():
+                    state.setdefault(parameter.name, parameter.default)  # which an older version did not have
                 self._migrate(state, file_format)
             self._check_state(state)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

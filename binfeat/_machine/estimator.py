@@ -35,14 +35,15 @@ from binfeat._machine.pipeline import fit
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import HEADER, Clock, Decisions, Run, cells, line
 from binfeat._machine.settings import Settings
-from binfeat._machine.table.columns import RawTable
+from binfeat._machine.table.columns import RawTable, in_order
 from binfeat._machine.table.doubts import doubt_limit, doubt_rows
 from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.findings import Attention, Findings
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.warm_start import fitted_with, known_targets, previous_fit
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
-from binfeat._rows.sources import check_alone, is_source
+from binfeat._rows.sources import Survey, check_alone, is_source
 
 
 def _renamed(old: str, new: str) -> property:
@@ -191,17 +192,54 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     def _scores(self, X: RawTable) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets)."""
+        return self._of_table(X, lambda part, attention: self._rows_and_scores(part, attention)[1])
+
+    def _of_table(self, X: RawTable, function: Callable[[RawTable, Attention], np.ndarray]) -> np.ndarray:
+        """What a function makes of rows in memory, or, block by block, of a source's."""
+        attention = Attention(self.on_unseen)
         if is_source(X):
             check_is_fitted(self, "feature_coef_")
-            return by_block(X, self._scores)[0]
-        return self._rows_and_scores(X)[1]
+            found = by_block(X, lambda part: function(part, attention))[0]
+        else:
+            found = function(X, attention)
+        attention.speak()
+        return found
 
-    def _rows_and_scores(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
+    def _rows_and_scores(self, X: RawTable, attention: Attention) -> tuple[np.ndarray, np.ndarray]:
         """Rows in memory as the kernels see them, and predictions of the targets."""
         fitted = self._fitted
         with blas_threads(self.n_jobs):
-            rows = fitted.rows(self, X)
+            rows = fitted.rows(self, X, attention.note)
             return rows, fitted.scores(rows, self.n_jobs)
+
+    def check(self, X: RawTable) -> Findings:
+        """What rows have that `fit` had not seen: where predictions are guesses.
+
+        Missing values in a column that was complete in `fit`, categories that were not there, numbers that are farther
+        beyond the range in `fit` than this is wide, numbers that come as strings. Columns in another order, or beside
+        those of `fit`, are listed here, but refused by predictions. Other types of numbers, such as float32 or bool,
+        change nothing. Of rows beyond memory, "in `fit`" is in the sample that choices were made on.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
+
+        Returns
+        -------
+        findings : Findings
+            A list, empty if nothing is new, of findings with the attributes `column`, `found`, `n_rows`, `examples` and
+            `known`. It prints as a table.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If columns are missing, hold infinity, or no numbers where `fit` had numbers.
+        """
+        encoder = self._fitted.encoder
+        if is_source(X):
+            return Survey(X, lambda part, _: part, lambda part: self.check(part)).sum
+        ordered, found = in_order(self, X)
+        return found + encoder.findings(self, ordered)
 
     def apply(self, X: RawTable) -> np.ndarray:
         """Find the cells of rows, as `apply` of scikit-learn's forests finds leaves.
@@ -223,7 +261,10 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         function = self._fitted.function
         if not isinstance(function, LocalFunction):
             raise ValueError(f"apply needs a local machine, features_='local'; this one has {self.features_!r}.")
-        return function.trees(self._fitted.rows(self, X)).T
+        attention = Attention(self.on_unseen)
+        rows = self._fitted.rows(self, X, attention.note)
+        attention.speak()
+        return function.trees(rows).T
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -272,7 +313,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         n_permutations = check_integer(n_permutations, "n_permutations", 1)
         if is_source(X) or is_source(background):
             raise ValueError("X and background must be rows in memory; got a source of blocks.")
-        fitted, rows = self._fitted, self._rows_and_scores(X)[0]
+        fitted, attention = self._fitted, Attention(self.on_unseen)
+        rows = fitted.rows(self, X, attention.note)
+        attention.speak()
         known = background_of(fitted) if background is None else fitted.rows(self, background)
         with blas_threads(self.n_jobs):
             found = contributions(fitted, rows, known, n_permutations, seed_of(random_state), self.n_jobs)

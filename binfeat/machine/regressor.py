@@ -89,6 +89,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Whether the final coefficients are fitted to all rows, including those held out.
     warm_start : bool, default=False
         Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What predictions do about rows that have what `fit` had not seen: missing values in a complete column, new
+        categories, numbers far outside. `check` says what counts, and lists it.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
@@ -277,6 +280,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
+        on_unseen: str = "warn",
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -289,6 +293,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.loss, self.quantile = loss, quantile
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.on_unseen = on_unseen
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
 
     @overload

@@ -6,7 +6,13 @@ from binfeat._binning.saved import GRIDS
 from binfeat._common.calibration import Calibration
 from binfeat._common.persistence import check_arrays, check_starts
 
-_COLUMNS = {"categorical": (np.bool_, "inputs"), "source": (np.int64, "inputs"), "medians": (np.float64, "columns")}
+_COLUMNS = {
+    "categorical": (np.bool_, "inputs"),
+    "source": (np.int64, "inputs"),
+    "medians": (np.float64, "columns"),
+    "lows": (np.float64, "columns"),
+    "highs": (np.float64, "columns"),
+}
 _QUANTILES = {"columns": (np.int64, "mapped"), "knots": (np.float64, "knots"), "ranks": (np.float64, "knots")}
 
 _EXACT = {
@@ -65,6 +71,8 @@ def migrate(state: dict, file_format: int) -> None:
         state.setdefault("_rotation", np.empty((0, 0)))
         state.setdefault("_local", {})
         state.setdefault("n_trees_", 0)
+        medians = state["_columns"]["medians"]
+        state["_columns"] = {"lows": medians - np.inf, "highs": medians + np.inf} | state["_columns"]
     if "sharpness_" in state:
         calibration = Calibration.of_factor(state.pop("sharpness_"), _n_calibrated(state))
         state |= {"calibration_coef_": calibration.coef, "calibration_intercept_": calibration.intercept}
