@@ -261,9 +261,9 @@ def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monk
     machine = copy.deepcopy(saved[NAMES.index("waves")][1])
     pickled = pickle.dumps(machine)
     read_up_to = partial(monkeypatch.setattr, persistence, "_FORMAT")
-    read_up_to(1)
+    read_up_to(persistence._FORMAT - 1)
     with pytest.raises(
-        ValueError, match=r"This RandomFourier was saved in file format 2, .* up to 1; update binfeat\."
+        ValueError, match=r"This RandomFourier was saved in file format 3, .* up to 2; update binfeat\."
     ):
         pickle.loads(pickled)
     seen = []
@@ -272,16 +272,16 @@ def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monk
         seen.append(file_format)
         state["n_features_in_"] = state.pop("n_inputs_in_")
 
-    read_up_to(3)
+    read_up_to(4)
     monkeypatch.setattr(type(machine), "_migrate", staticmethod(migrate))
     state = machine.__getstate__()
     assert machine.__setstate__(state) is None
     assert not seen
     state["n_inputs_in_"] = state.pop("n_features_in_")
-    machine.__setstate__(state | {"_binfeat_format": 2})
+    machine.__setstate__(state | {"_binfeat_format": 3})
     del state["_binfeat_format"]
     machine.__setstate__(state)
-    assert seen == [2, 1]
+    assert seen == [3, 1]
     assert not hasattr(machine, "_binfeat_format")
     np.testing.assert_array_equal(machine.transform(X), saved[NAMES.index("waves")][1].transform(X))
     for damaged in (saved[2][1].__getstate__() | {"_binfeat_format": 2}, state | {"_binfeat_format": "2"}):

@@ -208,9 +208,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def _rows_and_scores(self, X: RawTable, attention: Attention) -> tuple[np.ndarray, np.ndarray]:
         """Rows in memory as the kernels see them, and predictions of the targets."""
         fitted = self._fitted
-        with blas_threads(self.n_jobs):
-            rows = fitted.rows(self, X, attention.note)
-            return rows, fitted.scores(rows, self.n_jobs)
+        rows = fitted.rows(self, X, attention.note)
+        return rows, fitted.scores(rows, self.n_jobs)
 
     def check(self, X: RawTable) -> Findings:
         """What rows have that `fit` had not seen: where predictions are guesses.

@@ -165,7 +165,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     machine are made by leave-one-out predictions of up to 1,500 rows, without those held out if `cv` is given or
     `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal goes up and down
     like that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
-    whose mean a probe with random signs tells (Hutchinson 1990).
+    whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
+    whatever rows stand beside it and for any number of threads.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
