@@ -3,6 +3,7 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Self
 
@@ -26,7 +27,7 @@ from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.explained.shapley import background_of, contributions
 from binfeat._machine.explained.values import ShapleyValues, shown
 from binfeat._machine.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
-from binfeat._machine.fitted.attributes import attributes_of, fitted_of
+from binfeat._machine.fitted.attributes import attributes_of, compacted, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.fitted.saved import check_machine, migrate
@@ -319,6 +320,25 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         with blas_threads(self.n_jobs):
             found = contributions(fitted, rows, known, n_permutations, seed_of(random_state), self.n_jobs)
         return shown(found, fitted, X, list(getattr(self, "feature_names_in_", [])))
+
+    def compact(self) -> Self:
+        """Make a copy for deployment: smaller in memory and in files.
+
+        Coefficients, weights and residuals are kept in float32, and the history of the search for length scales is left
+        out. All predictions, intervals and explanations go on working, as does a warm start. A prediction changes by at
+        most ``2**-24`` of the sum of its coefficients' absolute values, in the standardised targets: some millionths of
+        a standard deviation.
+
+        Returns
+        -------
+        machine : KernelMachineRegressor or KernelMachineClassifier
+            Arrays that do not change are those of this machine, not copied.
+        """
+        check_is_fitted(self, "feature_coef_")
+        machine = copy(self)
+        machine.__dict__ |= compacted(self.__dict__)
+        machine._derived = Derived()
+        return machine
 
     @property
     def linear_map_(self) -> np.ndarray | None:
