@@ -110,7 +110,7 @@ class FullExpansion:
         more = -coef.shape[1] % SUMS
         S, codes = self._coordinates.of(np.pad(support, ((0, 0), (0, more))))
         self._S, self._codes = np.ascontiguousarray(S.T), np.ascontiguousarray(codes.T)
-        self._coef = np.pad(coef, ((0, 0), (0, more)))
+        self._coef = np.ascontiguousarray(np.pad(coef, ((0, 0), (0, more))))
 
     def __call__(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Values (n, n_targets) of rows (n, n_inputs), float64."""
