@@ -317,7 +317,7 @@ def test_ctrl_c_writes_nothing(capsys):
     assert not Path("none.skops").exists()
 
 
-@pytest.mark.parametrize(("package", "remedy"), [("pyarrow.dataset", "parquet"), ("skops.io", "command")])
+@pytest.mark.parametrize(("package", "remedy"), [("pyarrow.dataset", "parquet"), ("skops.io", "persist")])
 def test_missing_packages_are_named(capsys, without_package, package, remedy):
     without_package(package)
     line = failed(capsys, "fit", "flights.csv", "--target", "delay")

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pickle
+import re
 import zipfile
 from contextlib import suppress
 from functools import partial
@@ -256,6 +257,58 @@ def test_newer_versions_are_refused(saved, number, version):
                 pickle.loads(pickled)
         else:
             pickle.loads(pickled)
+
+
+@pytest.mark.parametrize(
+    ("saved_by", "here", "refused"),
+    [
+        ("1.2.0", "1.2.0.dev7", True),  # a development build comes before its release
+        ("1.2.0.dev7", "1.2.0", False),
+        ("1.2.0.dev7", "1.2.0.dev3", False),  # which the number of the format tells apart
+        ("1.3.dev0", "1.2.9", True),
+        ("1.10", "1.9.1", True),
+        ("1.2.0+local", "1.2.0", False),
+    ],
+)
+def test_development_builds_are_told_from_releases(saved, version, saved_by, here, refused):
+    version(saved_by)
+    pickled = pickle.dumps(saved[0][1])
+    version(here)
+    if refused:
+        with pytest.raises(ValueError, match=f"was saved by binfeat {re.escape(saved_by)}, and this is {here}; update"):
+            pickle.loads(pickled)
+    else:
+        pickle.loads(pickled)
+
+
+@pytest.mark.parametrize("version", [None, "", "garbage", 7, "v1.2", "."])
+def test_files_without_a_version_are_refused(saved, version):
+    machine = copy.deepcopy(saved[0][1])
+    state = machine.__getstate__()
+    if version is None:
+        del state["_binfeat_version"]
+    else:
+        state["_binfeat_version"] = version
+    with pytest.raises(ValueError, match=r"This RandomBinning is damaged: it should name the version of binfeat that"):
+        machine.__setstate__(state)
+
+
+def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
+    _, machine, rows, data, _ = saved[NAMES.index("exact")]
+    path = tmp_path / "model.skops"
+    path.write_bytes(data)
+    np.testing.assert_array_equal(binfeat.load(path).predict(rows), machine.predict(rows))
+    np.testing.assert_array_equal(binfeat.load(str(path)).predict(rows), machine.predict(rows))
+    for content in (b"", b"garbage", data[: len(data) // 2], data[:-9]):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"model\.skops is no model that can be loaded: "):
+            binfeat.load(path)
+    for number, held in ((0, "binfeat.binning.RandomBinning"), (NAMES.index("ridge"), "binfeat.ridge.CGRidge")):
+        path.write_bytes(saved[number][3])
+        with pytest.raises(ValueError, match=rf"model\.skops holds .*{held}.*; kernel machines alone work"):
+            binfeat.load(path)
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        binfeat.load(tmp_path / "nothing")
 
 
 def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monkeypatch):
