@@ -180,3 +180,22 @@ def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
     with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
         factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
     assert len(tried) == 8
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [6, 12, 29])
+def test_a_factor_by_tiles(rng, monkeypatch, threads, n, dtype):
+    """The upper triangle is NumPy's factor, the lower one stays, and threads change no bit."""
+    monkeypatch.setattr(cholesky, "_FEWEST_TILED", 1)
+    monkeypatch.setattr(cholesky, "_SIDE", 6)
+    B = rng.normal(size=(n, n))
+    A = (B @ B.T + np.eye(n)).astype(dtype)
+    found = {}
+    for n_jobs in (1, 2):
+        U = found[n_jobs] = A.copy()
+        assert cholesky.factorise(U, n_jobs)
+        np.testing.assert_allclose(np.triu(U), np.linalg.cholesky(A.astype(float)).T, rtol=1e-3, atol=1e-3)
+        np.testing.assert_array_equal(np.tril(U, -1), np.tril(A, -1))
+    np.testing.assert_array_equal(found[1], found[2])
+    A[-1, -1] = -1.0
+    assert not cholesky.factorise(A)

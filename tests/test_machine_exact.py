@@ -449,3 +449,14 @@ def test_a_kernel_that_is_asked_for_is_taken(kernel, features, rng):
         K = own(X, function.support.T * function.unit + function.center, gamma=1.5**own.power)
         expected = K @ given.feature_coef_[0] + given.intercept_[0]
         np.testing.assert_allclose(given._scores(X)[:, 0], expected, atol=1e-4)
+
+
+def test_a_machine_of_many_rows_is_the_same_for_any_number_of_threads(rng):
+    """Above 2,500 rows factors were BLAS', whose digits follow its threads; solved by tiles and by iterations."""
+    X = rng.normal(size=(3200, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=3200)
+    options = {"features": "exact", "kernel": "rbf", "gamma": "scale", "alpha": 0.01, "random_state": 0}
+    for rows in (slice(0, 2600), slice(0, 3200)):
+        found = [KernelMachineRegressor(**options, n_jobs=n_jobs).fit(X[rows], y[rows]) for n_jobs in (1, 2)]
+        np.testing.assert_array_equal(found[0].feature_coef_, found[1].feature_coef_)
+        np.testing.assert_array_equal(found[0].held_out_error_, found[1].held_out_error_)

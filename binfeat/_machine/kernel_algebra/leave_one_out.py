@@ -32,7 +32,9 @@ class SingularKernelError(ValueError):
     """No penalty made a kernel matrix positive definite."""
 
 
-def factor(K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None) -> Factor:
+def factor(
+    K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None, n_jobs: int | None = None
+) -> Factor:
     """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, and the alpha that was needed.
 
     Where rounding leaves the matrix indefinite, alpha is raised by factors of ten; it is always above rounding
@@ -45,7 +47,7 @@ def factor(K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray
     diagonal = U.diagonal().copy()
     for _ in range(8):
         U[np.diag_indices_from(U)] = diagonal + U.dtype.type(alpha) * shift
-        if factorise(U):
+        if factorise(U, n_jobs):
             clear_below_diagonal(U)
             return U, alpha
         mirror_below_diagonal(U)
