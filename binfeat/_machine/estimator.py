@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -339,6 +339,39 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         machine.__dict__ |= compacted(self.__dict__)
         machine._derived = Derived()
         return machine
+
+    def to_onnx(self) -> Any:
+        """Make a model of ONNX, which other languages and runtimes predict with.
+
+        Exact and local machines of tables of numbers can be exported: they are matrix products and elementwise
+        functions, in float64. NaN is a missing value; categories are those that are numbers. The input is "X",
+        (n_rows, n_inputs); outputs are "predictions" of a regressor, and "class_number" and "probabilities" of a
+        classifier, whose `classes_` the model's metadata have as JSON. A row of a local machine gathers the rows of its
+        cells, 8 bytes for each of their numbers: give it some hundred rows at a time.
+
+        Returns
+        -------
+        model : onnx.ModelProto
+            Its ``SerializeToString()`` is the file. Predictions are those of `predict` but for float32's rounding of
+            kernel values.
+
+        Raises
+        ------
+        ImportError
+            If the package onnx is not installed.
+        ValueError
+            If the machine has random features, dates, categories that are strings, a target transformer of the
+            caller's, an indicator matrix of labels, or ``loss="quantile"``.
+        """
+        fitted = self._fitted
+        if getattr(self, "loss", None) == "quantile":
+            raise ValueError("to_onnx has no quantiles; fit with another loss.")
+        try:
+            from binfeat._machine.exported.onnx import model_of
+
+            return model_of(fitted)
+        except ImportError as error:
+            raise ImportError("Models of ONNX need its package. Install it: pip install 'binfeat[onnx]'.") from error
 
     @property
     def linear_map_(self) -> np.ndarray | None:

@@ -33,10 +33,10 @@ class Coordinates:
 
     def __init__(self, kernel: KernelSum, categorical: np.ndarray) -> None:
         self._categorical = categorical
-        self._parts = [_Part(*both, categorical) for both in zip(kernel.matrices, kernel.gammas, strict=True)]
+        self.parts = [Part(*both, categorical) for both in zip(kernel.matrices, kernel.gammas, strict=True)]
         kinds = np.array([_kind(matrix.kernel) for matrix in kernel.matrices], np.int64)
         jumps = np.array([gamma[categorical] for gamma in kernel.gammas], np.float32)
-        sizes = [-(-part.size // expansions.LANES) * expansions.LANES for part in self._parts]
+        sizes = [-(-part.size // expansions.LANES) * expansions.LANES for part in self.parts]
         self._bounds = np.cumsum([0, *sizes])
         self.kernel = kinds, np.asarray(kernel.shares, np.float64), self._bounds, jumps
 
@@ -44,29 +44,29 @@ class Coordinates:
         """Coordinates, those of each kernel filled up with zeros, and categories, of columns (n_inputs, n): rows."""
         rows = np.ascontiguousarray(X.T, dtype=np.float64)
         coordinates = np.zeros((len(rows), self._bounds[-1]), np.float32)
-        for part, begin in zip(self._parts, self._bounds):
+        for part, begin in zip(self.parts, self._bounds):
             coordinates[:, begin : begin + part.size] = part.of(rows)
         return coordinates, np.ascontiguousarray(X[self._categorical].T)
 
 
-class _Part:
+class Part:
     """The coordinates of one kernel: inputs that are numbers and count, scaled, and mapped if there is a map."""
 
     def __init__(self, matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> None:
         scales = np.where(categorical, 0.0, gamma) ** (1 / matrix.kernel.power)
-        self._inputs = np.flatnonzero(scales)
-        self._scales = scales[self._inputs]
-        self._map = None
+        self.inputs = np.flatnonzero(scales)
+        self.scales = scales[self.inputs]
+        self.linear_map = None
         if isinstance(matrix, MappedRadialMatrix):
-            self._map = np.ascontiguousarray(matrix.linear_map[self._inputs])
-        self.size = self._inputs.size if self._map is None else self._map.shape[1]
+            self.linear_map = np.ascontiguousarray(matrix.linear_map[self.inputs])
+        self.size = self.inputs.size if self.linear_map is None else self.linear_map.shape[1]
 
     def of(self, rows: np.ndarray) -> np.ndarray:
-        scaled = rows[:, self._inputs] * self._scales
-        if self._map is None:
+        scaled = rows[:, self.inputs] * self.scales
+        if self.linear_map is None:
             return scaled
         mapped = np.empty((len(scaled), self.size))
-        map_rows(scaled, self._map, mapped)
+        map_rows(scaled, self.linear_map, mapped)
         return mapped
 
 

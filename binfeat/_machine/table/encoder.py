@@ -124,7 +124,7 @@ class TableEncoder(ArrayRecord):
             yield Finding(column.name, STRINGS, *strings, "numbers")
 
     def _of_categories(self, column: Column, unknown: np.ndarray, j: int) -> Iterator[Finding]:
-        numbers, strings, _ = self._categories_of(j)
+        numbers, strings, _ = self.categories_of(j)
         if not (unknown.any() and numbers.size + strings.size):  # an id has no categories
             return
         missing = column.missing() & unknown
@@ -170,7 +170,7 @@ class TableEncoder(ArrayRecord):
 
     def level(self, j: int, code: int) -> str:
         """The category of a code in words."""
-        numbers, strings, _ = self._categories_of(j)
+        numbers, strings, _ = self.categories_of(j)
         known = [*(f"{number:g}" for number in numbers), *strings.tolist()]
         return known[code] if code < len(known) else "missing" if self.missing[j] and code == len(known) else "unknown"
 
@@ -219,12 +219,12 @@ class TableEncoder(ArrayRecord):
             matrix = np.empty(table.shape) if matrix is None else matrix.copy()
             for j, column in enumerate(table.columns):
                 if self.categorical[j]:
-                    matrix[:, j] = column.codes(*self._categories_of(j))
+                    matrix[:, j] = column.codes(*self.categories_of(j))
                 elif table.matrix is None:
                     matrix[:, j] = column.numbers()
         return checked_array(matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator)
 
-    def _categories_of(self, j: int) -> Categories:
+    def categories_of(self, j: int) -> Categories:
         own_numbers = self.numbers[self.number_starts[j] : self.number_starts[j + 1]]
         own_strings = self.strings[self.string_starts[j] : self.string_starts[j + 1]]
         return own_numbers, own_strings, bool(self.missing[j])
