@@ -58,7 +58,7 @@ moved[:, 3] += 1
 _, std = machine.predict(moved, return_std=True)
 print(f"an input that does not matter, moved by 1: {(std > limit).mean():.1%} of the rows are above the limit")
 print(
-    f"alarm on day {alarm}, at a shift of {shifts[alarm]:.1f}; error then {errors[alarm]:.3f}, in the end {errors[-1]:.3f}"
+    f"alarm on day {alarm}, at a shift of {shifts[alarm]:.1f}: error {errors[alarm]:.2f}, in the end {errors[-1]:.2f}"
 )
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")

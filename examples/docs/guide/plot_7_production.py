@@ -87,15 +87,14 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 #    RUN pip install "binfeat[persist]" && python -c "import binfeat; binfeat.warm_up()"
 #
 # The image may be read-only afterwards, and run under any user who can read the folder. Kernels suit one kind of
-# processor: build the image on the kind that runs it, or set ``NUMBA_CPU_NAME=generic`` in it. Where kernels can be kept
-# nowhere, a warning says so, once.
+# processor: build the image on the kind that runs it. Where kernels can be kept nowhere, a warning says so, once.
 #
 # What comes in
 # -------------
-# ``on_unseen`` says what predictions do about rows that have what `fit` had not seen: "warn" (the default), "ignore", or
-# "error". What counts, `KernelMachineRegressor.check` lists: missing values in a column that was complete, categories
-# that were not there, numbers farther outside the range in `fit` than this is wide, and numbers that come as strings.
-# Other types of numbers change nothing. Columns in another order, too many or too few are refused in any case, as
+# ``on_unseen`` says what predictions do about rows that have what `fit` had not seen: "warn" (the default), "ignore",
+# or "error". What counts, `KernelMachineRegressor.check` lists: missing values in a column that was complete,
+# categories that were not there, numbers farther outside the range in `fit` than this is wide, and numbers that come
+# as strings. Other types of numbers change nothing. Columns in another order, too many or too few are refused in any case, as
 # scikit-learn does. ``binfeat predict`` prints the list; ``binfeat check MODEL TABLE`` exits with 3 if there is any.
 
 strange = X[500:].copy()
@@ -122,7 +121,8 @@ print(loaded.check(strange))
 # Versions
 # --------
 # A file has the version of binfeat that saved it, and the number of its format. Files of newer versions or formats are
-# refused in words, and so are files that name no version. A development build (``0.2.0.dev1``) comes before its release.
+# refused in words, and so are files that name no version. A development build, ``0.2.0.dev1``, comes before its
+# release.
 #
 # .. list-table::
 #    :header-rows: 1
