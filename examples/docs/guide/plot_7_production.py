@@ -94,8 +94,9 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # ``on_unseen`` says what predictions do about rows that have what `fit` had not seen: "warn" (the default), "ignore",
 # or "error". What counts, `KernelMachineRegressor.check` lists: missing values in a column that was complete,
 # categories that were not there, numbers farther outside the range in `fit` than this is wide, and numbers that come
-# as strings. Other types of numbers change nothing. Columns in another order, too many or too few are refused in any case, as
-# scikit-learn does. ``binfeat predict`` prints the list; ``binfeat check MODEL TABLE`` exits with 3 if there is any.
+# as strings. Other types of numbers change nothing. Columns in another order, too many or too few are refused in any
+# case, as scikit-learn does. ``binfeat predict`` prints the list; ``binfeat check MODEL TABLE`` exits with 3 if there
+# is any.
 
 strange = X[500:].copy()
 strange[3, 0], strange[4:6, 1] = 1e30, np.nan
