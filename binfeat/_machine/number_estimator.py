@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 
 from binfeat._common.validation import check_choice, check_integer, check_share, seed_of
 from binfeat._engine.policy import blas_threads
-from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.fitted.exact import ExactPosterior
 from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
 from binfeat._machine.fitted.local import LocalPosterior
 from binfeat._machine.fitted.many_rows import ManyRowsPosterior
 from binfeat._machine.fitted.spread import Spread
+from binfeat._machine.served_estimator import ServedMachineBase
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.findings import Attention
 from binfeat._machine.target.targets import Targets
@@ -23,7 +23,7 @@ from binfeat._rows.sources import is_source
 _Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 
-class NumbersMachineBase(KernelMachineBase):
+class NumbersMachineBase(ServedMachineBase):
     """Base of kernel machines for numbers."""
 
     def sample_y(

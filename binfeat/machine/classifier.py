@@ -11,13 +11,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from binfeat._common.labels import Labels, check_labels_or_sets, labels_in, require_two, weights_by_class
-from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.served_estimator import ServedMachineBase
 from binfeat._machine.table.doubts import doubt_classes
 from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
 
 
-class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMachineBase):
+class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
     """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others; two classes share one
