@@ -172,9 +172,9 @@ def test_targets_of_zero(rng):
 def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
     tried = []
 
-    def factorise(A):
+    def factorise(A, n_jobs):
         tried.append(1)
-        return cholesky.factorise(A)
+        return cholesky.factorise(A, n_jobs)
 
     monkeypatch.setattr("binfeat._machine.kernel_algebra.leave_one_out.factorise", factorise)
     with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):

@@ -33,7 +33,7 @@ def warm_up() -> None:
     Examples
     --------
     >>> import binfeat
-    >>> binfeat.warm_up()
+    >>> binfeat.warm_up()  # doctest: +SKIP
     """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(_N, _INPUTS))
