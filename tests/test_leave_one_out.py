@@ -65,6 +65,33 @@ def test_the_factor(rng):
     np.testing.assert_allclose(U.T @ U, K + 1 + np.diag(0.5 / weights), rtol=1e-5, atol=1e-5)
 
 
+@pytest.fixture
+def tiles(monkeypatch):
+    """Matrices of 40 columns or more are factorised by tiles of 16."""
+    monkeypatch.setattr(cholesky, "_SIDE", 16)
+    monkeypatch.setattr(cholesky, "_MANY", 40)
+
+
+@pytest.mark.parametrize("n_rows", [39, 40, 48, 65])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_factor_by_tiles_is_the_same_for_any_number_of_threads(rng, tiles, threads, n_rows, dtype):
+    threads(2)
+    A = kernels.RBF()(rng.normal(size=(n_rows, 3)), gamma=0.7) + 0.1 * np.eye(n_rows)
+    alone, together = A.astype(dtype), A.astype(dtype)
+    assert cholesky.factorise(alone, 1)
+    assert cholesky.factorise(together, 2)
+    np.testing.assert_array_equal(alone, together)
+    np.testing.assert_array_equal(np.tril(alone, -1), np.tril(A, -1).astype(dtype))
+    np.testing.assert_allclose(np.triu(alone), np.linalg.cholesky(A).T, atol=1e-5 if dtype == np.float32 else 1e-13)
+
+
+def test_tiles_find_what_is_not_positive_definite(rng, tiles):
+    for place in (3, 20, 63):
+        A = kernels.RBF()(rng.normal(size=(64, 3)), gamma=0.7) + 0.1 * np.eye(64)
+        A[place, place] = -1.0
+        assert not cholesky.factorise(A)
+
+
 @pytest.mark.engine
 @pytest.mark.parametrize("n_rows", [1, 2, 95, 96, 97, 193, 400])
 def test_triangles_of_any_size(rng, n_rows):
@@ -180,22 +207,3 @@ def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
     with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):
         factor(np.full((3, 3), -5.0, np.float32) * 1e9, 1e-3)
     assert len(tried) == 8
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [6, 12, 29])
-def test_a_factor_by_tiles(rng, monkeypatch, threads, n, dtype):
-    """The upper triangle is NumPy's factor, the lower one stays, and threads change no bit."""
-    monkeypatch.setattr(cholesky, "_FEWEST_TILED", 1)
-    monkeypatch.setattr(cholesky, "_SIDE", 6)
-    B = rng.normal(size=(n, n))
-    A = (B @ B.T + np.eye(n)).astype(dtype)
-    found = {}
-    for n_jobs in (1, 2):
-        U = found[n_jobs] = A.copy()
-        assert cholesky.factorise(U, n_jobs)
-        np.testing.assert_allclose(np.triu(U), np.linalg.cholesky(A.astype(float)).T, rtol=1e-3, atol=1e-3)
-        np.testing.assert_array_equal(np.tril(U, -1), np.tril(A, -1))
-    np.testing.assert_array_equal(found[1], found[2])
-    A[-1, -1] = -1.0
-    assert not cholesky.factorise(A)

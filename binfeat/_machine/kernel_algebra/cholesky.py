@@ -6,14 +6,13 @@ SciPy's wrappers hold the lock, so that searches in several threads would wait f
 import ctypes
 import functools
 from collections.abc import Callable, Iterable
-from itertools import combinations_with_replacement
 
 import numpy as np
 from numba.extending import get_cython_function_address
 
 from binfeat._engine.policy import one_blas_thread, share_blocks
 
-_SIDE, _FEWEST_TILED = 512, 2500  # of the tiles of a factor, and rows of a matrix that is worth tiles
+_SIDE, _MANY = 512, 2048  # of a tile, and columns with which tiles are worth it
 _SMALL = 96  # columns of a triangle that LAPACK inverts; larger triangles are faster by products of their parts
 
 
@@ -35,56 +34,53 @@ def _pointer(argument: bytes | int | np.ndarray) -> object:
     return ctypes.byref(ctypes.c_int(argument)) if isinstance(argument, int) else argument
 
 
-def factorise(A: np.ndarray, n_jobs: int | None = None) -> bool:
+def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
     """Replace the upper triangle of A, (n, n) in C order, by U with ``A = U' U``; whether A is positive definite.
 
-    Of many rows it goes by tiles, each of which one thread works on, so that U is bitwise the same for any number of
-    threads.
+    A large matrix is factorised by tiles of a fixed size, in threads: BLAS's own threads split sums by their number.
     """
-    if len(A) < _FEWEST_TILED:
-        return _factorise_whole(A)
-    places = [slice(i, min(i + _SIDE, len(A))) for i in range(0, len(A), _SIDE)]
-    for k, place in enumerate(places):
-        corner, rest = A[place, place], places[k + 1 :]
-        with one_blas_thread():
-            if not _factorise_whole(corner):
+    if len(A) < _MANY:
+        return _factorise(A)
+    cuts = [slice(i, min(i + _SIDE, len(A))) for i in range(0, len(A), _SIDE)]
+    with one_blas_thread():
+        for k, own in enumerate(cuts):
+            if not _factorise(A[own, own]):
                 return False
-
-        def solve(some: Iterable[slice], place: slice = place, corner: np.ndarray = corner) -> None:
-            for columns in some:
-                _solve(corner, A[place, columns])
-
-        def subtract(some: Iterable[tuple[slice, slice]], place: slice = place) -> None:
-            for rows, columns in some:
-                _subtract_product(A[place, rows], A[place, columns], A[rows, columns])
-
-        for work, tiles in ((solve, rest), (subtract, list(combinations_with_replacement(rest, 2)))):
-            share_blocks(work, tiles, _SIDE**2 * len(tiles), n_jobs)
+            _eliminate(A, own, cuts[k + 1 :], n_jobs)
     return True
 
 
-def _factorise_whole(A: np.ndarray) -> bool:
+def _factorise(A: np.ndarray) -> bool:
     info = np.zeros((), np.intc)
-    # C's upper triangle is Fortran's lower triangle.
-    _call("lapack", "potrf", A.dtype, b"L", len(A), A, _row(A), info)
+    _call("lapack", "potrf", A.dtype, b"L", len(A), A, _row(A), info)  # C's upper triangle is Fortran's lower triangle
     return bool(info == 0)
 
 
-def _solve(U: np.ndarray, A: np.ndarray) -> None:
-    """Multiply A in place by the inverse of U'."""
-    one = np.ones((), A.dtype)
-    _call("blas", "trsm", A.dtype, b"R", b"L", b"T", b"N", A.shape[1], len(A), one, U, _row(U), A, _row(A))
+def _eliminate(A: np.ndarray, own: slice, others: list[slice], n_jobs: int | None) -> None:
+    """Take what rows with a factor, U at A[own, own], tell of the columns behind them, and leave the rest to factorise.
 
+    The sides and triangles are Fortran's, which sees all transposed.
+    """
+    one, minus, row, n_own = np.array(1.0, A.dtype), np.array(-1.0, A.dtype), _row(A), own.stop - own.start
 
-def _subtract_product(B: np.ndarray, C: np.ndarray, out: np.ndarray) -> None:
-    """Subtract ``B' C`` in place; of a product with itself, in the upper triangle only."""
-    one, minus = np.array(1.0, out.dtype), np.array(-1.0, out.dtype)
-    n_rows, n_columns = out.shape
-    if B.__array_interface__["data"] == C.__array_interface__["data"]:
-        _call("blas", "syrk", B.dtype, b"L", b"N", n_rows, len(B), minus, B, _row(B), one, out, _row(out))
-    else:
-        sizes = n_columns, n_rows, len(B)
-        _call("blas", "gemm", B.dtype, b"N", b"T", *sizes, minus, C, _row(C), B, _row(B), one, out, _row(out))
+    def solve(tiles: Iterable[slice]) -> None:
+        for tile in tiles:
+            width, right = tile.stop - tile.start, A[own, tile]
+            _call("blas", "trsm", A.dtype, b"R", b"L", b"T", b"N", width, n_own, one, A[own, own], row, right, row)
+
+    def subtract(tiles: Iterable[tuple[slice, slice]]) -> None:
+        for rows, columns in tiles:
+            left, right, rest = A[own, rows], A[own, columns], A[rows, columns]
+            height, width = rest.shape
+            if rows == columns:  # of which the lower triangle stays as it is
+                _call("blas", "syrk", A.dtype, b"L", b"N", width, n_own, minus, left, row, one, rest, row)
+            else:
+                sizes = width, height, n_own
+                _call("blas", "gemm", A.dtype, b"N", b"T", *sizes, minus, right, row, left, row, one, rest, row)
+
+    share_blocks(solve, others, n_own * len(A), n_jobs)
+    pairs = [(rows, columns) for place, rows in enumerate(others) for columns in others[place:]]
+    share_blocks(subtract, pairs, n_own * len(A), n_jobs)
 
 
 def invert_triangle(U: np.ndarray) -> None:

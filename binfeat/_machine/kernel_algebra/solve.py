@@ -39,13 +39,12 @@ def solve_kernel(
     weights: Weights,
     Y: np.ndarray,
     error: float,
-    n_jobs: int | None = None,
+    n_jobs: int | None = 1,
 ) -> tuple[np.ndarray, float]:
     """Coefficients (n_rows, n_targets), float32 or float64, of targets Y in float32, and the alpha that they took.
 
     An array K is overwritten by its Cholesky factor. A packed matrix, of rows in random order, is solved with by
-    iterations, which stop at a small part of the `error` of predictions relative to the targets. With one thread for
-    BLAS, the solution is bitwise the same for any `n_jobs`.
+    iterations, which stop at a small part of the `error` of predictions relative to the targets.
     """
     if not isinstance(K, PackedKernel):
         if needs_precision(len(K), alpha):

@@ -55,7 +55,7 @@ class ExactMachine(Candidate):
         parts, alpha = self._continued(best, len(rows))
         X, Y, weights = tuning.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
         signs = np.random.default_rng(settings.seed).choice(_SIGNS, (len(rows), 1))
-        with one_blas_thread():
+        with one_blas_thread():  # the order of its sums depends on their number
             K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
             error = np.sqrt(tuning.squared_error(best))
             solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), error, settings.n_jobs)
