@@ -42,9 +42,9 @@ def test_links_name_what_is_there(page):
         assert name == "index" or any(place.exists() for place in places), target
 
 
-def test_the_guide_has_six_pages_that_run_code():
+def test_the_guide_has_seven_pages_that_run_code():
     pages = [page for page in PAGES if page.suffix == ".py"]
-    assert len(pages) == 6
+    assert len(pages) == 7
     for page in pages:
         assert page.read_text(encoding="utf-8").count("# %%") >= 1
         compile(page.read_text(encoding="utf-8"), str(page), "exec")

@@ -292,16 +292,22 @@ def test_blocks_are_done_by_the_caller_while_the_right_is_taken(here):
     assert len({thread for _, thread, _ in done}) == 1
 
 
-def test_compiles_without_cache_where_there_is_none(monkeypatch):
-    def njit(**options):
-        if options.pop("cache", False):
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: (function, options)
+def test_both_versions_run_where_all_are_wanted():
+    """With the result of one of them."""
+    a, out, calls = np.ones((1, 100)), np.empty((1, 1)), []
 
-    monkeypatch.setattr(policy.numba, "njit", njit)
-    function, options = policy.jit(lambda x: 2 * x)
-    assert function(21) == 42
-    assert options["nogil"]
+    def counted(a, b, out):
+        for i in numba.prange(out.shape[0]):
+            calls.append(i)
+            out[i] = a[i] @ b[i]
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(policy.every_version())
+        vectors.partial_dots(a, a, out)
+        assert out == 100
+        if numba.config.DISABLE_JIT:
+            policy.driver(work="out")(counted)(a, a, out)
+            assert len(calls) == 2
 
 
 def test_works_without_any_place_for_a_cache(tmp_path):

@@ -10,7 +10,8 @@ import threading
 import types
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numba
 from numba.core import event
 from threadpoolctl import ThreadpoolController
 
+from binfeat._engine.caches import cache_of
 from binfeat._engine.compilation import compilations
 
 _OPTIONS: dict[str, Any] = {
@@ -55,10 +57,9 @@ def _renamed(function, suffix):
 
 def _compile(function, suffix="", **options):
     function = _renamed(function, f"{suffix}_{_digest_of_sources()}")
-    try:
-        return numba.njit(cache=True, **_OPTIONS, **options)(function)
-    except RuntimeError:  # no writable folder for the cache: compile in every process
-        return numba.njit(**_OPTIONS, **options)(function)
+    kernel = numba.njit(**_OPTIONS, **options)(function)
+    kernel._cache = cache_of(function)  # as njit(cache=True) sets it
+    return kernel
 
 
 def jit(function):
@@ -163,6 +164,19 @@ def thread_count(n_jobs):
     return max(1, min(wanted, available) if wanted > 0 else min(available, _cores()) + 1 + wanted)
 
 
+_every_version = ContextVar("every_version", default=False)
+
+
+@contextmanager
+def every_version():
+    """Context in which drivers run their serial and their threaded version, so that both are compiled."""
+    token = _every_version.set(True)
+    try:
+        yield
+    finally:
+        _every_version.reset(token)
+
+
 def _with_threads(n, function, arguments):
     before = _numba_threads()
     if n == before:
@@ -194,6 +208,8 @@ def driver(work):
         @functools.wraps(function)
         def run(*arguments, n_jobs=None):
             threads = thread_count(n_jobs)
+            if _every_version.get():
+                threaded(*arguments)
             if threads == 1 or arguments[measure].size < _WORTH_THREADS:
                 return serial(*arguments)
             return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))

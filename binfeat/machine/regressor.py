@@ -89,6 +89,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Whether the final coefficients are fitted to all rows, including those held out.
     warm_start : bool, default=False
         Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What predictions do about rows that have what `fit` had not seen: missing values in a complete column, new
+        categories, numbers far outside. `check` says what counts, and lists it.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
@@ -162,7 +165,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     machine are made by leave-one-out predictions of up to 1,500 rows, without those held out if `cv` is given or
     `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal goes up and down
     like that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
-    whose mean a probe with random signs tells (Hutchinson 1990).
+    whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
+    whatever rows stand beside it and for any number of threads.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
@@ -277,6 +281,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
+        on_unseen: str = "warn",
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -289,6 +294,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.loss, self.quantile = loss, quantile
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.on_unseen = on_unseen
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
 
     @overload

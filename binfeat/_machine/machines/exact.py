@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from binfeat._engine.policy import threads_to_factorise
+from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, main_part
@@ -55,10 +55,10 @@ class ExactMachine(Candidate):
         parts, alpha = self._continued(best, len(rows))
         X, Y, weights = tuning.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
         signs = np.random.default_rng(settings.seed).choice(_SIGNS, (len(rows), 1))
-        with threads_to_factorise(len(rows)):
+        with one_blas_thread():  # the order of its sums depends on their number
             K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
             error = np.sqrt(tuning.squared_error(best))
-            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), error)
+            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), error, settings.n_jobs)
         coef, probe = solved[:, :-1], solved[:, -1:]
         judged, predictions = self._left_out(best, parts, alpha, coef, float((signs * probe).mean(dtype=np.float64)))
         main = main_part(parts)
