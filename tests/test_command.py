@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from limits import limited
 
+import binfeat
 from binfeat._command import fit, main, messages, models, tables
 from tests.interrupts import interrupted
 
@@ -207,7 +208,9 @@ def newer(path):
     with zipfile.ZipFile("delay.skops") as old, zipfile.ZipFile(out, "w") as new:
         for item in old.namelist():
             content = old.read(item)
-            new.writestr(item, content.replace(b"0.1.0", b"9.1.0") if item == "schema.json" else content)
+            if item == "schema.json":
+                content = content.replace(binfeat.__version__.encode(), b"9.1.0")
+            new.writestr(item, content)
     path.write_bytes(out.getvalue())
     return path
 

@@ -14,6 +14,7 @@ from binfeat._machine.limits import Limits
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "examples" / "docs"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 EXACT_ROWS = f"{Limits().exact_rows:,} rows"
 
 
@@ -84,3 +85,21 @@ def test_report_says_the_bytes_that_a_fit_expects(rng, tmp_path):
 
 def test_one_description():
     assert binfeat.__doc__ == PROJECT["description"]
+
+
+def test_one_version():
+    number = PROJECT["version"]
+    assert f"\nversion: {number}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (section,) = re.findall(rf"^## \[{re.escape(number)}\] - (.*)$", CHANGELOG, flags=re.MULTILINE)
+    assert f"\ndate-released: {section}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert CHANGELOG.index("## [Unreleased]") < CHANGELOG.index(f"## [{number}]")
+
+
+def test_pictures_of_the_readme_are_there():
+    """Links are absolute, so that PyPI shows them, too."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    homes = ("https://raw.githubusercontent.com/binfeat/binfeat/main/", f"{PROJECT['urls']['Homepage']}/blob/main/")
+    own = [link.removeprefix(home) for link in links for home in homes if link.startswith(home)]
+    assert [name for name in own if not (ROOT / name).exists()] == []
+    assert [link for link in links if not link.startswith("https://")] == []
