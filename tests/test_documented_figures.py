@@ -29,14 +29,14 @@ def in_one_line(text):
 
 
 MACHINE_NOTES = in_one_line(binfeat.KernelMachineRegressor.__doc__)
-QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / "plot_6_limits.py")
+QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / "plot_06_limits.py")
 
 
 @pytest.mark.parametrize(
     "text",
     [
         words_of(ROOT / "README.md"),
-        words_of(DOCS / "guide" / "plot_3_decisions.py"),
+        words_of(DOCS / "guide" / "plot_03_decisions.py"),
         words_of(DOCS / "how_it_works.rst"),
         MACHINE_NOTES,
     ],
