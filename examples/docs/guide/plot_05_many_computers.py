@@ -24,8 +24,9 @@ print(f"largest error: {np.abs(machine.predict(x) - np.sin(x[:, 0])).max():.3f}"
 # %%
 # By default Dask uses threads of the current process. On a cluster, one computer runs ``dask scheduler``, and each of
 # the others ``dask worker tcp://10.0.0.1:8786 --nworkers 8 --nthreads 1`` with the address that the scheduler printed,
-# in the same Python environment. With ``distributed.Client("tcp://10.0.0.1:8786")`` before them, the lines above run there. A table
-# comes from ``dask.dataframe.read_parquet``, which reads folders and object stores: ``"s3://bucket/folder"``.
+# in the same Python environment. With ``distributed.Client("tcp://10.0.0.1:8786")`` before them, the lines above run
+# there. A table comes from ``dask.dataframe.read_parquet``, which reads folders and object stores:
+# ``"s3://bucket/folder"``.
 
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
