@@ -47,6 +47,18 @@ def test_rows_of_exact_machines(text):
     assert EXACT_ROWS in text
 
 
+def test_inputs_up_to_which_exact_machines_take_so_many_rows():
+    inputs = f"more than {round(Limits().exact_work / Limits().exact_rows**2)} inputs"
+    assert f"(fewer with {inputs})" in MACHINE_NOTES
+    assert f"fewer than {EXACT_ROWS} where there are {inputs}" in words_of(DOCS / "guide" / "plot_08_text.py")
+
+
+def test_rows_of_cells():
+    rows = f"{Limits().cell_rows:,}"
+    assert f'"auto" is {rows}.' in MACHINE_NOTES
+    assert f"until cells have m = {rows} rows" in words_of(DOCS / "guide" / "plot_11_mathematics.py")
+
+
 def test_rows_of_exact_machines_beside_other_software():
     assert f"exact up to {Limits().exact_rows:,}, in cells beyond" in words_of(DOCS / "compare.rst")
 
