@@ -48,7 +48,7 @@ def test_rows_of_exact_machines(text):
 
 
 def test_inputs_up_to_which_exact_machines_take_so_many_rows():
-    inputs = f"more than {round(Limits().exact_work / Limits().exact_rows**2)} inputs"
+    inputs = f"more than {round(Limits().exact_work / Limits().exact_rows ** 2)} inputs"
     assert f"(fewer with {inputs})" in MACHINE_NOTES
     assert f"fewer than {EXACT_ROWS} where there are {inputs}" in words_of(DOCS / "guide" / "plot_08_text.py")
 
