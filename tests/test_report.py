@@ -1,6 +1,5 @@
 """The report: one page that needs nothing else, from quantities that are checked here one by one."""
 
-import inspect
 import re
 from html.parser import HTMLParser
 
@@ -150,9 +149,11 @@ def test_standard_errors_are_the_spread_over_other_rows():
 
 
 def test_effects_are_partial_dependence(table):
+    from inspect import signature
+
     from sklearn.inspection import partial_dependence
 
-    if "custom_values" not in inspect.signature(partial_dependence).parameters:
+    if "custom_values" not in signature(partial_dependence).parameters:
         pytest.skip("scikit-learn computes partial dependence at given values from version 1.7 on")
     X, y, labels = table
     for machine, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
