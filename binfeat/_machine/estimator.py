@@ -9,11 +9,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.input_checks import require_binning_memory
+from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.held_out import Scoring, splits
 from binfeat._common.labels import Labels

@@ -68,8 +68,8 @@ class NumbersMachineBase(ServedMachineBase):
     def predict_quantiles(self, X: RawTable, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
         """Quantiles of new targets, which widen and narrow with the noise and never cross.
 
-        A residual is the prediction's, times a size that is a function of the row: ``y = f(x) + s(x) r``. The logarithm
-        of s is learned by kernel ridge regression of ``log(|y - f| + c)``, from rows that were held out or by
+        A target is the prediction plus a residual, whose size is a function of the row: ``y = f(x) + s(x) r``. The
+        logarithm of s is learned by kernel ridge regression of ``log(|y - f| + c)``, from rows that were held out or by
         leave-one-out predictions, and quantiles of r are those of these rows, conformal (Lei et al. 2018): the share
         of new targets below holds on average over rows like those of `fit`. Far from all rows of `fit` sizes are
         those of the average row, while intervals by ``method="deviations"`` widen.

@@ -36,7 +36,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         features take a radial kernel in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
-        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
+        kernels take its squares: the Gaussian is ``exp(-sum_j (gamma_j (x_j - y_j))^2)``.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
@@ -61,7 +62,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None

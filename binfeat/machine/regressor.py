@@ -47,7 +47,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         features take a radial kernel in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
-        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
+        kernels take its squares: the Gaussian is ``exp(-sum_j (gamma_j (x_j - y_j))^2)``.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
@@ -80,7 +81,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -202,9 +204,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ``target_transform="auto"`` tries ``log(y)``, if all are positive, and ``arcsinh((y - median) / interquartile
     range)``. A transform has to lower the leave-one-out error of y itself by 5 %, or, unless a twentieth of the rows
     share a value, to raise the likelihood by half a nat a row (Box and Cox 1964) and the error by three standard errors
-    at most. Later choices are made by squared
-    errors of the transformed targets, or by `scoring`. Predictions then estimate medians of y, or means by smearing
-    over 32 residuals (Duan 1983) if that has the lower error on rows left out.
+    at most. Later choices are made by squared errors of the transformed targets, or by `scoring`. Predictions then
+    estimate medians of y, or means by smearing over 32 residuals (Duan 1983) if that has the lower error on rows left
+    out.
 
     **Huber's loss.** A row gets the weight ``min(1, 1.345 / |r|)``, times its `sample_weight`, in all choices and in
     the solution. Its residual r, in units of 1.4826 times the median absolute residual, is that of an exact machine of

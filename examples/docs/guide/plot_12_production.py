@@ -132,14 +132,14 @@ print(loaded.check(strange))
 #      - written by
 #      - read by
 #    * - 1
-#      - development before 0.1
-#      - 0.1
+#      - checkouts before 0.2
+#      - 0.2
 #    * - 2
-#      - development before 0.1
-#      - 0.1
+#      - checkouts before 0.2
+#      - 0.2
 #    * - 3
-#      - 0.1
-#      - 0.1
+#      - 0.2, checkouts before it
+#      - 0.2
 #
 # Every release reads the formats of all releases before it: files of each are kept in the tests.
 #
