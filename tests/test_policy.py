@@ -380,6 +380,26 @@ def test_only_the_main_thread_changes_what_blas_has(two_for_blas):
     assert blas_now() == {2}
 
 
+def test_limits_of_blas_side_by_side_last_until_the_last_has_ended(two_for_blas):
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(policy.one_blas_thread())
+        second.enter_context(policy.one_blas_thread())
+        first.close()
+        assert blas_now() == {1}
+        second.close()
+        assert blas_now() == {2}
+
+
+def test_a_fork_leaves_limits_of_other_threads_behind(two_for_blas):
+    limits = policy._BlasLimits()
+    with ThreadPoolExecutor(1) as other, contextlib.ExitStack() as never_ends:
+        other.submit(never_ends.enter_context, limits.limit(1)).result()
+        limits.after_fork()
+        with limits.limit(1):
+            assert blas_now() == {1}
+        assert blas_now() == {2}
+
+
 def test_small_matrices_are_factorised_by_one_thread():
     before = [blas["num_threads"] for blas in policy._blas().info()]
     for n, expected in ((10, [1] * len(before)), (5000, before)):

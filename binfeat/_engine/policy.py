@@ -229,9 +229,53 @@ def _blas():
     return _loaded_blas("scipy.linalg" in sys.modules)
 
 
+class _BlasLimits:
+    """Limits that callers side by side set to BLAS's threads: the least one holds, until the last caller ends.
+
+    The setting is shared by the whole process. Callers that restored what they found would leave the limits of others.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._limits = {}  # by thread and caller
+        self._before = {}  # threads of each library without limits
+
+    @contextmanager
+    def limit(self, threads):
+        """Context in which BLAS has so many threads at most."""
+        caller = threading.get_ident(), object()
+        try:
+            self._set(self._limits.__setitem__, caller, threads)
+            yield
+        finally:
+            self._set(self._limits.pop, caller, None)
+
+    def _set(self, change, *arguments):
+        with self._lock:
+            change(*arguments)
+            for blas in _blas().lib_controllers:
+                now = blas.num_threads
+                threads = min([self._before.setdefault(blas.filepath, now), *self._limits.values()])
+                if threads != now:
+                    blas.set_num_threads(threads)
+            if not self._limits:
+                self._before.clear()
+
+    def after_fork(self):
+        # Other threads of the parent do not exist in the child, and one of them may have had the lock.
+        self._lock, own = threading.Lock(), threading.get_ident()
+        for caller in [caller for caller in self._limits if caller[0] != own]:
+            del self._limits[caller]
+
+
+_blas_limits = _BlasLimits()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blas_limits.after_fork)
+
+
 def one_blas_thread():
     """Context in which BLAS uses one thread: small factorisations are slower with more, far slower on busy cores."""
-    return _blas().limit(limits=1)
+    return _blas_limits.limit(1)
 
 
 def threads_to_factorise(n):
@@ -242,13 +286,12 @@ def threads_to_factorise(n):
 def blas_threads(n_jobs):
     """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to.
 
-    The setting is shared by the whole process, and threads would restore the settings of other threads: only the main
-    thread changes it.
+    The setting is shared by the whole process: only the main thread changes it.
     """
     threads = thread_count(n_jobs)
     has_more = any(blas.num_threads > threads for blas in _blas().lib_controllers)
     is_main = threading.current_thread() is threading.main_thread()
-    return _blas().limit(limits=threads) if has_more and is_main else nullcontext()
+    return _blas_limits.limit(threads) if has_more and is_main else nullcontext()
 
 
 def _taken_from(queue):
