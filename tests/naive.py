@@ -497,6 +497,19 @@ def shapley_values(value, n_players):
     return np.array(out)
 
 
+def shapley_interactions(value, n_players):
+    """Of pairs of players of a game, by all sets of the others: what both add beyond what each adds."""
+    out = np.zeros((n_players, n_players))
+    for p, q in combinations(range(n_players), 2):
+        others = [other for other in range(n_players) if other not in (p, q)]
+        for size in range(n_players - 1):
+            weight = math.factorial(size) * math.factorial(n_players - size - 2) / math.factorial(n_players - 1)
+            for some in map(set, combinations(others, size)):
+                beyond = value(some | {p, q}) - value(some | {p}) - value(some | {q}) + value(some)
+                out[p, q] += weight * beyond
+    return out + out.T
+
+
 def product_game(x, support, coef, background, factor):
     """``sum_i c_i prod_j a_ij`` of a row's factors for the players of a set, and of mean factors for all others."""
     own = np.array([[factor(j, x[j], s[j]) for j in range(len(x))] for s in support])

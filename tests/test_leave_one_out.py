@@ -65,6 +65,33 @@ def test_the_factor(rng):
     np.testing.assert_allclose(U.T @ U, K + 1 + np.diag(0.5 / weights), rtol=1e-5, atol=1e-5)
 
 
+@pytest.fixture
+def tiles(monkeypatch):
+    """Matrices of 40 columns or more are factorised by tiles of 16."""
+    monkeypatch.setattr(cholesky, "_SIDE", 16)
+    monkeypatch.setattr(cholesky, "_MANY", 40)
+
+
+@pytest.mark.parametrize("n_rows", [39, 40, 48, 65])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_factor_by_tiles_is_the_same_for_any_number_of_threads(rng, tiles, threads, n_rows, dtype):
+    threads(2)
+    A = kernels.RBF()(rng.normal(size=(n_rows, 3)), gamma=0.7) + 0.1 * np.eye(n_rows)
+    alone, together = A.astype(dtype), A.astype(dtype)
+    assert cholesky.factorise(alone, 1)
+    assert cholesky.factorise(together, 2)
+    np.testing.assert_array_equal(alone, together)
+    np.testing.assert_array_equal(np.tril(alone, -1), np.tril(A, -1).astype(dtype))
+    np.testing.assert_allclose(np.triu(alone), np.linalg.cholesky(A).T, atol=1e-5 if dtype == np.float32 else 1e-13)
+
+
+def test_tiles_find_what_is_not_positive_definite(rng, tiles):
+    for place in (3, 20, 63):
+        A = kernels.RBF()(rng.normal(size=(64, 3)), gamma=0.7) + 0.1 * np.eye(64)
+        A[place, place] = -1.0
+        assert not cholesky.factorise(A)
+
+
 @pytest.mark.engine
 @pytest.mark.parametrize("n_rows", [1, 2, 95, 96, 97, 193, 400])
 def test_triangles_of_any_size(rng, n_rows):
@@ -172,9 +199,9 @@ def test_targets_of_zero(rng):
 def test_a_matrix_of_nothing_but_nan_is_refused(monkeypatch):
     tried = []
 
-    def factorise(A):
+    def factorise(A, n_jobs):
         tried.append(1)
-        return cholesky.factorise(A)
+        return cholesky.factorise(A, n_jobs)
 
     monkeypatch.setattr("binfeat._machine.kernel_algebra.leave_one_out.factorise", factorise)
     with pytest.raises(SingularKernelError, match="not positive definite for any penalty"):

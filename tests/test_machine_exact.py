@@ -367,6 +367,18 @@ def test_the_same_bits_for_any_number_of_threads(table, threads, short, kernel):
         np.testing.assert_array_equal(other.predict(X), machine.predict(X))
 
 
+@pytest.mark.parametrize("n_rows", [2600, 3200])  # solved by Cholesky, and by iterations
+def test_the_same_bits_of_many_rows_for_any_number_of_threads(rng, threads, n_rows):
+    threads(2)
+    X = rng.uniform(size=(n_rows, 4))
+    y = np.sin(6 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=n_rows)
+    machine = KernelMachineRegressor(**GIVEN, n_jobs=1).fit(X, y)
+    other = KernelMachineRegressor(**GIVEN, n_jobs=2).fit(X, y)
+    assert_same_state(other, machine)
+    for mine, others in zip(machine.predict(X, return_std=True), other.predict(X, return_std=True), strict=True):
+        np.testing.assert_allclose(mine, others, rtol=1e-3)  # sums of a prediction have the order of BLAS's threads
+
+
 def test_iterations_give_the_same_machine(table, monkeypatch):
     """But for what the tolerance of the residual leaves: of it predictions of these rows have a part at most."""
     rng = np.random.default_rng(0)

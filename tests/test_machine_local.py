@@ -189,7 +189,7 @@ def test_expansions_of_few_rows(rng, nu):
 def test_few_rows_and_many(rng, short):
     X = rng.normal(size=(300, 3))
     machine = KernelMachineRegressor(**LOCAL, n_trees=3, alpha=0.1).fit(X, smooth(X))
-    np.testing.assert_allclose(np.concatenate([machine.predict(row[None]) for row in X]), machine.predict(X), atol=1e-4)
+    np.testing.assert_allclose(np.concatenate([machine.predict(row[None]) for row in X]), machine.predict(X), atol=1e-5)
 
 
 # Length scales.

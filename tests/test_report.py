@@ -10,7 +10,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
-from binfeat._report import bottlenecks, effects, errors
+from binfeat._common.subsets import evenly_spaced
+from binfeat._report import bottlenecks, effects, errors, reasons
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -63,7 +64,7 @@ def headings(text):
     return re.findall(r"<h2>(.*?)</h2>", text)
 
 
-ALL = ["Errors", "What limits the error", "What was decided", "Inputs", "How it learned"]
+ALL = ["Errors", "What limits the error", "What was decided", "Inputs"]
 
 
 def test_page_of_a_regressor(tmp_path):
@@ -71,7 +72,7 @@ def test_page_of_a_regressor(tmp_path):
     machine = KernelMachineRegressor(random_state=0).fit(X[:200], y[:200])
     machine.report(tmp_path / "page.html", X[200:], y[200:])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert headings(text) == [*ALL, "Residuals", "Time and memory"]
+    assert headings(text) == [*ALL, "Reasons", "How it learned", "Residuals", "Time and memory"]
     page = Elements(text)
     assert "script" not in page.tags
     assert EVIL in page.text  # the caption of its effect
@@ -89,10 +90,10 @@ def test_page_of_a_classifier_and_of_a_machine_alone(tmp_path, three):
     machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
     machine.report(tmp_path / "page.html", X[600:], list(y[600:]))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert headings(text) == [*ALL[:-1], "Labels and probabilities", "Time and memory"]
+    assert headings(text) == [*ALL, "Reasons", "Labels and probabilities", "Time and memory"]
     machine.report(str(tmp_path / "page.html"))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert headings(text) == [*ALL[:-1], "Time and memory"]
+    assert headings(text) == [*ALL, "Time and memory"]
     Elements(text)
 
 
@@ -148,9 +149,31 @@ def test_standard_errors_are_the_spread_over_other_rows():
         assert np.mean([measure.spread for measure in own]) == pytest.approx(spread, rel=0.2), own[0].name
 
 
+@pytest.mark.parametrize("features", ["exact", "binning"])
+def test_reasons_add_up_to_predictions(features):
+    """In the units of y, with a column for each of the caller's; of labels, to the scores of the last class."""
+    X, y = frame_of(300)
+    given = {**FIXED, "features": features, "gamma": "scale"}
+    machine = KernelMachineRegressor(**given).fit(X, y)
+    found = reasons.reasons_of(machine, judged(machine, X, y).table)
+    assert found.values.shape == found.data.shape == (200, 3)
+    some = X.iloc[evenly_spaced(300, 200)]
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), machine.predict(some), rtol=1e-6, atol=1e-6)
+    assert found.farthest == np.argmax(np.abs(machine.predict(some) - found.base))
+    labels = np.where(y > 0, "yes", "no")
+    classifier = KernelMachineClassifier(**given).fit(X, labels)
+    found = reasons.reasons_of(classifier, judged(classifier, X, labels).table)
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), classifier._scores(some)[:, 0], atol=1e-6)
+    assert found.what == "the score of yes"
+
+
 def test_effects_are_partial_dependence(table):
+    from inspect import signature
+
     from sklearn.inspection import partial_dependence
 
+    if "custom_values" not in signature(partial_dependence).parameters:
+        pytest.skip("scikit-learn computes partial dependence at given values from version 1.7 on")
     X, y, labels = table
     for machine, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
         fitted = machine(**FIXED).fit(X, targets)

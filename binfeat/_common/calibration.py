@@ -7,7 +7,7 @@ from scipy.special import log_softmax
 
 from binfeat._common.subsets import evenly_spaced
 
-_SOFTNESS = 0.05  # of what is taken for a share of rows: the least that scores tell apart
+SOFTNESS = 0.05  # of what is taken for a share of rows: the least that scores tell apart
 _RIDGE = 10.0  # rows' worth of belief that all classes are alike
 _MOST_VALUES = 100_000  # scores that a calibration is fitted to
 _LEAST_SPREAD = 0.05  # of scores, by which the belief is measured: smaller ones are scaled only
@@ -123,6 +123,6 @@ def _joined(factors: np.ndarray, beside: np.ndarray) -> np.ndarray:
 
 def _features(scores: np.ndarray) -> np.ndarray:
     """Scores, and logarithms of the shares that they stand for, smoothly kept above 0."""
-    shares = (1 + scores) / (2 * _SOFTNESS)
+    shares = (1 + scores) / (2 * SOFTNESS)
     positive = np.where(shares > -30.0, np.log(np.logaddexp(0.0, np.maximum(shares, -30.0))), shares)
     return np.hstack([scores, positive])

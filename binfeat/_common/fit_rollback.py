@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
-from sklearn.callback import with_callbacks
+from binfeat._common.callbacks import with_callbacks
 
 _Method = TypeVar("_Method", bound=Callable)
 

@@ -1,4 +1,4 @@
-"""Figures that bound what a fit tries; measured in perf/README.md."""
+"""Figures that bound what a fit tries; measured in perf/notes."""
 
 from dataclasses import dataclass
 

@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from binfeat._common.drawing import draw_relevances
+from binfeat._common.drawing import draw_relevances, draw_swarm, draw_waterfall
 from binfeat._common.subsets import equal_groups, evenly_spaced
 
 _BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#c3ccd6"
@@ -23,7 +23,7 @@ _STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
     "svg.hashsalt": "binfeat",
 }
 _SIZE = 3.8, 2.7  # inches
-_BARS, _DOTS, _CELLS = 12, 2000, 12
+_BARS, _STEPS, _DOTS, _CELLS = 12, 8, 2000, 12
 _LONGEST = 22  # characters of a name
 
 
@@ -49,6 +49,23 @@ def relevances(ax, shares, names):
     """Bars of the most relevant inputs, and of the others together."""
     draw_relevances(ax, shares, [word(name) for name in names], _BARS, color=_BLUE)
     ax.set_xlabel("share of the kernel's exponent")
+
+
+def swarm(ax, reasons, names):
+    """Shapley values of some rows, of the inputs with the largest ones."""
+    order = _largest(np.abs(reasons.values).mean(axis=0))
+    draw_swarm(ax, reasons.values, reasons.data, [word(name) for name in names], order)
+
+
+def waterfall(ax, reasons, names):
+    """Steps to the prediction of the row that is farthest from its base value."""
+    row = reasons.farthest
+    order = _largest(np.abs(reasons.values[row]))
+    draw_waterfall(ax, reasons.values[row], float(reasons.base[row]), [word(name) for name in names], order)
+
+
+def _largest(sizes):
+    return np.argsort(-sizes, kind="stable")[:_STEPS]
 
 
 def search(ax, errors):

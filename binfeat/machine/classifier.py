@@ -11,13 +11,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from binfeat._common.labels import Labels, check_labels_or_sets, labels_in, require_two, weights_by_class
-from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.served_estimator import ServedMachineBase
 from binfeat._machine.table.doubts import doubt_classes
 from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
 
 
-class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMachineBase):
+class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
     """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others; two classes share one
@@ -36,7 +36,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         features take a radial kernel in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
-        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
+        kernels take its squares: the Gaussian is ``exp(-sum_j (gamma_j (x_j - y_j))^2)``.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
@@ -61,7 +62,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -70,6 +72,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Whether the final coefficients are fitted to all rows, including those held out.
     warm_start : bool, default=False
         Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What predictions do about rows that have what `fit` had not seen: missing values in a complete column, new
+        categories, numbers far outside. `check` says what counts, and lists it.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
@@ -167,6 +172,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
+        on_unseen: str = "warn",
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -177,6 +183,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         self.categorical_features, self.class_weight = categorical_features, class_weight
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.on_unseen = on_unseen
         self.warm_start, self.random_state = warm_start, random_state
 
     def decision_function(self, X: Any) -> np.ndarray:

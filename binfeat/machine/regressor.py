@@ -47,7 +47,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         features take a radial kernel in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
-        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
+        kernels take its squares: the Gaussian is ``exp(-sum_j (gamma_j (x_j - y_j))^2)``.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
@@ -80,7 +81,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -89,6 +91,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Whether the final coefficients are fitted to all rows, including those held out.
     warm_start : bool, default=False
         Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What predictions do about rows that have what `fit` had not seen: missing values in a complete column, new
+        categories, numbers far outside. `check` says what counts, and lists it.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
@@ -162,7 +167,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     machine are made by leave-one-out predictions of up to 1,500 rows, without those held out if `cv` is given or
     `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal goes up and down
     like that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
-    whose mean a probe with random signs tells (Hutchinson 1990).
+    whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
+    whatever rows stand beside it and for any number of threads.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
@@ -198,9 +204,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ``target_transform="auto"`` tries ``log(y)``, if all are positive, and ``arcsinh((y - median) / interquartile
     range)``. A transform has to lower the leave-one-out error of y itself by 5 %, or, unless a twentieth of the rows
     share a value, to raise the likelihood by half a nat a row (Box and Cox 1964) and the error by three standard errors
-    at most. Later choices are made by squared
-    errors of the transformed targets, or by `scoring`. Predictions then estimate medians of y, or means by smearing
-    over 32 residuals (Duan 1983) if that has the lower error on rows left out.
+    at most. Later choices are made by squared errors of the transformed targets, or by `scoring`. Predictions then
+    estimate medians of y, or means by smearing over 32 residuals (Duan 1983) if that has the lower error on rows left
+    out.
 
     **Huber's loss.** A row gets the weight ``min(1, 1.345 / |r|)``, times its `sample_weight`, in all choices and in
     the solution. Its residual r, in units of 1.4826 times the median absolute residual, is that of an exact machine of
@@ -277,6 +283,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
+        on_unseen: str = "warn",
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -289,6 +296,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.loss, self.quantile = loss, quantile
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.on_unseen = on_unseen
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
 
     @overload

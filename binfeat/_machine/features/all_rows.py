@@ -70,6 +70,8 @@ class AllRows(ABC):
         """Grids to begin with, and to grow to at most."""
         by_bins = self._most_by_bins(self._sampled_inputs(kernels), law, fourier)
         most = int(np.clip(by_bins, 1, self._run.settings.max_grids))
+        if by_bins < self._run.settings.max_grids:
+            self._run.note_memory(f"{most} grids")
         return min(self._first_grids(), most), most
 
     def _most_by_bins(self, X: np.ndarray, law: GridLaw, fourier: FourierMap | None = None) -> float:

@@ -1,5 +1,6 @@
 """A fitted kernel machine, as a value."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +15,7 @@ from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.findings import Findings
 from binfeat._machine.table.scalers import InputScaler
 from binfeat._machine.target.targets import Targets
 
@@ -44,9 +46,9 @@ class Fitted:
     spread: Spread | None = None  # of numbers
     _derived: Derived = field(default_factory=Derived, repr=False)
 
-    def rows(self, estimator: BaseEstimator, X: object) -> np.ndarray:
+    def rows(self, estimator: BaseEstimator, X: object, note: Callable[[Findings], None] | None = None) -> np.ndarray:
         """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
-        return self.scaled(self.encoder.transform(estimator, X))
+        return self.scaled(self.encoder.transform(estimator, X, note))
 
     def scaled(self, table: np.ndarray) -> np.ndarray:
         """Encoded rows as the kernels see them."""

@@ -36,7 +36,9 @@ class CellInverse:
     def __init__(
         self, kernel: KernelSum, cells: list[CellColumns], landmarks: np.ndarray, alpha: float, n_jobs: int | None
     ) -> None:
-        self._kernel, self._features = kernel, _nystroem(kernel, landmarks)
+        self._kernel = kernel
+        with one_blas_thread():
+            self._features = _nystroem(kernel, landmarks)
         known = dict[int, _KnownCell]()
 
         def solve(number: int) -> None:
@@ -85,7 +87,8 @@ def inverse_diagonals(
     """Diagonal of ``(K + 1 1' + alpha / v)^-1``, for the rows of each cell; of many, by `CellInverse`."""
     if len(cells) == 1:
         X, weights = cells[0]
-        return [squared_row_norms(precise_inverse_root(kernel(X, X), alpha, weights)[0])]
+        with one_blas_thread():
+            return [squared_row_norms(precise_inverse_root(kernel(X, X), alpha, weights, n_jobs)[0])]
     return CellInverse(kernel, cells, landmarks, alpha, n_jobs).diagonals()
 
 

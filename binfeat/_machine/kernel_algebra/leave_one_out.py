@@ -32,7 +32,9 @@ class SingularKernelError(ValueError):
     """No penalty made a kernel matrix positive definite."""
 
 
-def factor(K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None) -> Factor:
+def factor(
+    K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None, n_jobs: int | None = 1
+) -> Factor:
     """Upper Cholesky factor U of ``K + 1 1' + alpha / weights = U' U``, and the alpha that was needed.
 
     Where rounding leaves the matrix indefinite, alpha is raised by factors of ten; it is always above rounding
@@ -45,7 +47,7 @@ def factor(K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray
     diagonal = U.diagonal().copy()
     for _ in range(8):
         U[np.diag_indices_from(U)] = diagonal + U.dtype.type(alpha) * shift
-        if factorise(U):
+        if factorise(U, n_jobs):
             clear_below_diagonal(U)
             return U, alpha
         mirror_below_diagonal(U)
@@ -53,9 +55,11 @@ def factor(K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray
     raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
 
 
-def inverse_root(K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None) -> Factor:
+def inverse_root(
+    K: np.ndarray, alpha: float, weights: Weights = None, out: np.ndarray | None = None, n_jobs: int | None = 1
+) -> Factor:
     """Upper triangle B with ``(K + 1 1' + alpha / weights)^-1 = B B'``, and the alpha that was needed; see `factor`."""
-    B, alpha = factor(K, alpha, weights, out)
+    B, alpha = factor(K, alpha, weights, out, n_jobs)
     invert_triangle(B)
     return B, alpha
 
@@ -65,10 +69,12 @@ def needs_precision(n_rows: int, alpha: float) -> bool:
     return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
 
 
-def precise_inverse_root(K: np.ndarray, alpha: float, weights: Weights = None, overwrite: bool = False) -> Factor:
+def precise_inverse_root(
+    K: np.ndarray, alpha: float, weights: Weights = None, n_jobs: int | None = 1, *, overwrite: bool = False
+) -> Factor:
     """`inverse_root`, in float64 where `needs_precision` says so, with an alpha of any size above rounding."""
-    typed = np.empty(K.shape) if needs_precision(len(K), alpha) else K if overwrite else None
-    return inverse_root(K, alpha, weights, typed)
+    out = np.empty(K.shape) if needs_precision(len(K), alpha) else K if overwrite else None
+    return inverse_root(K, alpha, weights, out, n_jobs)
 
 
 def squared_row_norms(A: np.ndarray) -> np.ndarray:
@@ -96,9 +102,11 @@ class LeaveOneOut:
     alpha_slope: float  # by the logarithm of alpha
 
 
-def weighted_squares(K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarray:
+def weighted_squares(
+    K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root
+) -> np.ndarray:
     """Squares of `residuals`, times the weights of their rows."""
-    squares = residuals(K, alpha, weights, Y) ** 2
+    squares = residuals(K, alpha, weights, Y, root) ** 2
     return squares if weights is None else weights[:, np.newaxis] * squares
 
 

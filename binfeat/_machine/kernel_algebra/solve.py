@@ -34,7 +34,12 @@ def matrix_to_solve(kernel: KernelSum, X: np.ndarray, n_targets: int) -> np.ndar
 
 
 def solve_kernel(
-    K: np.ndarray | PackedKernel, alpha: float, weights: Weights, Y: np.ndarray, error: float
+    K: np.ndarray | PackedKernel,
+    alpha: float,
+    weights: Weights,
+    Y: np.ndarray,
+    error: float,
+    n_jobs: int | None = 1,
 ) -> tuple[np.ndarray, float]:
     """Coefficients (n_rows, n_targets), float32 or float64, of targets Y in float32, and the alpha that they took.
 
@@ -45,7 +50,7 @@ def solve_kernel(
         if needs_precision(len(K), alpha):
             B, alpha = inverse_root(K, alpha, weights, np.empty(K.shape))
             return B @ (B.T @ Y), alpha
-        U, alpha = factor(K, alpha, weights, out=K)
+        U, alpha = factor(K, alpha, weights, K, n_jobs)
         return lapack.spotrs(U.T, Y, lower=1)[0], alpha
     alpha = max(alpha, LEAST_ALPHA * len(K))
     shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)

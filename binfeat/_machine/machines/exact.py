@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from binfeat._engine.policy import threads_to_factorise
+from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, kernel_sum, main_part
@@ -61,10 +61,10 @@ class ExactMachine(Candidate):
         rows, parts, alpha = self._rows.all, best.parts, best.alpha
         X, Y, weights = self._rows.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
         signs = np.random.default_rng(settings.seed).choice(_SIGNS, (len(rows), 1))
-        with threads_to_factorise(len(rows)):
+        with one_blas_thread():  # the order of its sums depends on their number
             kernel = kernel_sum(parts, frame, problem.categorical, settings.n_jobs)
-            K = matrix_to_solve(kernel, X, Y.shape[1])
-            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), np.sqrt(best.squared_error))
+            K, error = matrix_to_solve(kernel, X, Y.shape[1]), np.sqrt(best.squared_error)
+            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), error, settings.n_jobs)
         coef, probe = solved[:, :-1], solved[:, -1:]
         judged, predictions = self._left_out(best, alpha, coef, float((signs * probe).mean(dtype=np.float64)))
         main = main_part(parts)

@@ -27,7 +27,10 @@ def most_exact_rows(problem: Problem, run: Run) -> int:
     limits, n_inputs = run.limits, problem.table.shape[1]
     n_rows = min(limits.exact_rows, int(np.sqrt(limits.exact_work / max(1, n_inputs))))
     taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), problem.n_targets))  # by these rows, or by fewer
-    n_rows = int(np.searchsorted(taken, fit_bytes(run.settings.max_bytes), "right")) - 1
+    by_bytes = int(np.searchsorted(taken, fit_bytes(run.settings.max_bytes), "right")) - 1
+    if by_bytes < len(problem.table) <= n_rows:
+        run.note_memory(f"exact with {by_bytes:,} rows")
+    n_rows = min(n_rows, by_bytes)
     while n_rows and not run.may_continue(Phase.EXACT, exact_seconds(n_rows, n_inputs)):
         n_rows -= -(-n_rows // 8)
     return n_rows
