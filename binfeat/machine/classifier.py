@@ -28,7 +28,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     ----------
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 20,000 rows, and
+        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
         "local" for more in memory; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
@@ -43,8 +43,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
-        Number of trees of a local machine. "auto" adds trees, up to 8 and to 1.6 million rows of all together, until
-        one more lowers the leave-one-out error by less than 0.5 %, as 8 of its cells say.
+        Number of trees of a local machine. "auto" takes up to 8, and up to 1.6 million rows of all together: as many
+        as each lower the squared error by 0.3 %, as 16 cells of the second one say.
     cell_rows : "auto" or int, default="auto"
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"

@@ -39,7 +39,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ----------
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 20,000 rows, and
+        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
         "local" for more in memory; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
@@ -54,8 +54,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
-        Number of trees of a local machine. "auto" adds trees, up to 8 and to 1.6 million rows of all together, until
-        one more lowers the leave-one-out error by less than 0.5 %, as 8 of its cells say.
+        Number of trees of a local machine. "auto" takes up to 8, and up to 1.6 million rows of all together: as many
+        as each lower the squared error by 0.3 %, as 16 cells of the second one say.
     cell_rows : "auto" or int, default="auto"
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
@@ -159,13 +159,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Dates and durations are numbers of days. Dates that span more than a year, a week or a day also give the day of the
     year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
 
-    **Features.** ``features="auto"`` is "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if
+    **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
     `kernel` and `n_grids` are "auto", `cv` and `groups` are None, and the solution should take half of `max_seconds` at
     most, and "local" for more rows. Where neither is possible, grids are compared with Fourier features on held-out
     rows, if these need at most 1 GB, no input is a category, and a radial kernel did better in the search for length
     scales. Fourier features without grids are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact
-    machine are made by leave-one-out predictions of up to 1,500 rows, without those held out if `cv` is given or
-    `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal goes up and down
+    machine are made by leave-one-out predictions of its rows, without those held out if `cv` is given or `refit` is
+    False. With more than 1,500 it is judged by those of all its rows, with an inverse whose diagonal goes up and down
     like that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
     whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
     whatever rows stand beside it and for any number of threads.
@@ -174,22 +174,24 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
     the first choose input and place of a split partly at random. In each cell an exact machine of its rows is solved:
     a fit costs rows times `cell_rows`, and a prediction `cell_rows` kernel values for each tree. Kernel and penalty
-    start as those of an exact machine. 30 steps of the gradient of the leave-one-out error in cells of 1,000 rows,
-    which are as dense as all rows are, adapt both, the same for all cells. Choices are made by leave-one-out
-    predictions of all rows; with `cv` or `groups`, by the rows held out. Standard deviations and samples are those of
+    are the same for all cells. Choices are made by leave-one-out predictions of all rows; with `cv` or `groups`, by the
+    rows held out. Standard deviations and samples are those of
     the first tree: samples at rows of different cells are independent. Intervals rest on residuals of the mean of all
     trees, and hold what they say. Kernel values have the rounding of float32, by which a prediction differs a little
     among 256 rows at most, and among more.
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
-    ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the best of the
-    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`) and their sums with shares 1/4, 1/2 and 3/4; and beside it a
-    linear kernel with a share of 0.5, 0.9 or 0.99 if that lowers the error.
+    ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the
+    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`), or their sum, and a linear kernel beside them if that lowers
+    the error: up to 1,500 rows with some shares each, and with more rows with shares that are learned.
 
     **Length scales** minimise the squared leave-one-out error, whatever the `scoring`, of exact machines on a few
-    hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: one factor for
-    all is chosen afterwards. ``scaling="auto"`` starts with "standard", "quantile" and, if an input reaches further
-    than ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth of the steps.
+    hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
+    one factor for all is chosen afterwards. With more rows length scales, shares of kernels and penalty take 30 steps
+    along the gradient in sets of 1,000 rows, which are cells, as dense as all rows are, and samples in turn; of a local
+    machine 60 steps in cells of 500 rows. ``scaling="auto"`` starts with "standard", "quantile" and, if an input
+    reaches further than ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth
+    of the steps.
 
     **Warped inputs.** Where the Laplacian does well with 2,000 rows or more, ``scaling="auto"`` also learns a monotone
     function of 4 to 16 linear pieces of each numeric input, so that a jump of the target needs no short length scales

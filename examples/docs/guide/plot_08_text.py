@@ -95,7 +95,7 @@ print(f"{both.score(beside(X_test, test), test['package']):.1%} right")
 #     X_train = model.encode(train["text"].tolist(), normalize_embeddings=True)  # (n_rows, 384)
 #     machine = KernelMachineClassifier(random_state=0).fit(X_train, train["package"])
 #
-# Exact machines take fewer than 20,000 rows where there are more than 50 inputs; of more rows, and to save time,
+# Exact machines take fewer than 10,000 rows where there are more than 200 inputs; of more rows, and to save time,
 # condense embeddings by ``PCA(100)``. Pictures and sounds are treated alike.
 
 shares = pd.Series(both.feature_relevances_, both.feature_names_in_).sort_values()[-8:]

@@ -92,7 +92,7 @@ print("means differ by at most", np.abs(ours.predict(scaled_test) - theirs.predi
 #    * - ``model(x).rsample()``
 #      - ``sample_y(X, n_samples)``
 #    * - ``InducingPointKernel``, ``SVGP``
-#      - nothing: beyond 20,000 rows machines are local
+#      - nothing: beyond 10,000 rows machines are local
 #    * - classification by a variational approximation
 #      - ``KernelMachineClassifier``: least squares, calibrated by leave-one-out predictions
 #    * - kernels of your own, trends plus periods, multitask, graphics cards

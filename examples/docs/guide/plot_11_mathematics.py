@@ -92,9 +92,14 @@ print("and by differences ", np.round(differences, 7))
 # two thirds of them, inputs that seem idle are raised to half of the mean part in the exponent, and keep it where the
 # slope on more rows points up. ``_machine/search/length_scales.py``
 #
-# More rows take shorter scales: one factor of all, the penalty, and the shares of a sum are chosen afterwards by L of
-# up to 1,500 rows. Monotone maps of single inputs (Snoek et al. 2014), and linear maps A, are learned by the same
-# gradient.
+# More rows take shorter scales. Of up to 1,500 rows one factor of all, the penalty, and the shares of a sum are chosen
+# afterwards by L of these rows. Of more, all of :math:`\gamma`, the shares and :math:`\alpha` go down the gradient of L
+# once more, in whole cells of the trees below, which are as dense as all rows are; exact machines take samples of all
+# rows in turn with them, since inputs that the tree splits hardly vary within a cell. There the prior, 50 instead of
+# :math:`\lambda`, holds the gammas of a kernel to what they were before, but for a factor of them all, which is free.
+# ``_machine/machines/fine_tuning.py``, ``cell_search.py``
+#
+# Monotone maps of single inputs (Snoek et al. 2014), and linear maps A, are learned by the same gradient.
 #
 # Judging rules
 # -------------
@@ -114,9 +119,10 @@ print("and by differences ", np.round(differences, 7))
 #
 # *Local machines* split rows by a tree along the input with the widest spread in units of the kernel, at about its
 # median, until cells have m = 1,500 rows (compare Thomann et al. 2017). In each, :math:`(K_c + 1 1^\top + \alpha
-# V_c^{-1}) c = Y_c`. The prediction is the mean over trees whose places and inputs of splits are drawn; :math:`\gamma`
-# and :math:`\alpha` take 30 more steps of the gradient above in whole cells, which are as dense as all rows are. A fit
-# costs n m kernel values and :math:`n m^2 / 3` multiplications a tree; a prediction m values.
+# V_c^{-1}) c = Y_c`. The prediction is the mean over trees whose places and inputs of splits are drawn. The squared
+# error of T trees is :math:`E + V / T` if V is the variance of what single trees say of a row, which is half of the
+# squared difference of two: trees are added while each takes 0.3 % away. A fit costs n m kernel values and :math:`n m^2
+# / 3` multiplications a tree; a prediction m values.
 #
 # Losses, probabilities, quantiles
 # --------------------------------
