@@ -1,5 +1,6 @@
 """Calibrated log-odds of classes: their likelihood, weights, rare classes, and what users see of them."""
 
+import naive
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -16,7 +17,6 @@ from binfeat._machine.kernel_algebra.matrices import kernel_matrix
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.machines import cell_rows, exact_tuning
 from binfeat.kernels import RBF
-from tests import naive
 
 
 @pytest.fixture

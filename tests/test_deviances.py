@@ -2,6 +2,7 @@
 
 import pickle
 
+import naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +13,8 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._machine import reweighting
+from binfeat._machine.machines.candidate import Solution
 from binfeat._machine.target.deviance import DEVIANCES
-from tests import naive
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "scaling": None, "random_state": 0}
@@ -203,3 +204,21 @@ def test_loss_of_a_quantile_is_predict_quantiles(rng):
     np.testing.assert_array_equal(machine.predict(X), machine.predict_quantiles(X, 0.8)[:, 0])
     both = KernelMachineRegressor(loss="quantile", random_state=0).fit(X, np.column_stack([y, -y]))
     assert both.predict(X).shape == (300, 2)
+
+
+@pytest.mark.parametrize("given", [GIVEN, {**GIVEN, "features": "local"}, {"features": "local", "cell_rows": 60}])
+def test_predictions_for_rows_of_the_machine_follow_from_coefficients(given, rng, monkeypatch):
+    """As they are predicted anew, but for rounding: and rows of weight 0, which have no coefficients."""
+    known = list[tuple[np.ndarray, np.ndarray]]()
+
+    def both(solution, X, n_jobs):
+        known.append((of_all(solution, X, n_jobs), solution.scores(X, n_jobs)))
+        return known[-1][0]
+
+    of_all = Solution.scores_of_all
+    monkeypatch.setattr(Solution, "scores_of_all", both)
+    X, y, _ = drawn("poisson", rng, 200)
+    KernelMachineRegressor(**{"random_state": 0, **given}, loss="poisson").fit(X, y, rng.integers(3, size=200))
+    assert known
+    for ours, predicted in known:
+        np.testing.assert_allclose(ours, predicted, atol=2e-3)

@@ -2,6 +2,7 @@
 
 import pickle
 
+import naive
 import numpy as np
 import pytest
 from machines import assert_same_state
@@ -9,7 +10,6 @@ from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
 from binfeat import KernelMachineRegressor, blocks
-from tests import naive
 
 LEVELS = [0.1, 0.5, 0.9]
 GIVEN = {"random_state": 0, "scaling": None, "target_transform": None}

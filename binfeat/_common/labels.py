@@ -22,6 +22,11 @@ class Labels:
 
     is_multilabel: ClassVar[bool] = False
 
+    @property
+    def n_exclusive(self) -> int:
+        """Classes of which a row has one."""
+        return self.classes.size
+
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Targets (n_rows, n_targets)."""
         return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
@@ -50,6 +55,7 @@ class LabelSets(Labels):
     """Any number of labels a row, as the rows of an indicator matrix: each label is a target of its own, 1 or -1."""
 
     is_multilabel = True
+    n_exclusive = 2  # of each label: a row has it or not
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         return np.where(y, 1.0, -1.0)

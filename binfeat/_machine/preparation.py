@@ -1,14 +1,16 @@
 """What a fit decides before all else: a transform of the targets, and weights for rows with gross errors."""
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from binfeat._common.labels import Labels
 from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.problem import Problem, WorkingProblem
+from binfeat._machine.problem import MarginProblem, Problem, WorkingProblem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.kernel_search import KernelSearch
 from binfeat._machine.search.length_scales import LengthScaleSearch
@@ -29,6 +31,8 @@ def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
     """The problem with the targets, unless it has them, and the weights that the machine learns from."""
     if run.settings.loss in DEVIANCES:
         return _working(problem, run)
+    if run.settings.loss in BOUNDED_LOSSES:
+        return MarginProblem.of(problem, bounded_loss(run.settings.loss, cast(Labels, problem.targets).n_exclusive))
     if run.settings.chooses_transform and not has_targets:
         known = _about_medians(problem) if run.settings.is_robust else problem
         problem = replace(problem, targets=_choose_targets(known, run))

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors
 from binfeat._common.labels import Labels
+from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.deviance import Deviance
 from binfeat._machine.target.targets import Targets, as_columns
@@ -17,6 +19,7 @@ from binfeat._machine.target.transforms import LogLink, NoTransform
 Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targets) to losses, (n_rows,) or (1,)
 
 _NEGLIGIBLE = 1e-6  # share of the variance of the targets
+_STEPS = 20  # to the minimum of a loss, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,10 @@ class Problem:
         """How predictions of the targets for some rows are judged."""
         if self.scoring is not None:
             return self.scoring.losses(self.table[rows], self.y[rows], self.targets)
+        return self.own_losses(rows)
+
+    def own_losses(self, rows: np.ndarray) -> Losses:
+        """The same without the user's score."""
         return SquaredErrors(self.Y[rows], self.weights_of(rows))
 
     def _losses_of_y(self, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
@@ -68,6 +75,11 @@ class Problem:
         """Losses in the units of y, and targets whose predictions are medians or means, whichever loses less."""
         return targets.better(self.y[rows], predictions, partial(self._losses_of_y, rows, predictions), is_robust)
 
+    def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        """Leave-one-out predictions (n_rows, n_targets) of an exact machine of some rows with their kernel matrix."""
+        Y = self.Y[rows]
+        return Y - residuals(K, alpha, self.relative_weights(rows), Y.astype(np.float32), root)
+
     def weights_of(self, rows: np.ndarray | slice) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]
 
@@ -83,6 +95,43 @@ class Problem:
     @property
     def n_targets(self) -> int:
         return self.Y.shape[1]
+
+    @property
+    def n_solves(self) -> int:
+        """Right-hand sides that a kernel matrix is solved for."""
+        return self.n_targets
+
+
+@dataclass(frozen=True, eq=False)
+class MarginProblem(Problem):
+    """Labels, whose scores minimise another loss than squares: with kernels that squares have found."""
+
+    loss: BoundedLoss
+
+    @classmethod
+    def of(cls, problem: Problem, loss: BoundedLoss) -> Self:
+        return cls(**_fields_of(problem), loss=loss)
+
+    @property
+    def n_solves(self) -> int:
+        return _STEPS * self.n_targets
+
+    @cached_property
+    def of_squares(self) -> Problem:
+        return Problem(**_fields_of(self))
+
+    @cached_property
+    def negligible(self) -> float:
+        return 0.0
+
+    def own_losses(self, rows: np.ndarray) -> Losses:
+        weights = 1.0 if self.weights is None else self.weights[rows, 0] / self.weights[rows].mean()
+        return lambda scores: weights * self.loss(self.Y[rows], scores)
+
+    def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        Y, weights = self.Y[rows], self.relative_weights(rows)
+        found, alpha = minimise(self.loss, solver_by(root, K), alpha, weights, Y)
+        return left_out(self.loss, K, alpha, weights, Y, found.scores, root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +155,7 @@ class WorkingProblem(Problem):
         means = np.average(Y, axis=0, weights=weights)
         steps, _ = deviance.step(Y, means)
         std = np.sqrt(np.average(steps**2, axis=0, weights=weights))
-        known = {field.name: getattr(problem, field.name) for field in fields(Problem)}
+        known = _fields_of(problem)
         known["targets"] = Targets.of_moments(LogLink(), np.log(means), std, flat)
         start = cls(**known, responses=np.zeros(Y.shape), own_weights=problem.weights, deviance=deviance)
         return start.at(start.responses)
@@ -130,9 +179,7 @@ class WorkingProblem(Problem):
     def negligible(self) -> float:
         return 0.0
 
-    def losses(self, rows: np.ndarray) -> Losses:
-        if self.scoring is not None:
-            return super().losses(rows)
+    def own_losses(self, rows: np.ndarray) -> Losses:
         weights = 1.0 if self.own_weights is None else self.own_weights[rows, 0] / self.own_weights[rows].mean()
 
         def deviances(scores: np.ndarray) -> np.ndarray:
@@ -141,3 +188,8 @@ class WorkingProblem(Problem):
             return weights * np.where(np.isfinite(own), own, np.inf)
 
         return deviances
+
+
+def _fields_of(problem: Problem) -> dict[str, Any]:
+    """What all problems have."""
+    return {field.name: getattr(problem, field.name) for field in fields(Problem)}

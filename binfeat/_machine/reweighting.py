@@ -25,7 +25,7 @@ def reweighted(
     Of a penalty that was chosen, steps end before one that raises the deviance of rows left out: that is too small a
     penalty for the minimum, if not for a step from predictions of rows that were not seen.
     """
-    best, scores, moved = (problem, solution), solution.scores(kernels.X, run.settings.n_jobs), np.inf
+    best, scores, moved = (problem, solution), solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
     for _ in range(_MOST):
         start = run.clock.used
         stepped = _step(*best, scores, kernels, run.quiet(0))
@@ -33,7 +33,7 @@ def reweighted(
             moved = 0.0
             break
         before, best = scores, stepped
-        scores = best[1].scores(kernels.X, run.settings.n_jobs)
+        scores = best[1].scores_of_all(kernels.X, run.settings.n_jobs)
         moved = _moved(best[0], scores - before)
         if moved < _SMALL or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations  # signatures print as they are written
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +12,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from binfeat._common.labels import Labels, check_labels_or_sets, labels_in, require_two, weights_by_class
+from binfeat._common.validation import check_choice
 from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat._machine.settings import Settings
 from binfeat._machine.table.doubts import doubt_classes
 from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
@@ -51,6 +55,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
+    loss : {"squared", "log", "squared_hinge"}, default="squared"
+        What scores of the classes minimise, before probabilities are calibrated: squares, the deviance of logistic
+        regression, or that of support vector machines. Both of the latter need all rows in memory, and `features` that
+        are "auto", "exact" or "local"; see Notes.
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
     max_grids : int, default=1600
@@ -98,8 +106,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
         length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
-        Mean squared error of the standardised targets, or minus the `scoring`, on the rows that choices were made by,
-        for a machine that had not seen them, and its standard error (NaN of a score). Choices make it a little too low.
+        Mean squared error of the standardised targets, or mean `loss` before calibration, or minus the `scoring`, on
+        the rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a
+        score). Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.
@@ -134,6 +143,23 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     2017; of logarithms, Kull et al. 2019). They maximise the likelihood of leave-one-out predictions, or of those for
     held-out rows; with `scoring`, all choices are made by predictions that are calibrated so.
 
+    **Losses.** With ``loss="log"`` scores s of two classes minimise ``sum_i v_i log(1 + exp(-2 y_i s(x_i))) + alpha
+    |w|^2``, y being -1 and 1, so that 2 s are log-odds; of more classes twice the cross entropy of their softmax, and a
+    penalty for each class. On a linear kernel that is `sklearn.linear_model.LogisticRegression` with ``C = 2 / alpha``,
+    or ``1 / alpha`` for more classes, and a penalised intercept. With "squared_hinge" each class minimises ``sum_i v_i
+    max(0, 1 - y_i s(x_i))^2 + alpha |w|^2``. Length scales, kernel and sums of kernels are those of squares; the
+    penalty is chosen by the loss of scores that leave each row out, to first order (Rad & Maleki 2020). Steps of L-BFGS
+    begin with a bound of the curvature (Boehning 1992), so that one factor of the kernel matrix serves all classes and
+    up to 20 steps; where these are not enough, the next 20 begin with the curvature that was reached. "auto" is "exact"
+    for up to 14,000 rows, and "local" for more, or with `cv` or `groups`.
+
+    References
+    ----------
+    D. Boehning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical Mathematics 44,
+    1992. C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017. M. Kull et al., "Beyond temperature
+    scaling", NeurIPS 2019. J. Nocedal, Mathematics of Computation 35, 1980 (L-BFGS). K. Rad and A. Maleki, "A scalable
+    estimate of the out-of-sample prediction error", JRSS B 82, 2020.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -158,6 +184,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         cell_rows: int | str = "auto",
         scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
+        loss: str = "squared",
         class_weight: Mapping | str | None = None,
         max_grids: int = 1600,
         max_seconds: float | None = None,
@@ -174,7 +201,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
         self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
         self.n_trees, self.cell_rows = n_trees, cell_rows
-        self.categorical_features, self.class_weight = categorical_features, class_weight
+        self.categorical_features, self.loss, self.class_weight = categorical_features, loss, class_weight
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
         self.warm_start, self.random_state = warm_start, random_state
@@ -225,6 +252,22 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     @property
     def _labels(self) -> Labels:
         return cast(Labels, self._fitted.targets)
+
+    def _settings(self) -> Settings:
+        check_choice(self.loss, "loss", ("squared", *BOUNDED_LOSSES))
+        if self.loss in BOUNDED_LOSSES:
+            self._check_for_matrix()
+        return replace(super()._settings(), loss=self.loss)
+
+    def _check_for_matrix(self) -> None:
+        """Refuse with a ValueError what only machines of random features have."""
+        own = f"loss={self.loss!r} is minimised over a kernel matrix"
+        if self.features in ("binning", "fourier", "hybrid"):
+            raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
+        if not (isinstance(self.n_grids, str) and self.n_grids == "auto"):
+            raise ValueError(f"{own}: n_grids must be 'auto', got {self.n_grids!r}.")
+        if self.features == "auto" and not (isinstance(self.kernel, str) and self.kernel == "auto"):
+            raise ValueError(f"{own}: set features='exact' or 'local' to give a kernel.")
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
         y = check_labels_or_sets(y)

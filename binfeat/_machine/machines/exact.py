@@ -1,6 +1,6 @@
 """Exact kernel machines: all rows that memory and time allow, without random features."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -9,17 +9,28 @@ from binfeat._engine.policy import threads_to_factorise
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, main_part
-from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_kernel
-from binfeat._machine.machines.candidate import Candidate, Solution
+from binfeat._machine.kernel_algebra.bounded import minimise, working_squares
+from binfeat._machine.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
+from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
 from binfeat._machine.machines.cell_rows import CellRows
 from binfeat._machine.machines.exact_size import exact_seconds
 from binfeat._machine.machines.exact_tuning import LEAST_ALPHA, ExactTuning, Tuned
-from binfeat._machine.problem import Problem
+from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """For the rows of a machine: coefficients, what it makes of them, and of each of them without it."""
+
+    coef: np.ndarray  # (n_rows, n_targets)
+    alpha: float
+    scores: np.ndarray
+    left_out: np.ndarray
 
 
 class ExactMachine(Candidate):
@@ -53,22 +64,25 @@ class ExactMachine(Candidate):
         problem, settings, tuning = self._problem, self._run.settings, self._tuning
         rows = tuning.all_rows
         parts, alpha = self._continued(best, len(rows))
-        X, Y, weights = tuning.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
-        signs = np.random.default_rng(settings.seed).choice(_SIGNS, (len(rows), 1))
+        X, weights = tuning.columns(rows), problem.relative_weights(rows)
         with threads_to_factorise(len(rows)):
-            K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
-            error = np.sqrt(tuning.squared_error(best))
-            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), error)
-        coef, probe = solved[:, :-1], solved[:, -1:]
-        judged, predictions = self._left_out(best, parts, alpha, coef, float((signs * probe).mean(dtype=np.float64)))
+            if isinstance(problem, MarginProblem):
+                solved = self._by_loss(problem, parts, alpha, X)
+            else:
+                solved = self._by_squares(best, parts, alpha, X)
+        if len(tuning.rows) == len(rows):
+            judged, predictions = tuning.rows, best.predictions
+        else:
+            told = np.isfinite(solved.left_out).all(axis=1) & np.isin(rows, tuning.known)
+            judged, predictions = rows[told], solved.left_out[told]
         main = main_part(parts)
-        known = KernelFunction.arrays_of(parts, problem.categorical, X, tuning.frame, alpha, weights)
+        known = KernelFunction.arrays_of(parts, problem.categorical, X, tuning.frame, solved.alpha, weights)
         return Solution(
             features=self.features,
             kernel=kernel_name(parts),
-            alpha=alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
-            function=ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C")),
-            intercept=coef.sum(axis=0, dtype=np.float64),
+            alpha=solved.alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
+            function=ExactFunction(**known, coef=np.array(solved.coef.T, np.float64, order="C")),
+            intercept=solved.coef.sum(axis=0, dtype=np.float64),
             scales=main.scales,
             gamma=main.gamma,
             power=main.scales.kernel.power,
@@ -76,23 +90,56 @@ class ExactMachine(Candidate):
             predictions=predictions,
             curve=[(0, float(problem.losses(judged)(predictions).mean()))],
             status="converged",
+            known=(rows, solved.scores),
         )
 
-    def _left_out(
-        self, best: Tuned, parts: list[Part], alpha: float, coef: np.ndarray, diagonal: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows with leave-one-out predictions, and these: of the machine, unless it was tuned with all of its rows.
-
-        What the `diagonal` of the inverse is on average, a probe with random signs tells (Hutchinson 1990).
-        """
+    def _by_squares(self, best: Tuned, parts: list[Part], alpha: float, X: np.ndarray) -> _Solved:
         tuning, problem = self._tuning, self._problem
-        if len(tuning.rows) == len(tuning.all_rows):
-            return tuning.rows, best.predictions
-        known = CellRows(problem, self._kernels.X, tuning.all_rows, tuning.frame)
-        residuals = known.left_out(parts, alpha, coef, diagonal, self._run.settings.n_jobs)
-        told = np.isfinite(residuals).all(axis=1) & np.isin(tuning.all_rows, tuning.known)
-        rows = tuning.all_rows[told]
-        return rows, problem.Y[rows] - residuals[told]
+        rows = tuning.all_rows
+        Y, weights = problem.Y[rows], problem.relative_weights(rows)
+        signs = np.random.default_rng(self._run.settings.seed).choice(_SIGNS, (len(rows), 1))
+        K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
+        error = np.sqrt(tuning.squared_error(best))
+        both, alpha = solve_kernel(K, alpha, weights, np.hstack([Y.astype(np.float32), signs]), error)
+        coef, probe = both[:, :-1], both[:, -1:]
+        v = 1.0 if weights is None else weights[:, np.newaxis]
+        residuals = np.zeros(Y.shape)
+        if len(tuning.rows) < len(rows):
+            own = problem.relative_weights(np.arange(len(problem.table)))
+            residuals = coef / self._inverse_diagonal(parts, alpha, own, (signs * probe).mean(dtype=np.float64))
+        return _Solved(coef, alpha, Y - alpha / v * coef, Y - residuals)
+
+    def _by_loss(self, problem: MarginProblem, parts: list[Part], alpha: float, X: np.ndarray) -> _Solved:
+        tuning, loss = self._tuning, problem.loss
+        rows, kernel = tuning.all_rows, tuning.kernel(parts)
+        Y, weights = problem.Y[rows], problem.relative_weights(rows)
+        found, alpha = minimise(loss, lambda alpha, own: factored(kernel(X, X), alpha, own), alpha, weights, Y)
+        warn_of_steps(found.gain, self._run.settings.loss)
+        left_out = found.scores
+        if len(tuning.rows) < len(rows):
+            steps, v = working_squares(loss, Y, found.scores)
+            v = v if weights is None else v * weights[:, np.newaxis]
+            mean = None if v.shape[1] > 1 else self._mean_of_diagonal(kernel(X, X), alpha, v[:, 0])
+            diagonals, own = [], np.ones(len(problem.table))
+            for column in v.T:
+                own[rows] = column
+                diagonals.append(self._inverse_diagonal(parts, alpha, own, mean))
+            left_out = found.scores + steps - v * steps / alpha / np.hstack(diagonals)
+        return _Solved(found.coef, alpha, found.scores, left_out)
+
+    def _inverse_diagonal(
+        self, parts: list[Part], alpha: float, weights: np.ndarray | None, mean: float | None
+    ) -> np.ndarray:
+        """Diagonal of the inverse, (n_rows, 1), of all rows."""
+        tuning = self._tuning
+        cells = CellRows(self._problem, self._kernels.X, tuning.all_rows, tuning.frame)
+        return cells.inverse_diagonal(parts, alpha, weights, mean, self._run.settings.n_jobs)
+
+    def _mean_of_diagonal(self, K: np.ndarray, alpha: float, weights: np.ndarray) -> float:
+        """What the diagonal of the inverse is on average, as a probe with random signs tells (Hutchinson 1990)."""
+        signs = np.random.default_rng(self._run.settings.seed).choice(_SIGNS, (len(K), 1))
+        solve, _ = factored(K, alpha, weights)
+        return float((signs * solve(signs)).mean(dtype=np.float64))
 
     def _continued(self, tuned: Tuned, n_rows: int) -> tuple[list[Part], float]:
         """Parts and penalty for more rows than they were found with, continued as they went from fewer."""
@@ -106,7 +153,7 @@ class ExactMachine(Candidate):
             parts.append(replace(part, factor=part.factor * np.exp(power * further)))
         alpha = tuned.alpha
         if self._run.settings.alpha is None:
-            before = np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts))
+            before = tuned.ratio * np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts))
             power = np.clip(np.log(alpha / before) / growth, -1.0, 0.0)
             alpha = max(min(alpha, LEAST_ALPHA), alpha * np.exp(_DAMPING * power * further))
         return parts, alpha

@@ -15,12 +15,11 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     SingularKernelError,
     inverse_root,
     precise_inverse_root,
-    residuals,
 )
 from binfeat._machine.kernel_algebra.matrices import Frame, Linear
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.machines.exact_size import TUNING_ROWS
-from binfeat._machine.problem import Problem
+from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -46,6 +45,7 @@ class Tuned:
     loss: float
     predictions: np.ndarray  # (n_rows, n_targets)
     K: np.ndarray  # (n_rows, n_rows), float32: its values
+    ratio: float = 1.0  # of the penalty to that of squares
 
     @property
     def place(self) -> _Place:
@@ -70,7 +70,11 @@ class ExactTuning:
         self._try_seconds = 0.0  # of the longest try so far
 
     def best(self) -> Tuned:
-        """The kernels, tuned, or a sum of them, whatever has the least error."""
+        """The kernels, tuned, or a sum of them, whatever has the least error; of other losses only the penalty."""
+        if isinstance(self._problem, MarginProblem):
+            squares = ExactTuning(self._problem.of_squares, self._run, self._kernels, self._solution_seconds).best()
+            of_loss = self.of(squares.parts, squares.alpha)
+            return replace(of_loss, ratio=of_loss.alpha / squares.alpha)
         tuned_of: dict[LengthScales, Tuned] = {}
 
         def tune(scales: LengthScales) -> None:
@@ -204,14 +208,13 @@ class ExactTuning:
     def _try(self, parts: list[Part], alpha: float, K: np.ndarray | None = None) -> Tuned:
         """The leave-one-out predictions with parts whose kernel matrix may be known."""
         problem, rows, start = self._problem, self.rows, self._run.clock.used
-        Y = problem.Y[rows].astype(np.float32)
         if K is None:
             columns = self.columns(rows)
             K = self.kernel(parts)(columns, columns)
         try:
-            predictions = problem.Y[rows] - residuals(K, alpha, problem.relative_weights(rows), Y, self._root)
+            predictions = problem.left_out(rows, K, alpha, self._root)
         except SingularKernelError:
-            return Tuned(parts, alpha, np.inf, np.zeros(Y.shape), K)
+            return Tuned(parts, alpha, np.inf, np.zeros((len(rows), problem.n_targets)), K)
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
         return Tuned(parts, alpha, float(problem.losses(rows)(predictions).mean()), predictions, K)
 

@@ -10,7 +10,7 @@ from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.kernel_function import Part, kernel_name, main_part
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Candidate, Solution
+from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
 from binfeat._machine.machines.cell_rows import CellRows
 from binfeat._machine.machines.cell_search import CellSearch
 from binfeat._machine.machines.exact_tuning import ExactTuning
@@ -55,6 +55,7 @@ class LocalMachine(Candidate):
                 self._refit()
         run.note("features", "local", self._curve[-1][1])
         forest = self._grown
+        warn_of_steps(forest.gain, run.settings.loss)
         run.note("trees", f"{forest.n_trees}, of {forest.n_cells} cells in all", self._curve[-1][1])
         solution = self._solution("converged" if goes_on else "stopped")
         run.note("kernel", solution.kernel, solution.error)
@@ -76,7 +77,8 @@ class LocalMachine(Candidate):
             self._parts, self._alpha = self._known
         else:
             tuned = self._tuning.best()
-            self._parts, self._alpha = self._in_cells(tuned.parts, tuned.alpha, run)
+            self._parts, alpha = self._in_cells(tuned.parts, tuned.alpha / tuned.ratio, run)
+            self._alpha = alpha * tuned.ratio
         self._forest = self._new_forest(self._rows)
         self._grow(run)
 
@@ -162,6 +164,7 @@ class LocalMachine(Candidate):
             curve=self._curve,
             status=status,
             errors=errors,
+            known=forest.known(),
         )
 
     def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:
