@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels, Labels
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
@@ -39,7 +39,7 @@ def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
     return _robust(problem, run) if run.settings.is_robust else problem
 
 
-def _choose_targets(problem: Problem, run: Run) -> Targets | Labels:
+def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
     """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
     kinds = transforms_to_try(as_columns(problem.y))
     if not kinds:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat._machine.table.encoder import TableEncoder
@@ -28,7 +28,7 @@ class Problem:
 
     table: np.ndarray  # (n_rows, n_inputs), float64: encoded, not scaled
     y: np.ndarray  # of the caller, (n_rows,) or (n_rows, n_targets)
-    targets: Targets | Labels  # y as the machine learns it, and predictions as the caller knows them
+    targets: Targets | AnyLabels  # y as the machine learns it, and predictions as the caller knows them
     weights: np.ndarray | None  # (n_rows, 1)
     train: np.ndarray  # numbers of rows
     held_out: np.ndarray

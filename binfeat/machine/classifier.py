@@ -11,7 +11,15 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from binfeat._common.labels import Labels, check_labels_or_sets, labels_in, require_two, weights_by_class
+from binfeat._common.labels import (
+    AnyLabels,
+    check_label_columns,
+    columns_of,
+    is_indicator,
+    labels_in,
+    require_two,
+    weights_by_class,
+)
 from binfeat._common.validation import check_choice
 from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
@@ -26,7 +34,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others; two classes share one
     target. Probabilities are calibrated on rows that the machine had not seen, and the most probable class is the
-    answer. Each label of an indicator matrix is a target of its own.
+    answer. Each label of an indicator matrix is a target of its own, and of several columns of labels each has classes
+    of its own, as in scikit-learn's forests.
 
     Parameters
     ----------
@@ -120,7 +129,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Coefficients of random features, or of the rows of an exact machine, or of the rows of all cells.
     intercept_ : ndarray of shape (n_targets,)
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
+        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix. A list of arrays for several columns of labels,
+        and so are `calibration_coef_` and `calibration_intercept_`.
     multilabel_ : bool
         Whether y was an indicator matrix.
     calibration_coef_, calibration_intercept_ : ndarray of shape (2, n_classes, n_classes) and (n_classes,)
@@ -206,7 +216,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
         self.warm_start, self.random_state = warm_start, random_state
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray | list[np.ndarray]:
         """Log-odds of the classes, whose softmax is `predict_proba`.
 
         Parameters
@@ -217,7 +227,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         -------
         odds : ndarray of shape (n_rows,) or (n_rows, n_classes)
             With two classes one number, above 0 for ``classes_[1]``; of more classes each row's mean is 0. Of an
-            indicator matrix the log-odds of each label, above 0 if the row has it.
+            indicator matrix the log-odds of each label, above 0 if the row has it. A list for columns of labels.
         """
         return self._labels.decision(self._scores(X))
 
@@ -230,12 +240,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
 
         Returns
         -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_labels)
-            Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
+        y : ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, n_outputs)
+            Two dimensions are an indicator matrix of 0 and 1, or a label of each column, if `fit` was given that.
         """
         return self._labels.decode(self._scores(X))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
         """Class probabilities.
 
         Parameters
@@ -245,13 +255,13 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Returns
         -------
         p : ndarray of shape (n_rows, n_classes)
-            Of an indicator matrix the probability of each label.
+            Of an indicator matrix the probability of each label. A list for columns of labels.
         """
         return self._labels.probabilities(self._scores(X))
 
     @property
-    def _labels(self) -> Labels:
-        return cast(Labels, self._fitted.targets)
+    def _labels(self) -> AnyLabels:
+        return cast(AnyLabels, self._fitted.targets)
 
     def _settings(self) -> Settings:
         check_choice(self.loss, "loss", ("squared", *BOUNDED_LOSSES))
@@ -270,18 +280,22 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
             raise ValueError(f"{own}: set features='exact' or 'local' to give a kernel.")
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        y = check_labels_or_sets(y)
-        if y.ndim == 1:
-            classes, counts = np.unique(y, return_counts=True)
+        y = check_label_columns(y)
+        columns = [y] if y.ndim == 1 else [] if is_indicator(y) else columns_of(y)
+        for column in columns:
+            classes, counts = np.unique(column, return_counts=True)
             require_two(classes)
             doubt_classes(classes, counts)
+        if len(columns) > 1 and self.loss in BOUNDED_LOSSES:
+            raise ValueError(f"loss={self.loss!r} is of one column of labels; got {len(columns)}: fit one for each.")
         weights = weights_by_class(sample_weight, self.class_weight, y)
         return y, None if weights is None else weights.ravel()
 
-    def _targets(self, y: np.ndarray) -> Labels:
+    def _targets(self, y: np.ndarray) -> AnyLabels:
         return labels_in(y)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
         return tags

@@ -50,12 +50,12 @@ class CellRows:
         return tree_cells[0], [cell if len(cell) <= most else cell[:most] for cell in tree_cells[1]]
 
     def inverse_diagonal(
-        self, parts: list[Part], alpha: float, weights: np.ndarray | None, mean: float | None, n_jobs: int | None
-    ) -> np.ndarray:
+        self, parts: list[Part], alpha: float, weights: np.ndarray | None, n_jobs: int | None
+    ) -> tuple[np.ndarray, bool]:
         """Diagonal of ``(K + 1 1' + alpha / v)^-1`` of these rows, (n_rows, 1), by weights of all rows of the table.
 
-        It goes up and down like that of rows in cells and of landmarks, and has the given mean, if that is known. NaN
-        where rows that do not differ are more than a cell takes.
+        It is that of rows in cells and of landmarks; and whether there is one cell, which makes it exact. NaN where
+        rows that do not differ are more than a cell takes.
         """
         kernel = kernel_sum(parts, self.frame, self.problem.categorical, 1)
         _, cells = self.split(parts, max(_FEWEST, int(np.sqrt(_WORK / len(self.rows)))), 0, 0)
@@ -64,7 +64,4 @@ class CellRows:
         found = inverse_diagonals(kernel, known, landmarks, alpha, n_jobs)
         diagonal = np.full(len(self.X), np.nan)
         diagonal[np.concatenate(cells)] = np.concatenate(found)
-        own = diagonal[self.rows, np.newaxis]
-        if mean is not None and len(cells) > 1:
-            own *= mean / np.nanmean(own)
-        return own
+        return diagonal[self.rows, np.newaxis], len(cells) == 1

@@ -20,6 +20,7 @@ from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
+_MOST_LEVERAGE = 0.99  # of a row on its own prediction: what it says alone
 _MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
 
 
@@ -105,8 +106,10 @@ class ExactMachine(Candidate):
         v = 1.0 if weights is None else weights[:, np.newaxis]
         residuals = np.zeros(Y.shape)
         if len(tuning.rows) < len(rows):
-            own = problem.relative_weights(np.arange(len(problem.table)))
-            residuals = coef / self._inverse_diagonal(parts, alpha, own, (signs * probe).mean(dtype=np.float64))
+            diagonal, is_exact = self._inverse_diagonal(parts, alpha, weights)
+            if not is_exact:
+                diagonal *= (signs * probe).mean(dtype=np.float64) / np.nanmean(diagonal)
+            residuals = coef / diagonal
         return _Solved(coef, alpha, Y - alpha / v * coef, Y - residuals)
 
     def _by_loss(self, problem: MarginProblem, parts: list[Part], alpha: float, X: np.ndarray) -> _Solved:
@@ -119,27 +122,23 @@ class ExactMachine(Candidate):
         if len(tuning.rows) < len(rows):
             steps, v = working_squares(loss, Y, found.scores)
             v = v if weights is None else v * weights[:, np.newaxis]
-            mean = None if v.shape[1] > 1 else self._mean_of_diagonal(kernel(X, X), alpha, v[:, 0])
-            diagonals, own = [], np.ones(len(problem.table))
-            for column in v.T:
-                own[rows] = column
-                diagonals.append(self._inverse_diagonal(parts, alpha, own, mean))
-            left_out = found.scores + steps - v * steps / alpha / np.hstack(diagonals)
+            leverages = np.hstack([self._leverages(parts, alpha, own) for own in v.T])
+            left_out = found.scores - steps * leverages / (1 - leverages)
         return _Solved(found.coef, alpha, found.scores, left_out)
 
-    def _inverse_diagonal(
-        self, parts: list[Part], alpha: float, weights: np.ndarray | None, mean: float | None
-    ) -> np.ndarray:
-        """Diagonal of the inverse, (n_rows, 1), of all rows."""
-        tuning = self._tuning
-        cells = CellRows(self._problem, self._kernels.X, tuning.all_rows, tuning.frame)
-        return cells.inverse_diagonal(parts, alpha, weights, mean, self._run.settings.n_jobs)
+    def _leverages(self, parts: list[Part], alpha: float, weights: np.ndarray) -> np.ndarray:
+        """What each row does to its own prediction, (n_rows, 1)."""
+        diagonal, _ = self._inverse_diagonal(parts, alpha, weights)
+        return np.clip(1 - alpha * diagonal / weights[:, np.newaxis], 0.0, _MOST_LEVERAGE)
 
-    def _mean_of_diagonal(self, K: np.ndarray, alpha: float, weights: np.ndarray) -> float:
-        """What the diagonal of the inverse is on average, as a probe with random signs tells (Hutchinson 1990)."""
-        signs = np.random.default_rng(self._run.settings.seed).choice(_SIGNS, (len(K), 1))
-        solve, _ = factored(K, alpha, weights)
-        return float((signs * solve(signs)).mean(dtype=np.float64))
+    def _inverse_diagonal(self, parts: list[Part], alpha: float, weights: np.ndarray | None) -> tuple[np.ndarray, bool]:
+        """Diagonal of the inverse of all rows, (n_rows, 1), by their weights, and whether it is exact."""
+        tuning, of_table = self._tuning, None
+        if weights is not None:
+            of_table = np.ones(len(self._problem.table))
+            of_table[tuning.all_rows] = weights
+        cells = CellRows(self._problem, self._kernels.X, tuning.all_rows, tuning.frame)
+        return cells.inverse_diagonal(parts, alpha, of_table, self._run.settings.n_jobs)
 
     def _continued(self, tuned: Tuned, n_rows: int) -> tuple[list[Part], float]:
         """Parts and penalty for more rows than they were found with, continued as they went from fewer."""
