@@ -163,3 +163,20 @@ def test_cells_of_which_landmarks_know_all(rng):
     K = np.asarray(kernel(X, X), np.float64)
     expected = np.diag(np.linalg.inv(K + 1 + np.diag(0.1 / weights)))
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=0.01)  # landmarks have some noise of their own
+
+
+@pytest.mark.parametrize("given", [{}, {"features": "local"}, {"features": "binning", "max_grids": 50}, {"cv": 3}])
+def test_classes_with_one_row(given, three):
+    """Their probabilities are small, also where the only row is held out."""
+    X, labels = three[0][:200].copy(), three[1][:200].astype(object)
+    X[7] = 4.0 * np.abs(X).max()
+    labels[7], labels[8] = "far", "among"
+    with pytest.warns(UserWarning, match="a single row of 2 of the classes"):
+        machine = KernelMachineClassifier(random_state=0, **given).fit(X, labels)
+    p = machine.predict_proba(three[0])
+    assert machine.classes_.size == len(np.unique(labels.astype(str)))
+    assert np.isfinite(p).all()
+    rare = np.isin(machine.classes_, ["far", "among"])
+    assert p[:, rare].max() < 0.2
+    assert 0 < p[:, rare].mean() < 0.05
+    assert np.mean(machine.predict(three[0]) == three[1]) > 0.6
