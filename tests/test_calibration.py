@@ -74,7 +74,7 @@ def test_a_class_without_rows(scored):
 
 def test_many_rows_are_spared(scored, monkeypatch):
     scores, labels, weights = scored
-    monkeypatch.setattr(calibration, "_MOST_VALUES", 300)
+    monkeypatch.setattr(calibration, "_MOST_ROWS", 100)
     some = np.linspace(0, 499, 100).astype(int)
     expected = Calibration.fitted(scores[some], labels[some], weights[some])
     np.testing.assert_array_equal(Calibration.fitted(scores, labels, weights).coef, expected.coef)
