@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from machines import assert_same_state
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import mean_tweedie_deviance
@@ -152,16 +153,28 @@ def test_files_determinism_and_warm_starts(rng):
     np.testing.assert_allclose(warm.predict(X), machine.predict(X), rtol=0.1)
 
 
-def test_what_deviances_do_not_have(rng, sampled_rows):
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_beyond_memory_have_the_same_minimum(loss, weighted, rng, monkeypatch, sampled_rows):
+    """Newton's steps end where they do with all rows in memory, though a third of the rows is all they began with."""
+    monkeypatch.setattr(reweighting, "_SMALL", 1e-6)
+    monkeypatch.setattr(reweighting, "_MOST", 30)
+    X, y, _ = drawn(loss, rng, 600)
+    weights = rng.uniform(0.5, 2.0, size=600) if weighted else None
+    machine = KernelMachineRegressor(**{**GIVEN, "features": "binning"}, n_grids=30, loss=loss)
+    expected = np.log(clone(machine).fit(X, y, sample_weight=weights).predict(X))
+    sampled_rows(200)
+    machine.fit(blocks(X, y, weights, block_rows=170))
+    np.testing.assert_allclose(np.log(machine.predict(X)), expected, atol=2e-3)
+
+
+def test_what_deviances_do_not_have(rng):
     X, y, _ = drawn("poisson", rng, 100)
     machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
     calls = machine.predict_quantiles, machine.predict_interval, machine.sample_y
     for call in (*calls, lambda rows: machine.predict(rows, return_std=True)):
         with pytest.raises(ValueError, match="need loss='squared', 'huber' or 'quantile'"):
             call(X)
-    sampled_rows(50)
-    with pytest.raises(ValueError, match="loss='poisson' needs all rows in memory"):
-        KernelMachineRegressor(loss="poisson").fit(blocks(X, y, block_rows=30))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """What a fit of a kernel machine learns from."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -13,13 +14,64 @@ from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minim
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.deviance import Deviance
+from binfeat._machine.target.huber import weights_by
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import LogLink, NoTransform
 
+Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions of the targets
 Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targets) to losses, (n_rows,) or (1,)
 
 _NEGLIGIBLE = 1e-6  # share of the variance of the targets
 _STEPS = 20  # to the minimum of a loss, about
+
+
+class Reweighting(ABC):
+    """How squares that stand for another loss follow from predictions."""
+
+    @abstractmethod
+    def __call__(self, y: np.ndarray, weights: np.ndarray | None, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Targets (n_rows, n_targets) and weights (n_rows, 1) of rows, from the caller's and predictions for them."""
+
+
+@dataclass(frozen=True, eq=False)
+class HuberWeights(Reweighting):
+    """Huber's: less for rows that are far from what other rows say."""
+
+    targets: Targets | AnyLabels
+    deviations: np.ndarray  # (n_targets,), of residuals
+
+    def __call__(self, y: np.ndarray, weights: np.ndarray | None, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        Y = self.targets.encode(y)
+        own = weights_by(Y - scores, self.deviations)
+        return Y, own if weights is None else weights * own
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingSquares(Reweighting):
+    """Those of a deviance near logarithms of means: weights are curvatures times those of the caller."""
+
+    targets: Targets
+    deviance: Deviance
+
+    def __call__(self, y: np.ndarray, weights: np.ndarray | None, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        steps, curvatures = self.deviance.step(as_columns(y), self.means(scores))
+        own = curvatures.mean(axis=1, keepdims=True)
+        return scores + steps / self.targets.std, own if weights is None else weights * own
+
+    def means(self, scores: np.ndarray) -> np.ndarray:
+        return np.exp(scores * self.targets.std + self.targets.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """What is learned of rows beyond the table, by what a machine of some rows says of them."""
+
+    predict: Predict
+    reweigh: Reweighting
+
+    def __call__(self, table: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and weights of encoded rows."""
+        return self.reweigh(y, weights, self.predict(table))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +87,7 @@ class Problem:
     encoder: TableEncoder
     scoring: Scoring | None  # None is the squared error
     is_grouped: bool  # whether rows stand in groups, which are held out as a whole
+    beyond: Beyond | None = field(default=None, kw_only=True)  # of a table of some rows, unless targets are y's alone
 
     @cached_property
     def Y(self) -> np.ndarray:
@@ -160,16 +213,15 @@ class WorkingProblem(Problem):
         start = cls(**known, responses=np.zeros(Y.shape), own_weights=problem.weights, deviance=deviance)
         return start.at(start.responses)
 
-    def at(self, scores: np.ndarray) -> Self:
-        """The same problem near these predictions, (n_rows, n_targets)."""
-        steps, curvatures = self.deviance.step(as_columns(self.y), self._means(scores))
-        weights = curvatures.mean(axis=1, keepdims=True)
-        if self.own_weights is not None:
-            weights = weights * self.own_weights
-        return replace(self, responses=scores + steps / self.targets.std, weights=weights)
+    def at(self, scores: np.ndarray, predict: Predict | None = None) -> Self:
+        """The same problem near these predictions, (n_rows, n_targets), which `predict` makes of any rows."""
+        responses, weights = self.squares(self.y, self.own_weights, scores)
+        beyond = None if predict is None else Beyond(predict, self.squares)
+        return replace(self, responses=responses, weights=weights, beyond=beyond)
 
-    def _means(self, scores: np.ndarray) -> np.ndarray:
-        return np.exp(scores * self.targets.std + self.targets.mean)
+    @property
+    def squares(self) -> WorkingSquares:
+        return WorkingSquares(self.targets, self.deviance)
 
     @cached_property
     def Y(self) -> np.ndarray:
@@ -184,7 +236,7 @@ class WorkingProblem(Problem):
 
         def deviances(scores: np.ndarray) -> np.ndarray:
             with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-                own = self.deviance(as_columns(self.y)[rows], self._means(scores)).mean(axis=1)
+                own = self.deviance(as_columns(self.y)[rows], self.squares.means(scores)).mean(axis=1)
             return weights * np.where(np.isfinite(own), own, np.inf)
 
         return deviances

@@ -16,6 +16,7 @@ from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
+from binfeat._machine.table.scalers import InputScaler
 
 _LARGE = 0.01  # of what is minimised, that a step which was not taken may promise
 
@@ -48,6 +49,9 @@ class Solution:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
         return self.function.scores(X, self.intercept, n_jobs)
 
+    def predictor(self, scaler: InputScaler | None, n_jobs: int | None) -> "Predictor":
+        return Predictor(scaler, self.function, self.intercept, n_jobs)
+
     def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """The same for all rows of the table; those of a kernel matrix follow from their coefficients."""
         if self.known is None:
@@ -57,6 +61,20 @@ class Solution:
         out[rows], others[rows] = own, False
         out[others] = self.scores(X[others], n_jobs)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Predictions of the targets for encoded rows, wherever they are."""
+
+    scaler: InputScaler | None
+    function: KernelFunction | FeatureFunction
+    intercept: np.ndarray
+    n_jobs: int | None
+
+    def __call__(self, table: np.ndarray) -> np.ndarray:
+        X = table if self.scaler is None else self.scaler.transform(table)
+        return self.function.scores(X, self.intercept, self.n_jobs)
 
 
 class Candidate(ABC):
