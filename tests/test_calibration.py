@@ -3,6 +3,7 @@
 import naive
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -28,17 +29,44 @@ def scored(rng):
     return scores, labels, rng.uniform(0.5, 2.0, size=(500, 1))
 
 
-def test_loss_and_slopes_are_those_of_its_definition(scored, rng):
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_loss_and_slopes_are_those_of_its_definition(scored, rng, sign, monkeypatch):
     scores, labels, weights = (part[:40] for part in scored)
+    monkeypatch.setattr(calibration, "_BLOCK_ROWS", 15)
     likelihood = calibration._Likelihood.of(scores, labels, weights)
-    parameters = rng.normal(size=likelihood.start.size)
-    factors, intercept, beside = likelihood.split(parameters)
-    loss, slopes = likelihood(parameters)
+    intercept, coef = rng.normal(size=3), rng.normal(size=(3, 6)) + 2 * np.eye(3, 6, 3) + 2 * sign * np.eye(3, 6)
+    loss, by_intercept, by_coef = likelihood(intercept, coef)
+    halves = np.hsplit(coef, 2)
+    factors = [nnls(np.eye(3).reshape(9, 1), own.ravel())[0][0] for own in halves]
+    beside = [own - factor * np.eye(3) for own, factor in zip(halves, factors, strict=True)]
     assert loss == pytest.approx(
-        naive.calibration_loss(scores, labels, weights[:, 0], factors, intercept, np.hsplit(beside, 2)), rel=1e-10
+        naive.calibration_loss(scores, labels, weights[:, 0], factors, intercept, beside), rel=1e-10
     )
-    by_hand = naive.slopes_by_entries(lambda values: likelihood(values)[0], parameters)
-    np.testing.assert_allclose(slopes, by_hand, rtol=1e-5, atol=1e-8)
+    by_hand = naive.slopes_by_entries(
+        lambda values: likelihood(values[:3], values[3:].reshape(3, 6))[0], np.append(intercept, coef)
+    )
+    np.testing.assert_allclose(np.append(by_intercept, by_coef), by_hand, rtol=1e-5, atol=1e-8)
+
+
+def test_coordinates_are_those_of_the_curvature(scored, rng):
+    """There and back; slopes by the chain rule; and a curvature near the identity where classes are about as likely."""
+    scores, labels, weights = scored
+    likelihood = calibration._Likelihood.of(scores, labels, weights)
+    coordinates = calibration._Coordinates.of(likelihood)
+    values = coordinates.values(*(parameters := (rng.normal(size=3), rng.normal(size=(3, 6)))))
+    for own, expected in zip(coordinates.parameters(values), parameters, strict=True):
+        np.testing.assert_allclose(own, expected, atol=1e-10)
+
+    def slopes(values):
+        return coordinates.slopes(*likelihood(*coordinates.parameters(values))[1:])
+
+    by_hand = naive.slopes_by_entries(lambda own: likelihood(*coordinates.parameters(own))[0], values)
+    np.testing.assert_allclose(slopes(values), by_hand, rtol=1e-4, atol=1e-7)
+    at, h = coordinates.values(np.log(likelihood.shares), np.zeros((3, 6))), 1e-5
+    curvature = np.array([(slopes(at + h * step) - slopes(at - h * step)) / (2 * h) for step in np.eye(at.size)])
+    found = np.linalg.eigvalsh((curvature + curvature.T) / 2)
+    assert found.max() < 3
+    assert np.median(found) > 0.3
 
 
 def test_the_likelihood_is_highest(scored, rng):
