@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 from scipy.special import softmax
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.svm import SVC
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._common import calibration
@@ -126,6 +128,25 @@ def test_rare_classes_have_the_shares_that_are_observed(rng, share):
     ours = log_loss(rare[8000:], p)
     assert ours < constant * 1.001
     assert ours < log_loss(rare[8000:], linear) * 1.07
+
+
+@pytest.mark.parametrize("share", [0.002, pytest.param(0.01, marks=pytest.mark.hard), 0.05])
+def test_rare_classes_lose_less_than_calibrated_support_vectors(rng, share):
+    """Log-loss of 16,000 rows: below a constant's by two standard errors where 3,000 rows have more than a few."""
+    X = rng.normal(size=(19_000, 4))
+    odds = 1.5 * X[:, 0] + 2 * np.sin(2 * X[:, 1])
+    odds += np.log(share) - np.log(np.exp(odds).mean())
+    rare, train, test = rng.random(19_000) < 1 / (1 + np.exp(-odds)), slice(3000), slice(3000, None)
+    machine = KernelMachineClassifier(random_state=0).fit(X[train], rare[train])
+    vectors = CalibratedClassifierCV(SVC(), cv=3, ensemble=False).fit(X[train], rare[train])
+
+    def losses(p):
+        return -np.log(np.where(rare[test], p, 1 - p))
+
+    ours = losses(machine.predict_proba(X[test])[:, 1])
+    for p, least in ((rare[train].mean(), 2 if share > 0.005 else -2), (vectors.predict_proba(X[test])[:, 1], -2)):
+        less = losses(p) - ours
+        assert less.mean() > least * less.std() / np.sqrt(less.size)
 
 
 def test_predictions_follow_probabilities(three):
