@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.machines.candidate import Solution
@@ -19,7 +19,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     relevances = kernels.relevances(problem, solution.gamma, solution.power, run.limits.sample_rows, settings.seed)
     error = _error(problem, rows, predictions)
-    has_noise = not isinstance(targets, Labels) and not isinstance(problem, WorkingProblem)
+    has_noise = not isinstance(targets, AnyLabels) and not isinstance(problem, WorkingProblem)
     spread = _spread(problem, kernels, solution, run) if has_noise else None
     status = "budget" if solution.status == "converged" and run.is_cut_short else solution.status
     return Fitted(
@@ -53,10 +53,10 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     return spread
 
 
-def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | Labels:
+def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | AnyLabels:
     """The targets: labels with calibrated probabilities, or numbers whose predictions are medians or means."""
     targets = problem.targets
-    if isinstance(targets, Labels):
+    if isinstance(targets, AnyLabels):
         return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
     if targets.transform.keeps_means:
         return targets

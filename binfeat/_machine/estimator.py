@@ -16,7 +16,7 @@ from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.held_out import Scoring, splits
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import callers_level, check_weights, require_y
@@ -69,7 +69,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Targets or labels as an array, and weights (n_rows,) or None."""
 
     @abstractmethod
-    def _targets(self, y: np.ndarray) -> Targets | Labels:
+    def _targets(self, y: np.ndarray) -> Targets | AnyLabels:
         """What stands for y."""
 
     @fit_method
@@ -87,8 +87,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
             Numbers and categories; NaN is a missing value. For sources of blocks of rows see `binfeat.blocks`.
         y : array-like of shape (n_rows,), (n_rows, n_targets) or (n_rows, n_labels), default=None
-            Numbers for a regressor. For a classifier labels, numbers or strings, of at least two classes, or 0 and 1,
-            which say which rows have which labels. None for a source, which has targets and weights.
+            Numbers for a regressor. For a classifier labels, numbers or strings, of at least two classes, in one column
+            or several; or 0 and 1, which say which rows have which labels. None for a source, which has targets and
+            weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero.
         groups : array-like of shape (n_rows,), default=None
@@ -127,7 +128,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         groups: ArrayLike | None,
         settings: Settings,
         clock: Clock,
-        targets: Targets | Labels,
+        targets: Targets | AnyLabels,
         all_rows: Callable[[Problem, Run], AllRows] | None,
     ) -> Self:
         """Fit to a table in memory, or to what it is a sample of: all rows, where they are beyond memory."""

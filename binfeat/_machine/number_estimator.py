@@ -115,7 +115,8 @@ class NumbersMachineBase(ServedMachineBase):
             reaches to both sides of the prediction by a number of standard deviations, of prediction and constant noise
             together, which is just enough for the given share of the rows held out, or of all rows of an exact
             machine by leave-one-out predictions; without `n_posterior_samples`, machines of random features know
-            only the noise. "auto" is "quantiles" if `fit` found that noise varies, as `summary` says.
+            only the noise. "auto" is "quantiles" if `fit` found that noise varies, as `summary` says, and rows are
+            enough to tell them: an interval of 90 % takes 19 rows left out by quantiles, and 9 by deviations.
 
         Returns
         -------
@@ -130,9 +131,11 @@ class NumbersMachineBase(ServedMachineBase):
         coverage = check_share(coverage, "coverage")
         check_choice(method, "method", ("auto", "quantiles", "deviations"))
         self._require_squares()
-        spread = self._fitted.spread
-        if method == "quantiles" or (method == "auto" and spread is not None and spread.differ):
-            return self.predict_quantiles(X, [(1 - coverage) / 2, (1 + coverage) / 2])
+        spread, levels = self._fitted.spread, np.array([1 - coverage, 1 + coverage]) / 2
+        if method == "quantiles" or (
+            method == "auto" and spread is not None and spread.differ and spread.tells(levels)
+        ):
+            return self.predict_quantiles(X, levels)
         scores, variances = self._scores_and_variances(X)
         errors = self._fitted.posterior(self.n_jobs).errors
         half = errors.reach(coverage) * np.sqrt(errors.noise * (1 + variances))

@@ -67,7 +67,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard deviations, by weights of
         rows. "quantile" predicts a quantile of the targets instead of their mean, see `predict_quantiles`. "poisson"
         (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are deviances:
-        predictions are above 0. All but "squared" and "quantile" need all rows in memory; see Notes.
+        predictions are above 0. See Notes.
     quantile : float, default=0.5
         Share of targets below the predictions of ``loss="quantile"``.
     target_transform : "auto", None or transformer, default="auto"
@@ -125,8 +125,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
         length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
-        Mean squared error of the standardised targets, or minus the `scoring`, on the rows that choices were made by,
-        for a machine that had not seen them, and its standard error (NaN of a score). Choices make it a little too low.
+        Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
+        rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score).
+        Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.
@@ -212,15 +213,16 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Huber's loss.** A row gets the weight ``min(1, 1.345 / |r|)``, times its `sample_weight`, in all choices and in
     the solution. Its residual r, in units of 1.4826 times the median absolute residual, is that of an exact machine of
-    at most 1,500 rows that has not seen the row. The weights are found in two rounds, before anything else.
+    at most 1,500 rows that has not seen the row. The weights are found in two rounds, before anything else, on the
+    sample where rows are beyond memory: one more pass gives all other rows theirs.
 
     **Deviances.** Poisson's, gamma's and Tweedie's minimise ``sum_i v_i d(y_i, exp(f(x_i))) + alpha |w|^2`` with the
     unit deviance d (as `sklearn.linear_model.PoissonRegressor` does on linear inputs), by iteratively reweighted least
     squares: kernels and penalty are chosen near the predictions of an exact machine of at most 1,500 rows, by the
-    deviance of rows left out; up to six Newton steps of all rows follow, until logarithms of means move by less than
-    0.01. `alpha` counts in these units, and the square of f's intercept is about the logarithm of the mean target. For
-    rates of different exposure give rates as y, and exposures as `sample_weight`. Standard deviations, samples and
-    intervals are those of squared errors only.
+    deviance of rows left out; up to six Newton steps of all rows follow, each one more pass where rows are beyond
+    memory, until logarithms of means move by less than 0.01. `alpha` counts in these units, and the square of f's
+    intercept is about the logarithm of the mean target. For rates of different exposure give rates as y, and exposures
+    as `sample_weight`. Standard deviations, samples and intervals are those of squared errors only.
 
     **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver. It limits the number of grids,
     and the rows up to which "auto" takes an exact machine; where bins are many, vectors are float32 and fewer targets

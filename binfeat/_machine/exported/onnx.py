@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from binfeat._common.calibration import SOFTNESS
-from binfeat._common.labels import Labels
+from binfeat._common.labels import LabelColumns, Labels
 from binfeat._machine.exported.graph import Graph
 from binfeat._machine.exported.kernels import function_of_kernels
 from binfeat._machine.fitted.fitted import Fitted
@@ -28,6 +28,8 @@ def model_of(fitted: Fitted) -> Any:
             f"to_onnx needs an exact or a local machine; this one has features_={fitted.features!r}, whose features "
             "are random and no matrix products. Give features='exact' or 'local' to fit."
         )
+    if isinstance(fitted.targets, LabelColumns):
+        raise ValueError("to_onnx takes one column of labels; fit a machine for each column.")
     graph = Graph()
     rows = _scaled(graph, fitted.scaler, _encoded(graph, fitted.encoder), fitted.encoder.source.size)
     scores = graph.add("Add", function_of_kernels(graph, fitted.function, rows), fitted.intercept)

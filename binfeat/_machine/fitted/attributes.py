@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._binning.grids import Grids
 from binfeat._common.calibration import Calibration
-from binfeat._common.labels import Labels, labels_of_machine
+from binfeat._common.labels import AnyLabels, LabelColumns, Labels, labels_of_machine
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.features import BinFunction, FeatureFunction, FourierFunction
@@ -79,6 +79,14 @@ def _of_function(fitted: Fitted) -> dict:
 
 def _of_targets(fitted: Fitted) -> dict:
     targets = fitted.targets
+    if isinstance(targets, LabelColumns):
+        calibrations = [cast(Calibration, own.calibration) for own in targets.columns]
+        return {
+            "classes_": targets.classes,
+            "multilabel_": False,
+            "calibration_coef_": [own.coef for own in calibrations],
+            "calibration_intercept_": [own.intercept for own in calibrations],
+        }
     if isinstance(targets, Labels):
         calibration = cast(Calibration, targets.calibration)
         return {
@@ -149,7 +157,10 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
     )
 
 
-def _targets_of(machine: BaseEstimator) -> Targets | Labels:
+def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
+    if hasattr(machine, "classes_") and isinstance(machine.classes_, list):
+        parts = zip(machine.classes_, machine.calibration_coef_, machine.calibration_intercept_, strict=True)
+        return LabelColumns(tuple(Labels(classes, Calibration(*own)) for classes, *own in parts))
     if hasattr(machine, "classes_"):
         calibration = Calibration(machine.calibration_coef_, machine.calibration_intercept_)
         return replace(labels_of_machine(machine), calibration=calibration)

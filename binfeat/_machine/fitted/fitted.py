@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.features import FeatureFunction
@@ -30,7 +30,7 @@ class Fitted:
     alpha: float
     encoder: TableEncoder
     scaler: InputScaler | None
-    targets: Targets | Labels
+    targets: Targets | AnyLabels
     function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
     gamma: np.ndarray  # (n_columns,): inverse length scale of each encoded column

@@ -107,8 +107,8 @@ def check_machine(state: dict) -> None:
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         if state.get(name):
             check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone
-    if "calibration_coef_" in state:
-        check_arrays(state, _CALIBRATION, {"two": 2, "classes": _n_calibrated(state)}, order="C or Fortran")
+    for own in _columns_of_labels(state):
+        check_arrays(own, _CALIBRATION, {"two": 2, "classes": _n_calibrated(own)}, order="C or Fortran")
     if "_target_shifts" in state:
         check_arrays(state, _TARGETS, sizes)
         if not sizes["shifts"]:
@@ -120,6 +120,17 @@ def check_machine(state: dict) -> None:
         check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
         if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
             raise ValueError("the scaler should have two knots for each of some inputs.")
+
+
+def _columns_of_labels(state: dict) -> list[dict]:
+    """What belongs to each column of labels; nothing of numbers."""
+    if "calibration_coef_" not in state:
+        return []
+    if not isinstance(state["classes_"], list):
+        return [state]
+    names = "classes_", *_CALIBRATION
+    parts = zip(*(state[name] for name in names), strict=True)
+    return [dict(zip(names, own, strict=True)) | {"multilabel_": False} for own in parts]
 
 
 def _n_calibrated(state: dict) -> int:

@@ -19,6 +19,7 @@ MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
 Weights = np.ndarray | None  # (n_rows,) of mean 1
 Factor = tuple[np.ndarray, float]  # a triangle, and the penalty that was added to the kernel matrix
 Root = Callable[[np.ndarray, float, Weights], Factor]
+Solve = Callable[[np.ndarray], np.ndarray]  # with a matrix that is factorised
 
 
 class WithSlopes(Protocol):
@@ -75,6 +76,16 @@ def precise_inverse_root(
     """`inverse_root`, in float64 where `needs_precision` says so, with an alpha of any size above rounding."""
     out = np.empty(K.shape) if needs_precision(len(K), alpha) else K if overwrite else None
     return inverse_root(K, alpha, weights, out, n_jobs)
+
+
+def solver_by(root: Root, K: np.ndarray) -> Callable[[float, Weights], tuple[Solve, float]]:
+    """Solves for any penalty and weights by products with the root of an inverse, which threads do side by side."""
+
+    def factored(alpha: float, weights: Weights) -> tuple[Solve, float]:
+        B, alpha = root(K, alpha, weights)
+        return lambda Y: B @ (B.T @ Y.astype(B.dtype)), alpha
+
+    return factored
 
 
 def squared_row_norms(A: np.ndarray) -> np.ndarray:

@@ -14,10 +14,10 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     SingularKernelError,
     inverse_root,
     precise_inverse_root,
-    residuals,
 )
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.linear_part import linear_part
+from binfeat._machine.problem import MarginProblem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -68,7 +68,11 @@ class ExactTuning:
         self._try_seconds = 0.0  # of the longest try so far
 
     def best(self) -> Tuned:
-        """The kernels, tuned, or a sum of them, whatever has the least error."""
+        """The kernels, tuned, or a sum of them, whatever has the least error; of other losses only the penalty."""
+        if isinstance(self._problem, MarginProblem):
+            rows = replace(self._rows, problem=self._problem.of_squares)
+            squares = ExactTuning(rows, self._run, self._kernels, self._solution_seconds).best()
+            return self.of(squares.parts, squares.alpha)
         tuned_of: dict[LengthScales, _Try] = {}
 
         def tune(scales: LengthScales) -> None:
@@ -184,12 +188,11 @@ class ExactTuning:
     def _try(self, parts: list[Part], alpha: float, K: np.ndarray | None = None) -> _Try:
         """The leave-one-out predictions with parts whose kernel matrix may be known."""
         problem, rows, start = self._problem, self._rows.known, self._run.clock.used
-        Y = problem.Y[rows].astype(np.float32)
         K = self._matrix(parts) if K is None else K
         try:
-            predictions = problem.Y[rows] - residuals(K, alpha, problem.relative_weights(rows), Y, self._root)
+            predictions = problem.left_out(rows, K, alpha, self._root)
         except SingularKernelError:
-            return _Try(parts, alpha, np.inf, np.zeros(Y.shape), K)
+            return _Try(parts, alpha, np.inf, np.zeros((len(rows), problem.n_targets)), K)
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
         return _Try(parts, alpha, float(problem.losses(rows)(predictions).mean()), predictions, K)
 

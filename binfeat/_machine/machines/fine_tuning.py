@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum
-from binfeat._machine.kernel_algebra.leave_one_out import residuals
+from binfeat._machine.kernel_algebra.leave_one_out import inverse_root
 from binfeat._machine.machines.cell_search import MOST_ALPHA, Cell, CellSearch
 from binfeat._machine.machines.exact_tuning import Tuned
 from binfeat._machine.machines.forest import is_constant
@@ -67,7 +67,7 @@ class FineTuning:
             )
             self._search(search, cells, lambda: run.step() and run.may_continue(Phase.EXACT, seconds))
             parts, alpha, error = search.parts, search.alpha, search.error
-        if rows.problem.scoring is not None and self._learns_alpha:
+        if not rows.problem.is_judged_by_squares and self._learns_alpha:
             alpha = self._scored(cells[:_SCORED], parts, alpha)
         return Tuned(parts, alpha, error)
 
@@ -102,23 +102,24 @@ class FineTuning:
 
     def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
         """Sets of rows for steps, without end: every cell once before any comes again."""
-        rng, rows = np.random.default_rng(self._run.settings.seed), self._rows.known
+        rng, rows, Y = np.random.default_rng(self._run.settings.seed), self._rows.known, self._rows.problem.Y
         while True:
             for number in rng.permutation(len(cells)):
                 yield self._cell_rows.part(cells[number])
                 if self._plan.takes_samples:
-                    size = min(self._plan.set_rows, len(rows))
-                    yield self._cell_rows.part(rng.choice(rows, size, replace=False))
+                    some = rng.choice(rows, min(self._plan.set_rows, len(rows)), replace=False)
+                    if not is_constant(Y[some]):
+                        yield self._cell_rows.part(some)
 
     def _scored(self, cells: list[np.ndarray], parts: list[Part], alpha: float) -> float:
-        """The penalty by the score that is asked for, from one that squared errors are best with."""
-        rows, numbers = self._rows, np.concatenate(cells)
-        kernel, losses = kernel_sum(parts, rows.frame, rows.problem.categorical, 1), rows.problem.losses(numbers)
-        known = [(kernel(X, X), Y, weights) for X, Y, weights in map(self._cell_rows.part, cells)]
+        """The penalty by what rows left out are judged by, from one that squared errors are best with."""
+        problem, numbers = self._rows.problem, np.concatenate(cells)
+        kernel, losses = kernel_sum(parts, self._rows.frame, problem.categorical, 1), problem.losses(numbers)
+        known = [kernel(X, X) for X in map(self._rows.columns, cells)]
 
         def loss(alpha: float) -> float:
-            left = [residuals(K, alpha, weights, Y) for K, Y, weights in known]
-            return float(losses(rows.problem.Y[numbers] - np.concatenate(left)).mean())
+            left = [problem.left_out(rows, K, alpha, inverse_root) for rows, K in zip(cells, known, strict=True)]
+            return float(losses(np.concatenate(left)).mean())
 
         best = loss(alpha)
         for move in (1 / _DECREASE, _DECREASE):

@@ -10,7 +10,7 @@ from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.kernel_function import Part, kernel_name, main_part
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Candidate, Solution
+from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
 from binfeat._machine.machines.fine_tuning import CELLS, FineTuning
 from binfeat._machine.machines.forest import Forest
 from binfeat._machine.machines.kernel_rows import KernelRows
@@ -53,6 +53,7 @@ class LocalMachine(Candidate):
                 self._refit()
         run.note("features", "local", self._curve[-1][1])
         forest = self._grown
+        warn_of_steps(forest.gain, run.settings.loss)
         run.note("trees", f"{forest.n_trees}, of {forest.n_cells} cells in all", self._curve[-1][1])
         solution = self._solution("converged" if goes_on else "stopped")
         run.note("kernel", solution.kernel, solution.error)
@@ -112,10 +113,9 @@ class LocalMachine(Candidate):
     def _worthwhile_trees(self) -> int:
         """Trees of which each takes a share of the squared error away.
 
-        The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row: half of the
-        squared difference of two.
+        The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
-        variance = self._grown.disagreement(_FEW_CELLS) / 2
+        variance = 2 * self._grown.ambiguity(_FEW_CELLS)
         return max(1, int(np.sqrt(variance / _GAIN + 0.25) + 0.5))
 
     def _refit(self) -> None:
@@ -143,6 +143,7 @@ class LocalMachine(Candidate):
             curve=self._curve,
             status=status,
             errors=errors,
+            known=forest.known(),
         )
 
     def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:
