@@ -3,6 +3,7 @@
 import numpy as np
 
 from binfeat._common.labels import AnyLabels
+from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.machines.candidate import Solution
@@ -57,7 +58,8 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     """The targets: labels with calibrated probabilities, or numbers whose predictions are medians or means."""
     targets = problem.targets
     if isinstance(targets, AnyLabels):
-        return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
+        with one_blas_thread():
+            return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
     if targets.transform.keeps_means:
         return targets
     losses, kept = problem.better(targets, rows, predictions, run.settings.is_robust)

@@ -10,6 +10,7 @@ import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors
 from binfeat._common.labels import AnyLabels
+from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat._machine.table.encoder import TableEncoder
@@ -105,9 +106,15 @@ class Problem:
 
     def losses(self, rows: np.ndarray) -> Losses:
         """How predictions of the targets for some rows are judged."""
-        if self.scoring is not None:
-            return self.scoring.losses(self.table[rows], self.y[rows], self.targets)
-        return self.own_losses(rows)
+        if self.scoring is None:
+            return self.own_losses(rows)
+        scored = self.scoring.losses(self.table[rows], self.y[rows], self.targets)
+
+        def calibrated(predictions: np.ndarray) -> np.ndarray:
+            with one_blas_thread():
+                return scored(predictions)
+
+        return calibrated
 
     @property
     def is_judged_by_squares(self) -> bool:

@@ -35,7 +35,7 @@ def _lightgbm(kind, split, **objective):
 
 
 def _catboost(kind, split, **objective):
-    """CatBoost at the rate that it chooses."""
+    """CatBoost at the rate that it chooses, and the test rows as it takes them."""
     import catboost
 
     inner = _inner(split)
@@ -53,7 +53,17 @@ def _catboost(kind, split, **objective):
     machine.fit(
         as_text(inner.X), inner.y, eval_set=(as_text(inner.X_test), inner.y_test), early_stopping_rounds=_PATIENCE
     )
-    return lambda method, X: getattr(machine, method)(as_text(X))
+    return machine, as_text(split.X_test)
+
+
+def _catboost_shares(split):
+    machine, X = _catboost("CatBoostClassifier", split)
+    return machine.predict_proba(X)[:, np.argsort(machine.classes_)]  # labels that are digits it sorts by their values
+
+
+def _catboost_predictions(split, **objective):
+    machine, X = _catboost("CatBoostRegressor", split, **objective)
+    return machine.predict(X)
 
 
 def _boosting(split, **objective):
@@ -72,7 +82,7 @@ def of_classes(split):
     """For each peer a function that fits it, and gives probabilities (n_rows, n_classes) of test rows."""
     return {
         "LightGBM": lambda: _lightgbm("LGBMClassifier", split).predict_proba(split.X_test),
-        "CatBoost": lambda: _catboost("CatBoostClassifier", split)("predict_proba", split.X_test),
+        "CatBoost": lambda: _catboost_shares(split),
     }
 
 
@@ -85,7 +95,7 @@ def of_quantiles(split, levels):
     several = {"loss_function": f"MultiQuantile:alpha={','.join(map(str, levels))}"}
     return {
         "LightGBM": lambda: each(lambda level: _lightgbm("LGBMRegressor", split, objective="quantile", alpha=level)),
-        "CatBoost": lambda: _catboost("CatBoostRegressor", split, **several)("predict", split.X_test).T,
+        "CatBoost": lambda: _catboost_predictions(split, **several).T,
         "HistGradientBoosting": lambda: each(lambda level: _boosting(split, loss="quantile", quantile=level)),
     }
 
@@ -99,7 +109,7 @@ def of_counts(split):
 
     return {
         "LightGBM": lambda: _lightgbm("LGBMRegressor", split, objective="poisson").predict(split.X_test),
-        "CatBoost": lambda: _catboost("CatBoostRegressor", split, **poisson)("predict", split.X_test),
+        "CatBoost": lambda: _catboost_predictions(split, **poisson),
         "HistGradientBoosting": lambda: _boosting(split, loss="poisson").predict(split.X_test),
         "PoissonRegressor": lambda: linear().predict(split.X_test),
     }
