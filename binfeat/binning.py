@@ -5,7 +5,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix, code_dtype
@@ -17,6 +16,7 @@ from binfeat._binning.row_table import RowTable
 from binfeat._binning.saved import check_binning
 from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.availability import unavailable_if
+from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.operators import FeatureMap

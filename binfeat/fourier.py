@@ -104,14 +104,14 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     Notes
     -----
     The samplers. Errors are RMS errors of the estimated kernel divided by those of "iid", for pairs with kernel values
-    between .15 and .9 and 64 to 1,024 frequencies.
+    between 0.15 and 0.9 and 64 to 1,024 frequencies.
 
     - "iid", independent frequencies: every kernel. "auto" takes it for all but the next two kernels.
-    - "orthogonal", blocks of orthogonal directions (Yu et al. 2016): `RBF` (.55 to .65 from 4 inputs on) and
-      `Matern` (.8 for nu = 1.5); no other law is isotropic. "auto" takes it for these two.
+    - "orthogonal", blocks of orthogonal directions (Yu et al. 2016): `RBF` (0.55 to 0.65 from 4 inputs on) and
+      `Matern` (0.8 for nu = 1.5); no other law is isotropic. "auto" takes it for these two.
     - "qmc", quasi-random points (Avron et al. 2016): every kernel but `Spectral`. Never worse than "iid". The best
-      with few inputs and many frequencies (RBF: .05 to .2 at 2 inputs, .3 to .6 at 10), and always for
-      `Laplacian`, `Cauchy` and `Hat` (Laplacian: .6 to .8 at 10).
+      with few inputs and many frequencies (RBF: 0.05 to 0.2 at 2 inputs, 0.3 to 0.6 at 10), and always for
+      `Laplacian`, `Cauchy` and `Hat` (Laplacian: 0.6 to 0.8 at 10).
     - "fastfood", products of Hadamard and diagonal matrices (Le et al. 2013): `RBF` and `Matern` with hundreds of
       inputs, in a time of ``n_components log(n_inputs)`` per row and without a matrix of frequencies; 8 times as
       fast as the others with 1,024 inputs. Its error is 1 to 1.4.

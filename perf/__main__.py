@@ -8,7 +8,7 @@ from importlib import import_module
 from perf import record, suite
 
 COMMANDS = {
-    "report": "one HTML page, the pictures and the tables of the README files, from the newest full records",
+    "report": "one HTML page, the pictures and the tables of notes and documentation, from the newest full records",
     "gate": "the micro cases of a base revision and of this tree side by side; fails if this one is slower",
 }
 

@@ -1,6 +1,6 @@
 """Machines of random features and least squares; scaling, kernel, gamma and penalty by held-out training rows.
 
-Neither the coarse nor the fine search sees a test row; README.md says what decided the lists of candidates. Scalings
+Neither the coarse nor the fine search sees a test row; paper.md says what decided the lists of candidates. Scalings
 and bins are fitted to the held-out rows too, which takes their inputs but not their targets; the machine that is
 measured is fitted again to training rows alone.
 """

@@ -1,4 +1,4 @@
-"""The report: one HTML page, the pictures and the tables of perf/README.md, from the newest full records."""
+"""The report: one HTML page, the pictures, and the tables of notes and documentation, from the newest full records."""
 
 import argparse
 import base64
@@ -11,11 +11,18 @@ from pathlib import Path
 from perf import plots, record, suite
 
 ROOT = Path(__file__).parents[1]
-README_FILES = (ROOT / "perf" / "README.md",)
+PAGES = (
+    ROOT / "perf" / "paper.md",
+    *sorted((ROOT / "perf" / "notes").glob("*.md")),
+    ROOT / "examples" / "docs" / "measured.rst",
+)
 PICTURES = ROOT / "perf" / "pictures"
 PAGE = "report.html"
 
-_BLOCK = re.compile(r"(<!-- perf: ([\w ]+) -->\n).*?(<!-- /perf -->)", flags=re.DOTALL)
+_BLOCKS = {
+    ".md": re.compile(r"(<!-- perf: ([\w ]+) -->\n).*?(<!-- /perf -->)", flags=re.DOTALL),
+    ".rst": re.compile(r"(\.\. perf: ([\w ]+)\n\n).*?(\.\. /perf)", flags=re.DOTALL),
+}
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; color: #222 }
 table { border-collapse: collapse; margin: 1em 0 } th, td { padding: .15em .8em .15em 0; text-align: left }
@@ -25,7 +32,7 @@ small { color: #666 }
 """
 
 
-def main(arguments, cases=suite.CASES, folder=record.FOLDER, readme_files=README_FILES, pictures_folder=PICTURES):
+def main(arguments, cases=suite.CASES, folder=record.FOLDER, pages=PAGES, pictures_folder=PICTURES):
     parser = argparse.ArgumentParser(prog="python -m perf report", description=__doc__)
     parser.parse_args(arguments)
     records, errors = record.newest(folder)
@@ -34,7 +41,7 @@ def main(arguments, cases=suite.CASES, folder=record.FOLDER, readme_files=README
     else:
         pictures = _pictures(records, errors, cases)
         try:
-            for path in write(records, pictures, folder, readme_files, pictures_folder):
+            for path in write(records, pictures, folder, pages, pictures_folder):
                 print(path)
         except OSError as error:
             errors.append(f"the report cannot be written: {error}")
@@ -74,7 +81,7 @@ def _aimed(records):
     return sorted(rows, key=lambda named: named[1].ok)
 
 
-def write(records, pictures, folder, readme_files, pictures_folder):
+def write(records, pictures, folder, pages, pictures_folder):
     """Write the page, the pictures and the tables.
 
     Parameters
@@ -83,7 +90,8 @@ def write(records, pictures, folder, readme_files, pictures_folder):
     pictures : dict of str to dict of str to bytes
     folder, pictures_folder : Path
         Of the page and of the pictures.
-    readme_files : iterable of Path
+    pages : iterable of Path
+        Markdown, or pages of the documentation.
 
     Returns
     -------
@@ -96,35 +104,48 @@ def write(records, pictures, folder, readme_files, pictures_folder):
     for name, content in (pair for own in pictures.values() for pair in own.items()):
         paths.append(pictures_folder / name)
         paths[-1].write_bytes(content)
-    for path in readme_files:
-        text = path.read_text()
-        if (renewed := renew(text, records)) != text:
-            path.write_text(renewed)
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        if (renewed := renew(text, records, path.suffix)) != text:
+            path.write_text(renewed, encoding="utf-8")
             paths.append(path)
     return paths
 
 
-def renew(text, records):
-    """Markdown with its tables made anew.
+def blocks(text, suffix):
+    """Names of the cases of each block of a page."""
+    return [block[2].split() for block in _BLOCKS[suffix].finditer(text)]
 
-    Between ``<!-- perf: CASE ... -->`` and ``<!-- /perf -->`` goes the table of the rows of these cases that have a
+
+def renew(text, records, suffix):
+    """Text of a page with its tables made anew.
+
+    Between ``<!-- perf: CASE ... -->`` and ``<!-- /perf -->`` of Markdown (".md"), and between ``.. perf: CASE ...``
+    and ``.. /perf`` of a page of the documentation (".rst"), goes the table of the rows of these cases that have a
     reach; ``reach`` stands for all cases. Tables of cases without a record stay.
     """
+    table = markdown if suffix == ".md" else restructured
 
-    def table(block):
-        names = list(records) if block[2] == "reach" else block[2].split()
+    def block(found):
+        names = list(records) if found[2] == "reach" else found[2].split()
         if not all(name in records for name in names):
-            return block[0]
+            return found[0]
         own = {name: records[name] for name in names}
-        return f"{block[1]}{_origin(own)}\n\n{markdown(_aimed(own))}{block[3]}"
+        return f"{found[1]}{_origin(own)}\n\n{table(_aimed(own))}{found[3]}"
 
-    return _BLOCK.sub(table, text)
+    return _BLOCKS[suffix].sub(block, text)
 
 
 def markdown(rows):
-    """Table of named rows."""
+    """Table of named rows in Markdown."""
     lines = [record.HEADER, ("---",) * len(record.HEADER), *_cells(rows)]
     return "".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |\n" for line in lines)
+
+
+def restructured(rows):
+    """Table of named rows in reStructuredText, and an empty line."""
+    lines = [", ".join('"' + cell.replace('"', '""') + '"' for cell in line) for line in (record.HEADER, *_cells(rows))]
+    return "\n".join([f".. csv-table::\n   :header: {lines[0]}\n", *(f"   {line}" for line in lines[1:])]) + "\n\n"
 
 
 def _cells(rows):

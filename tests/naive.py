@@ -484,6 +484,31 @@ def penalised_deviance(K, y, weights, power, offset, alpha):
     return offset + (K + 1) @ found.x
 
 
+def penalised_margins(K, Y, weights, alpha, kind):
+    """Scores f = (K + 1) c that minimise ``sum_i v_i l_i + alpha f' (K + 1)^-1 f / 2``, by a general solver.
+
+    l is ``log(1 + exp(-2 y f)) / 2`` summed over targets, the cross entropy of the softmax, or half the squared hinge.
+    """
+    root = np.linalg.cholesky(np.asarray(K, float) + 1 + 1e-10 * np.eye(len(K)))
+
+    def objective(values):
+        u = values.reshape(Y.shape)
+        f = root @ u
+        if kind == "LogLoss":
+            halves, slopes = np.log1p(np.exp(-2 * Y * f)) / 2, -Y / (1 + np.exp(2 * Y * f))
+        elif kind == "SoftmaxLoss":
+            p = np.exp(f) / np.exp(f).sum(axis=1, keepdims=True)
+            halves, slopes = np.where(Y > 0, -np.log(p), 0), p - (Y > 0)
+        else:
+            halves, slopes = np.maximum(0, 1 - Y * f) ** 2 / 2, -Y * np.maximum(0, 1 - Y * f)
+        total = (weights[:, None] * halves).sum() + alpha / 2 * (u**2).sum()
+        return total, (root.T @ (weights[:, None] * slopes) + alpha * u).ravel()
+
+    options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-9}
+    found = optimize.minimize(objective, np.zeros(Y.size), jac=True, method="L-BFGS-B", options=options)
+    return root @ found.x.reshape(Y.shape)
+
+
 def shapley_values(value, n_players):
     """Of a game whose value is a function of a set of players: means over all orders, by all sets."""
     out = []
@@ -495,6 +520,19 @@ def shapley_values(value, n_players):
                 total = total + weight * (value({*some, player}) - value(set(some)))
         out.append(total)
     return np.array(out)
+
+
+def shapley_interactions(value, n_players):
+    """Of pairs of players of a game, by all sets of the others: what both add beyond what each adds."""
+    out = np.zeros((n_players, n_players))
+    for p, q in combinations(range(n_players), 2):
+        others = [other for other in range(n_players) if other not in (p, q)]
+        for size in range(n_players - 1):
+            weight = math.factorial(size) * math.factorial(n_players - size - 2) / math.factorial(n_players - 1)
+            for some in map(set, combinations(others, size)):
+                beyond = value(some | {p, q}) - value(some | {p}) - value(some | {q}) + value(some)
+                out[p, q] += weight * beyond
+    return out + out.T
 
 
 def product_game(x, support, coef, background, factor):

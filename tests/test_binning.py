@@ -336,6 +336,12 @@ def test_types(rng):
     assert transform(X, dtype=np.float64).dtype == np.float64
     assert transform(np.ones((2, 2), dtype=int)).dtype == np.float64
     assert isinstance(Z, sparse.csr_matrix)
+
+
+@pytest.mark.skipif("sparse_interface" not in sklearn.get_config(), reason="a setting of scikit-learn from 1.9 on")
+def test_sparse_arrays_where_scikit_learn_is_set_to_them(rng):
+    X = rng.normal(size=(40, 3))
+    binning = RandomBinning(gamma=0.3, n_grids=9, random_state=4).fit(X)
     with sklearn.config_context(sparse_interface="sparray"):
         assert isinstance(binning.transform(X), sparse.csr_array)
         assert isinstance(transform(X), sparse.csr_array)

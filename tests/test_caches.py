@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import binfeat
+from binfeat._engine import caches
+from binfeat._engine.hashing import add_term
 
 KERNEL = """
 from binfeat._engine import evaluate, hashing
@@ -58,8 +60,130 @@ def test_neither_a_writable_package_nor_a_home(tmp_path):
     nowhere = str(tmp_path / "missing" / "file")
     (tmp_path / "missing").write_text("in the way too")
     own = start(folder, KERNEL, HOME=nowhere, XDG_CACHE_HOME=nowhere, PYTHONDONTWRITEBYTECODE="1")
-    assert printed(own) == expected
+    out, error = own.communicate(timeout=300)
+    assert out.strip() == expected
+    assert error.count("RuntimeWarning: binfeat's kernels are compiled anew in this process") == 1
     assert not kept_in(folder / "binfeat")
+
+
+HITS = """
+from numba.core import event
+class Compiled(event.Listener):
+    names = []
+    def on_start(self, event):
+        self.names.append(event.data["dispatcher"].py_func.__name__)
+    def on_end(self, event):
+        pass
+event.register("numba:compile", Compiled())
+from binfeat._engine import hashing
+print(hashing.add_term(2.5, 1.0, 0.25, 7, 9))
+print(len(Compiled.names))
+"""
+
+
+class Kept:
+    """A cache of one compilation, that notes what is done with it."""
+
+    cache_path = "here"
+
+    def __init__(self, **known):
+        self.known, self.calls = known, []
+
+    def load_overload(self, signature, _):
+        return self.known.get(signature)
+
+    def save_overload(self, signature, compiled):
+        self.known[signature] = compiled
+
+    def __getattr__(self, name):
+        return lambda: self.calls.append(name)
+
+
+@pytest.mark.engine
+def test_filled_folders_come_first_and_stay_as_they_are():
+    filled, own = Kept(one=1), Kept(two=2)
+    both = caches._FilledFirst(filled, own)
+    both.save_overload("three", 3)
+    assert [both.load_overload(name, None) for name in ("one", "two", "three", "four")] == [1, 2, 3, None]
+    for name in ("enable", "disable", "flush"):
+        getattr(both, name)()
+    assert (own.calls, filled.calls) == (["enable", "disable", "flush"], [])
+    assert filled.known == {"one": 1}
+
+
+@pytest.mark.engine
+def test_which_folder_is_taken(tmp_path, monkeypatch):
+    function = getattr(add_term, "py_func", add_term)
+    monkeypatch.setattr(caches.config, "CACHE_DIR", str(tmp_path))
+    own = caches.cache_of(function)
+    assert own.cache_path.startswith(str(tmp_path))
+    monkeypatch.setattr(caches.os, "access", lambda *_: False)
+    assert isinstance(caches.cache_of(function), caches.FunctionCache)  # it is not filled
+    Path(own._cache_file._index_path).touch()
+    assert isinstance(caches.cache_of(function), caches._FilledFirst)
+    monkeypatch.setattr(caches, "FunctionCache", nowhere)
+    assert isinstance(caches.cache_of(function)._own, caches.NullCache)
+    Path(own._cache_file._index_path).unlink()
+    monkeypatch.setattr(caches, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="compiled anew .* Set NUMBA_CACHE_DIR to a folder, and fill it") as told:
+        found = [caches.cache_of(function) for _ in range(2)]
+    assert all(isinstance(each, caches.NullCache) for each in found)
+    assert len(told) == 1
+
+
+def nowhere(_):
+    raise RuntimeError("no locator available")
+
+
+@pytest.fixture
+def read_only():
+    """Words before a command in which a folder may be read only, whoever runs it."""
+    if os.name != "posix" or os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("only root can mount a folder again")
+    words = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"']
+    if subprocess.run([*words, "/tmp", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    return words
+
+
+def test_a_filled_cache_that_may_only_be_read_is_used(tmp_path, read_only):
+    """And what it lacks is kept elsewhere, if there is a folder for it."""
+    folder, cache, home = package_in(tmp_path), tmp_path / "cache", tmp_path / "home"
+    environment = {"NUMBA_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def hash_and_compilations(*before, code=HITS):
+        own = subprocess.run(
+            [*before, sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+            env={
+                **os.environ,
+                **environment,
+                "PYTHONPATH": str(folder),
+                "HOME": str(home),
+                "XDG_CACHE_HOME": str(home),
+            },
+        )
+        assert own.returncode == 0, own.stderr
+        assert own.stderr == ""
+        return own.stdout.split()
+
+    value, n_compiled = hash_and_compilations()
+    assert int(n_compiled) > 0
+    kept = set(kept_in(cache))
+    assert kept
+    assert not home.exists()
+    in_image = [*read_only, str(tmp_path / "cache")]
+    assert hash_and_compilations(*in_image) == [value, "0"]
+    others = HITS.replace("2.5, 1.0, 0.25", "np.float32(2.5), 1.0, 0.25").replace(
+        "print", "import numpy as np; print", 1
+    )
+    assert int(hash_and_compilations(*in_image, code=others)[1]) > 0
+    assert hash_and_compilations(*in_image, code=others)[1] == "0"
+    assert set(kept_in(cache)) == kept
+    assert set(kept_in(folder)) > kept
 
 
 CALLER = """

@@ -1,10 +1,14 @@
 """Calibrated log-odds of classes: their likelihood, weights, rare classes, and what users see of them."""
 
+import naive
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from scipy.special import softmax
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
+from sklearn.svm import SVC
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._common import calibration
@@ -14,9 +18,8 @@ from binfeat._machine.fitted.saved import migrate
 from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
 from binfeat._machine.kernel_algebra.matrices import kernel_matrix
 from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines import cell_rows, exact_tuning
+from binfeat._machine.machines import cell_rows, exact
 from binfeat.kernels import RBF
-from tests import naive
 
 
 @pytest.fixture
@@ -28,17 +31,44 @@ def scored(rng):
     return scores, labels, rng.uniform(0.5, 2.0, size=(500, 1))
 
 
-def test_loss_and_slopes_are_those_of_its_definition(scored, rng):
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_loss_and_slopes_are_those_of_its_definition(scored, rng, sign, monkeypatch):
     scores, labels, weights = (part[:40] for part in scored)
+    monkeypatch.setattr(calibration, "_BLOCK_ROWS", 15)
     likelihood = calibration._Likelihood.of(scores, labels, weights)
-    parameters = rng.normal(size=likelihood.start.size)
-    factors, intercept, beside = likelihood.split(parameters)
-    loss, slopes = likelihood(parameters)
+    intercept, coef = rng.normal(size=3), rng.normal(size=(3, 6)) + 2 * np.eye(3, 6, 3) + 2 * sign * np.eye(3, 6)
+    loss, by_intercept, by_coef = likelihood(intercept, coef)
+    halves = np.hsplit(coef, 2)
+    factors = [nnls(np.eye(3).reshape(9, 1), own.ravel())[0][0] for own in halves]
+    beside = [own - factor * np.eye(3) for own, factor in zip(halves, factors, strict=True)]
     assert loss == pytest.approx(
-        naive.calibration_loss(scores, labels, weights[:, 0], factors, intercept, np.hsplit(beside, 2)), rel=1e-10
+        naive.calibration_loss(scores, labels, weights[:, 0], factors, intercept, beside), rel=1e-10
     )
-    by_hand = naive.slopes_by_entries(lambda values: likelihood(values)[0], parameters)
-    np.testing.assert_allclose(slopes, by_hand, rtol=1e-5, atol=1e-8)
+    by_hand = naive.slopes_by_entries(
+        lambda values: likelihood(values[:3], values[3:].reshape(3, 6))[0], np.append(intercept, coef)
+    )
+    np.testing.assert_allclose(np.append(by_intercept, by_coef), by_hand, rtol=1e-5, atol=1e-8)
+
+
+def test_coordinates_are_those_of_the_curvature(scored, rng):
+    """There and back; slopes by the chain rule; and a curvature near the identity where classes are about as likely."""
+    scores, labels, weights = scored
+    likelihood = calibration._Likelihood.of(scores, labels, weights)
+    coordinates = calibration._Coordinates.of(likelihood)
+    values = coordinates.values(*(parameters := (rng.normal(size=3), rng.normal(size=(3, 6)))))
+    for own, expected in zip(coordinates.parameters(values), parameters, strict=True):
+        np.testing.assert_allclose(own, expected, atol=1e-10)
+
+    def slopes(values):
+        return coordinates.slopes(*likelihood(*coordinates.parameters(values))[1:])
+
+    by_hand = naive.slopes_by_entries(lambda own: likelihood(*coordinates.parameters(own))[0], values)
+    np.testing.assert_allclose(slopes(values), by_hand, rtol=1e-4, atol=1e-7)
+    at, h = coordinates.values(np.log(likelihood.shares), np.zeros((3, 6))), 1e-5
+    curvature = np.array([(slopes(at + h * step) - slopes(at - h * step)) / (2 * h) for step in np.eye(at.size)])
+    found = np.linalg.eigvalsh((curvature + curvature.T) / 2)
+    assert found.max() < 3
+    assert np.median(found) > 0.3
 
 
 def test_the_likelihood_is_highest(scored, rng):
@@ -74,7 +104,7 @@ def test_a_class_without_rows(scored):
 
 def test_many_rows_are_spared(scored, monkeypatch):
     scores, labels, weights = scored
-    monkeypatch.setattr(calibration, "_MOST_VALUES", 300)
+    monkeypatch.setattr(calibration, "_MOST_ROWS", 100)
     some = np.linspace(0, 499, 100).astype(int)
     expected = Calibration.fitted(scores[some], labels[some], weights[some])
     np.testing.assert_array_equal(Calibration.fitted(scores, labels, weights).coef, expected.coef)
@@ -98,6 +128,31 @@ def test_rare_classes_have_the_shares_that_are_observed(rng, share):
     ours = log_loss(rare[8000:], p)
     assert ours < constant * 1.001
     assert ours < log_loss(rare[8000:], linear) * 1.07
+
+
+def losses_of_rare_classes(rng, share):
+    """Log-losses of 16,000 rows after 3,000: of a constant and of calibrated support vectors, beyond ours."""
+    X = rng.normal(size=(19_000, 4))
+    odds = 1.5 * X[:, 0] + 2 * np.sin(2 * X[:, 1])
+    odds += np.log(share) - np.log(np.exp(odds).mean())
+    rare, train, test = rng.random(19_000) < 1 / (1 + np.exp(-odds)), slice(3000), slice(3000, None)
+    machine = KernelMachineClassifier(random_state=0).fit(X[train], rare[train])
+    vectors = CalibratedClassifierCV(SVC(), cv=3, ensemble=False).fit(X[train], rare[train])
+
+    def losses(p):
+        return -np.log(np.where(rare[test], p, 1 - p))
+
+    ours = losses(machine.predict_proba(X[test])[:, 1])
+    return losses(rare[train].mean()) - ours, losses(vectors.predict_proba(X[test])[:, 1]) - ours
+
+
+@pytest.mark.parametrize("share", [0.002, pytest.param(0.01, marks=pytest.mark.hard), 0.05])
+def test_rare_classes_lose_less_than_calibrated_support_vectors(rng, share):
+    """Below a constant's by two standard errors where 3,000 rows have more than a few; these are drawn three times."""
+    few = share < 0.005
+    drawn = [losses_of_rare_classes(rng, share) for _ in range(3 if few else 1)]
+    for less, least in zip(map(np.concatenate, zip(*drawn, strict=True)), (-2 if few else 2, -2), strict=True):
+        assert less.mean() > least * less.std() / np.sqrt(less.size)
 
 
 def test_predictions_follow_probabilities(three):
@@ -129,7 +184,7 @@ def test_files_with_a_factor_are_read(three):
 
 def left_out(X, y, monkeypatch):
     """Held-out error of a machine, and what leaving out each row by hand tells."""
-    monkeypatch.setattr(exact_tuning, "TUNING_ROWS", 100)
+    monkeypatch.setattr(exact, "TUNING_ROWS", 100)
     machine = KernelMachineRegressor(features="exact", target_transform=None, random_state=0).fit(X, y)
     function = machine._fitted.function
     K = np.asarray(function.kernel()(function.support, function.support), np.float64)
@@ -163,3 +218,20 @@ def test_cells_of_which_landmarks_know_all(rng):
     K = np.asarray(kernel(X, X), np.float64)
     expected = np.diag(np.linalg.inv(K + 1 + np.diag(0.1 / weights)))
     np.testing.assert_allclose(np.concatenate(found), expected, rtol=0.01)  # landmarks have some noise of their own
+
+
+@pytest.mark.parametrize("given", [{}, {"features": "local"}, {"features": "binning", "max_grids": 50}, {"cv": 3}])
+def test_classes_with_one_row(given, three):
+    """Their probabilities are small, also where the only row is held out."""
+    X, labels = three[0][:200].copy(), three[1][:200].astype(object)
+    X[7] = 4.0 * np.abs(X).max()
+    labels[7], labels[8] = "far", "among"
+    with pytest.warns(UserWarning, match="a single row of 2 of the classes"):
+        machine = KernelMachineClassifier(random_state=0, **given).fit(X, labels)
+    p = machine.predict_proba(three[0])
+    assert machine.classes_.size == len(np.unique(labels.astype(str)))
+    assert np.isfinite(p).all()
+    rare = np.isin(machine.classes_, ["far", "among"])
+    assert p[:, rare].max() < 0.2
+    assert 0 < p[:, rare].mean() < 0.05
+    assert np.mean(machine.predict(three[0]) == three[1]) > 0.6

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from limits import limited
 
+import binfeat
 from binfeat._command import fit, main, messages, models, tables
 from tests.interrupts import interrupted
 
@@ -194,11 +195,31 @@ def test_categories_that_look_like_numbers_and_unknown_ones(capsys, flights):
     pd.concat([some.assign(carrier=name) for name in ("07", "08", "09", "X", "01")]).to_csv("some.csv", index=False)
     assert run("predict", "delay.skops", "some.csv") == 0
     lines = capsys.readouterr().err.splitlines()
-    assert lines == [
-        "binfeat: warning: Column 'carrier' holds '07', '08', '09' and 1 more, which the machine has not seen; "
-        "they match no other category."
+    assert [" ".join(line.split()[1:]) for line in lines] == [
+        "warning: the machine had not seen such values in fit:",
+        "column found rows such as in fit",
+        "Column 'carrier' unseen categories 12 '07', '08', '09' 3 categories",
     ]
-    Path("some.csv").unlink()
+    assert run("check", "delay.skops", "some.csv") == 3
+    assert capsys.readouterr().out.splitlines()[1:] == [lines[2].removeprefix("binfeat:   ")]
+    machine.set_params(on_unseen="error")
+    models.save(machine, "delay", Path("strict.skops"))
+    assert "Column 'carrier': unseen categories, in 12 rows" in failed(capsys, "predict", "strict.skops", "some.csv")
+    for name in ("some.csv", "strict.skops"):
+        Path(name).unlink()
+
+
+def test_check_of_a_table_as_in_fit(capsys):
+    for table in ("flights.parquet", "flights.csv", "parts"):
+        assert run("check", "delay.skops", table) == 0
+        out, err = capsys.readouterr()
+        assert (out, err) == ("300 rows, in which nothing is new.\n", "")
+    assert "no column 'carrier'" in failed(capsys, "check", "delay.skops", bare_table())
+
+
+def bare_table():
+    pd.DataFrame({"miles": [1.0]}).to_csv("bare.csv", index=False)
+    return "bare.csv"
 
 
 def newer(path):
@@ -207,7 +228,9 @@ def newer(path):
     with zipfile.ZipFile("delay.skops") as old, zipfile.ZipFile(out, "w") as new:
         for item in old.namelist():
             content = old.read(item)
-            new.writestr(item, content.replace(b"0.1.0", b"9.1.0") if item == "schema.json" else content)
+            if item == "schema.json":
+                content = content.replace(binfeat.__version__.encode(), b"9.1.0")
+            new.writestr(item, content)
     path.write_bytes(out.getvalue())
     return path
 
@@ -297,7 +320,7 @@ def test_ctrl_c_writes_nothing(capsys):
     assert not Path("none.skops").exists()
 
 
-@pytest.mark.parametrize(("package", "remedy"), [("pyarrow.dataset", "parquet"), ("skops.io", "command")])
+@pytest.mark.parametrize(("package", "remedy"), [("pyarrow.dataset", "parquet"), ("skops.io", "persist")])
 def test_missing_packages_are_named(capsys, without_package, package, remedy):
     without_package(package)
     line = failed(capsys, "fit", "flights.csv", "--target", "delay")
@@ -305,6 +328,7 @@ def test_missing_packages_are_named(capsys, without_package, package, remedy):
 
 
 def test_a_terminal_shows_a_bar_and_the_file_keeps_nothing_of_it(capsys, monkeypatch, tmp_path):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has no callbacks before version 1.9")
     pytest.importorskip("rich")
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)

@@ -1,11 +1,13 @@
 """Threads, forked and spawned processes, joblib, and every threading layer: the answers of one thread."""
 
+import asyncio
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import joblib
 import numba
@@ -109,6 +111,87 @@ def test_spawned_process():
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found = pool.apply_async(fitted_answer, ["codes"]).get(timeout=300)
     np.testing.assert_array_equal(found, fitted_answer("codes"))
+
+
+# Machines that a service has loaded.
+
+FILES = Path(__file__).parent / "files" / "format_3"
+KINDS = ["exact", "local", "binning", "fourier"]
+ROWS = np.random.default_rng(1).normal(size=(3000, 3))
+
+
+def loaded(kind):
+    return binfeat.load(FILES / f"{kind}.skops").set_params(on_unseen="ignore")
+
+
+def served(machine):
+    """What a service is asked for: a row, some rows and many, and how sure that is."""
+    found = [machine._scores(ROWS[:1]), machine._scores(ROWS[:100]), machine._scores(ROWS)]
+    if hasattr(machine, "predict_interval"):
+        found.append(machine.predict_interval(ROWS[:50], coverage=0.5, method="deviations").reshape(50, -1))
+    return [each.tobytes() for each in found]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sixteen_threads_are_served_by_one_loaded_machine(kind, threads):
+    """All begin before anything is derived from its arrays; each gets the bits that one thread alone would get."""
+    pytest.importorskip("skops.io")
+    expected, machine, barrier = served(loaded(kind)), loaded(kind), threading.Barrier(N_THREADS)
+
+    def ask(_):
+        barrier.wait(timeout=60)
+        return served(machine)
+
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        assert all(found == expected for found in pool.map(ask, range(N_THREADS), timeout=300))
+
+
+_machine = None  # that forked children have from their parent
+
+
+def served_by_parents():
+    return served(_machine)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_forked_children_predict_with_the_machine_of_their_parent(kind, threads, monkeypatch):
+    pytest.importorskip("skops.io")
+    monkeypatch.setattr(sys.modules[__name__], "_machine", loaded(kind))
+    expected = served(_machine)  # in threads, before the fork
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        answers = [pool.apply_async(served_by_parents) for _ in range(2)]
+        assert all(each.get(timeout=300) == expected for each in answers)
+    assert served(_machine) == expected
+
+
+def served_of(kind):
+    return served(loaded(kind))
+
+
+def test_spawned_children_load_their_own():
+    pytest.importorskip("skops.io")
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply_async(served_of, ["exact"]).get(timeout=300) == served_of("exact")
+
+
+def test_asyncio():
+    """An event loop that leaves predictions to threads goes on in the meantime."""
+    pytest.importorskip("skops.io")
+    machine, expected = loaded("exact"), served_of("exact")
+
+    async def serve():
+        requests = [asyncio.create_task(asyncio.to_thread(served, machine)) for _ in range(8)]
+        turns = 0
+        while not all(request.done() for request in requests):
+            turns += 1
+            await asyncio.sleep(0)
+        return turns, [request.result() for request in requests]
+
+    turns, found = asyncio.run(serve())
+    assert turns > 1
+    assert all(each == expected for each in found)
 
 
 LAYERS = """

@@ -2,18 +2,20 @@
 
 import pickle
 
+import naive
 import numpy as np
 import pandas as pd
 import pytest
 from machines import assert_same_state
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._machine import reweighting
+from binfeat._machine.machines.candidate import Solution
 from binfeat._machine.target.deviance import DEVIANCES
-from tests import naive
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "scaling": None, "random_state": 0}
@@ -151,16 +153,28 @@ def test_files_determinism_and_warm_starts(rng):
     np.testing.assert_allclose(warm.predict(X), machine.predict(X), rtol=0.1)
 
 
-def test_what_deviances_do_not_have(rng, sampled_rows):
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rows_beyond_memory_have_the_same_minimum(loss, weighted, rng, monkeypatch, sampled_rows):
+    """Newton's steps end where they do with all rows in memory, though a third of the rows is all they began with."""
+    monkeypatch.setattr(reweighting, "_SMALL", 1e-6)
+    monkeypatch.setattr(reweighting, "_MOST", 30)
+    X, y, _ = drawn(loss, rng, 600)
+    weights = rng.uniform(0.5, 2.0, size=600) if weighted else None
+    machine = KernelMachineRegressor(**{**GIVEN, "features": "binning"}, n_grids=30, loss=loss)
+    expected = np.log(clone(machine).fit(X, y, sample_weight=weights).predict(X))
+    sampled_rows(200)
+    machine.fit(blocks(X, y, weights, block_rows=170))
+    np.testing.assert_allclose(np.log(machine.predict(X)), expected, atol=2e-3)
+
+
+def test_what_deviances_do_not_have(rng):
     X, y, _ = drawn("poisson", rng, 100)
     machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
     calls = machine.predict_quantiles, machine.predict_interval, machine.sample_y
     for call in (*calls, lambda rows: machine.predict(rows, return_std=True)):
         with pytest.raises(ValueError, match="need loss='squared', 'huber' or 'quantile'"):
             call(X)
-    sampled_rows(50)
-    with pytest.raises(ValueError, match="loss='poisson' needs all rows in memory"):
-        KernelMachineRegressor(loss="poisson").fit(blocks(X, y, block_rows=30))
 
 
 @pytest.mark.parametrize(
@@ -203,3 +217,21 @@ def test_loss_of_a_quantile_is_predict_quantiles(rng):
     np.testing.assert_array_equal(machine.predict(X), machine.predict_quantiles(X, 0.8)[:, 0])
     both = KernelMachineRegressor(loss="quantile", random_state=0).fit(X, np.column_stack([y, -y]))
     assert both.predict(X).shape == (300, 2)
+
+
+@pytest.mark.parametrize("given", [GIVEN, {**GIVEN, "features": "local"}, {"features": "local", "cell_rows": 60}])
+def test_predictions_for_rows_of_the_machine_follow_from_coefficients(given, rng, monkeypatch):
+    """As they are predicted anew, but for rounding: and rows of weight 0, which have no coefficients."""
+    known = list[tuple[np.ndarray, np.ndarray]]()
+
+    def both(solution, X, n_jobs):
+        known.append((of_all(solution, X, n_jobs), solution.scores(X, n_jobs)))
+        return known[-1][0]
+
+    of_all = Solution.scores_of_all
+    monkeypatch.setattr(Solution, "scores_of_all", both)
+    X, y, _ = drawn("poisson", rng, 200)
+    KernelMachineRegressor(**{"random_state": 0, **given}, loss="poisson").fit(X, y, rng.integers(3, size=200))
+    assert known
+    for ours, predicted in known:
+        np.testing.assert_allclose(ours, predicted, atol=2e-3)

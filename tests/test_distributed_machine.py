@@ -82,6 +82,18 @@ def test_decisions_are_those_of_blocks(rows, small_sample, features):
             assert_same_decisions(machine, expected, X)
 
 
+@pytest.mark.parametrize("loss", ["huber", "poisson"])
+def test_losses_are_those_of_blocks(rows, small_sample, loss):
+    X, y, weights = rows
+    both = np.column_stack([y, -y])
+    both = np.ceil(np.exp(both)) if loss == "poisson" else both + 100.0 * (np.arange(N) % 50 == 0)[:, None]
+    for target, own in ((both[:, 0], None), (both, weights)):
+        options = {**FIXED, "alpha": "auto", "loss": loss}
+        expected = binfeat.KernelMachineRegressor(**options).fit(binfeat.blocks(X, target, own, block_rows=700))
+        machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), chunked(target, (N,)), own)
+        assert_same_decisions(machine, expected, X)
+
+
 def test_error_is_that_of_all_rows_in_memory(rows, small_sample):
     """Decided on a sample or on all rows: errors on new rows are a standard error apart at most."""
     X, y, _ = rows
@@ -234,7 +246,9 @@ def bad_fits():
         (regressor(), good[:0], ones[:0], ValueError, "X has no rows in any chunk"),
         (regressor(features="exact"), good, ones, ValueError, "features='exact' needs all rows in memory; use 'auto'"),
         (regressor(features="hybrid"), good, ones, ValueError, "features='hybrid' needs all rows in memory"),
-        (regressor(loss="huber"), good, ones, ValueError, "loss='huber' needs all rows in memory; use loss='squared'"),
+        (regressor(loss="poisson"), good, -ones, ValueError, "loss='poisson' needs targets of at least 0; got -1"),
+        (regressor(loss="gamma"), good, 0 * ones, ValueError, "loss='gamma' needs targets above 0; got 0"),
+        (classifier(loss="log"), good, np.arange(N) % 2, ValueError, "loss='log' needs all rows in memory"),
         (regressor(n_grids=0), good, ones, ValueError, "n_grids must be at least 1"),
         (classifier(), good, ones, ValueError, "y must have at least two classes"),
         (

@@ -12,8 +12,9 @@ from binfeat._machine.kernel_algebra import solve
 from binfeat._machine.limits import Limits
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "examples" / "docs"
+DOCS, NOTES = ROOT / "examples" / "docs", ROOT / "perf" / "notes"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 EXACT_ROWS = f"{Limits().exact_rows:,} rows"
 
 
@@ -27,15 +28,16 @@ def in_one_line(text):
     return " ".join(text.split())
 
 
+README = words_of(ROOT / "README.md")
 MACHINE_NOTES = in_one_line(binfeat.KernelMachineRegressor.__doc__)
-QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / "plot_6_limits.py")
+QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / "plot_06_limits.py")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        words_of(ROOT / "README.md"),
-        words_of(DOCS / "guide" / "plot_3_decisions.py"),
+        README,
+        words_of(DOCS / "guide" / "plot_03_decisions.py"),
         words_of(DOCS / "how_it_works.rst"),
         MACHINE_NOTES,
     ],
@@ -43,6 +45,18 @@ QUESTIONS, LIMITS = words_of(DOCS / "questions.rst"), words_of(DOCS / "guide" / 
 )
 def test_rows_of_exact_machines(text):
     assert EXACT_ROWS in text
+
+
+def test_inputs_up_to_which_exact_machines_take_so_many_rows():
+    inputs = f"more than {round(Limits().exact_work / Limits().exact_rows ** 2)} inputs"
+    assert f"(fewer with {inputs})" in MACHINE_NOTES
+    assert f"fewer than {EXACT_ROWS} where there are {inputs}" in words_of(DOCS / "guide" / "plot_08_text.py")
+
+
+def test_rows_of_cells():
+    rows = f"{Limits().cell_rows:,}"
+    assert f'"auto" is {rows}.' in MACHINE_NOTES
+    assert f"until cells have m = {rows} rows" in words_of(DOCS / "guide" / "plot_11_mathematics.py")
 
 
 def test_rows_of_exact_machines_beside_other_software():
@@ -84,3 +98,52 @@ def test_report_says_the_bytes_that_a_fit_expects(rng, tmp_path):
 
 def test_one_description():
     assert binfeat.__doc__ == PROJECT["description"]
+
+
+def test_one_version():
+    number = PROJECT["version"]
+    assert f"\nversion: {number}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (section,) = re.findall(rf"^## \[{re.escape(number)}\] - (.*)$", CHANGELOG, flags=re.MULTILINE)
+    assert f"\ndate-released: {section}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert CHANGELOG.index("## [Unreleased]") < CHANGELOG.index(f"## [{number}]")
+
+
+def test_pictures_of_the_readme_are_there():
+    """Links are absolute, so that PyPI shows them, too."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    homes = ("https://raw.githubusercontent.com/binfeat/binfeat/main/", f"{PROJECT['urls']['Homepage']}/blob/main/")
+    own = [link.removeprefix(home) for link in links for home in homes if link.startswith(home)]
+    assert [name for name in own if not (ROOT / name).exists()] == []
+    assert [link for link in links if not link.startswith("https://")] == []
+
+
+def rows_of_tables(path):
+    """Cells of all rows of the Markdown tables of a file."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+def percent_lower(ratio):
+    return round(100 * (1 - float(ratio)))
+
+
+def test_losses_of_the_readme_are_those_that_were_measured():
+    measured = {row[0].split(",")[0].split(" at")[0]: row for row in rows_of_tables(NOTES / "losses.md")}
+    shown = [row for row in rows_of_tables(ROOT / "README.md") if row[-1][0].isdigit()]
+    assert len(shown) == 4
+    for loss, mean, median, lower in shown:
+        _, n_tables, ratio, middle, n_lower, _ = next(row for name, row in measured.items() if loss.startswith(name))
+        assert (mean, median) == (f"{percent_lower(ratio)} %", f"{percent_lower(middle)} %")
+        assert lower.startswith(f"{n_lower} of {n_tables}")
+
+
+def test_tables_drawn_at_random_in_the_readme():
+    (row,) = (row for row in rows_of_tables(NOTES / "seconds.md") if row[1] == "300 to 15,000")
+    said = f"lower than that of LightGBM with 500 trees by {percent_lower(row[3])} % in the median, and by "
+    assert f"On {row[0]} tables drawn at random, with {row[1]} rows, the error was {said}" in README
+    assert f"by {percent_lower(row[2])} % in the geometric mean" in README
+
+
+def test_python_of_the_readme():
+    assert f"It needs Python {PROJECT['requires-python'].removeprefix('>=')} or later." in README

@@ -103,8 +103,9 @@ def table_of(n_rows):
     ids=["exact", "local", "binning", "fourier"],
 )
 def test_importances_are_rises_on_new_rows(n_rows, options, monkeypatch):
-    """Roots, within a tenth of the largest: some hundred rows, shuffled twice, tell no more."""
+    """Roots, within a tenth of the largest: some hundred rows tell no more, and shuffled twice even less."""
     monkeypatch.setattr(importance, "_CELL_ROWS", 300)  # an exact machine is judged in cells, too
+    monkeypatch.setattr(importance, "_SHUFFLES", 6)
     X, y = table_of(n_rows + 1000)
     machine = KernelMachineRegressor(**options, random_state=0).fit(X[:-1000], y[:-1000])
     found = pickle.loads(pickle.dumps(machine)).feature_importances_
@@ -143,6 +144,29 @@ def test_one_for_each_input_of_the_table(rng):
     assert found.shape == (4,)
     assert found[0] == found.max()
     assert found[3] == 0
+
+
+@pytest.mark.parametrize("features", ["exact", "local"])
+@pytest.mark.parametrize("loss", ["log", "squared_hinge"])
+def test_losses_of_labels(loss, features):
+    X, y = table_of(400)
+    options = {"cell_rows": 100, "n_trees": 2} if features == "local" else {}
+    given = {**GIVEN, **options, "features": features, "gamma": [1.0, 0.5, 0.5, 0.1, 0.1]}
+    machine = KernelMachineClassifier(**given, loss=loss).fit(X, y > 0)
+    found = machine.feature_importances_
+    assert found[:3].min() > 2 * found[3:].max()
+    np.testing.assert_allclose(machine.compact().feature_importances_, found, rtol=1e-3, atol=1e-3)
+
+
+def test_labels_of_several_columns(monkeypatch):
+    """Squares of all targets are in the mean."""
+    monkeypatch.setattr(importance, "_SHUFFLES", 30)
+    X, y = table_of(400)
+    labels = np.column_stack([np.digitize(y, [-0.5, 0.5]), 2 + (X[:, 3] > 0)])
+    given = {**GIVEN, "features": "exact"}
+    both = KernelMachineClassifier(**given).fit(X, labels).feature_importances_
+    each = [KernelMachineClassifier(**given).fit(X, own).feature_importances_ for own in labels.T]
+    np.testing.assert_allclose(both**2, (each[0] ** 2 * 3 + each[1] ** 2) / 4, atol=0.015)
 
 
 def test_files_without_importances_have_relevances():

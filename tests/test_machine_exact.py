@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeCV
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
+from binfeat._machine import problem
 from binfeat._machine.kernel_algebra import leave_one_out, solve, sums
 from binfeat._machine.machines import exact, exact_tuning
 from tests import naive
@@ -422,7 +423,7 @@ def test_a_third_of_the_seconds_goes_to_the_search(table):
     assert machine.score(X, y) > 0.5
 
 
-@pytest.mark.parametrize(("home", "name"), [SEARCH_STEP, (exact_tuning, "residuals"), (exact, "solve_kernel")])
+@pytest.mark.parametrize(("home", "name"), [SEARCH_STEP, (problem, "residuals"), (exact, "solve_kernel")])
 def test_ctrl_c_leaves_nothing_or_what_was(table, short, home, name):
     X, y, labels = table
     for machine, target in ((KernelMachineRegressor(**EXACT), y), (KernelMachineClassifier(**EXACT), labels)):

@@ -65,7 +65,7 @@ def test_in_a_pipeline(table):
         ("max_seconds", "1", TypeError, "max_seconds must be a number of at least 0.0, got '1'"),
         ("max_bytes", 0, ValueError, "max_bytes must be at least 1, got 0"),
         ("max_bytes", 1e9, TypeError, "max_bytes must be an integer of at least 1"),
-        ("cv", "all", ValueError, "Expected `cv` as an integer"),
+        ("cv", "all", ValueError, "Expected `?cv`? as an integer"),
         ("cv", [(range(10), [])], ValueError, "cv must give at least one training row and one held-out row"),
         ("cv", [([], range(10))], ValueError, "cv must give at least one training row and one held-out row"),
         (

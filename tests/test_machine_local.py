@@ -9,7 +9,7 @@ from sklearn.base import clone
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat._machine.machines import exact_size, forest, local
+from binfeat._machine.machines import exact_size, forest
 from tests import naive
 from tests.interrupts import interrupted
 
@@ -189,7 +189,7 @@ def test_expansions_of_few_rows(rng, nu):
 def test_few_rows_and_many(rng, short):
     X = rng.normal(size=(300, 3))
     machine = KernelMachineRegressor(**LOCAL, n_trees=3, alpha=0.1).fit(X, smooth(X))
-    np.testing.assert_allclose(np.concatenate([machine.predict(row[None]) for row in X]), machine.predict(X), atol=1e-4)
+    np.testing.assert_allclose(np.concatenate([machine.predict(row[None]) for row in X]), machine.predict(X), atol=1e-5)
 
 
 # Length scales.
@@ -205,25 +205,26 @@ def test_slopes_of_a_sum(rng, with_map):
         matrices.kernel_matrix(kernels.Matern(1.5), categorical, None, linear_map),
         matrices.kernel_matrix(matrices.Linear(), categorical),
     ]
-    whole, shares = rng.uniform(0.2, 1.0, size=(3, 4)).ravel(), [0.5, 0.3, 0.2]
-    total = sum_slopes.SumWithSlopes(of_kernels, shares)
+    gammas, shares = rng.uniform(0.2, 1.0, size=(3, 4)), [0.5, 0.3, 0.2]
+    whole = np.append(gammas.ravel(), shares)
+    total = sum_slopes.SumWithSlopes(of_kernels)
     M = rng.normal(size=(40, 40)).astype(np.float32)
 
     def value(logs):
         return float((M * total.with_slopes(X, np.exp(logs), leave_one_out.Scratch())[0]).sum(dtype=np.float64))
 
     K, slopes_of = total.with_slopes(X, whole, leave_one_out.Scratch())
-    parts = [s * m(X, X, g) for s, m, g in zip(shares, of_kernels, whole.reshape(3, 4), strict=True)]
+    parts = [s * m(X, X, g) for s, m, g in zip(shares, of_kernels, gammas, strict=True)]
     np.testing.assert_allclose(K, sum(parts), atol=1e-6)
     slopes = slopes_of(M.copy())
     expected = naive.slopes_by_entries(value, np.log(whole), step=1e-2)
-    still = np.array([False] * 7 + [with_map] + [True] * 4)  # of linear kernels, and of categories beside a map
+    of_gammas = [False] * 7 + [with_map] + [True] * 4  # none of linear kernels, and of categories beside a map
+    still = np.array(of_gammas + [False] * 3)
     np.testing.assert_allclose(slopes[~still], expected[~still], rtol=0.02, atol=0.05)
     assert not slopes[still].any()
 
 
-def test_length_scales_of_dense_cells_are_shorter(rng, short, monkeypatch):
-    monkeypatch.setattr(local, "_SEARCH_ROWS", 300)
+def test_length_scales_of_dense_cells_are_shorter(rng, short):
     X = rng.uniform(-2, 2, size=(1500, 2))
     y = np.sin(6 * X[:, 0]) * np.sin(5 * X[:, 1])
     options = {**LOCAL, "cell_rows": 200, "kernel": "laplacian", "n_trees": 1}
@@ -369,7 +370,8 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
         for seconds in (None, 3 * 600 * 50)
     )
     assert exact_size.exact_seconds(600, 3) > 3 * 600 * 50
-    assert (limited.alpha_, limited.kernel_) == (free.alpha_, free.kernel_)
+    assert limited.kernel_ == free.kernel_
+    np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.1)  # steps of the search follow the seconds
 
 
 def test_a_callback_stops_it(rng, short):

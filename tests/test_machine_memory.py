@@ -1,5 +1,7 @@
 """What machines take in memory: the number of grids and of targets at a time that `max_bytes` allows."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -125,3 +127,21 @@ def test_peak_is_within_the_limit(rng, limits):
     assert 1 < machine.n_grids_ < 60
     sizes = 12 * 1000 * 1000  # kernel values by which the sizes of residuals are learned
     assert peak <= 1.2 * limit + 3 * X.nbytes + hashes + sizes
+
+
+@pytest.mark.parametrize(
+    ("features", "max_bytes", "words"),
+    [
+        ("auto", exact_size.exact_bytes(300, 1), r"max_bytes: exact with 300 rows at most"),
+        ("binning", 3 * 10**5, r"max_bytes: \d+ grids at most"),
+        ("local", 4 * 400 * 2 + 32 * 50**2 + 3 * 400 * 20, r"max_bytes: 3 trees at most"),
+    ],
+)
+def test_a_limit_that_alters_the_machine_is_said(limits, rng, features, max_bytes, words):
+    limits(n_steps=5, sample_grids=(5, 20))
+    X = rng.normal(size=(400, 2))
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=400)
+    options = {"features": features, "cell_rows": 50 if features == "local" else "auto", "random_state": 0}
+    machine = KernelMachineRegressor(**options, max_bytes=int(max_bytes)).fit(X, y)
+    assert len(re.findall(words, machine.summary())) == 1
+    assert "max_bytes" not in KernelMachineRegressor(**options).fit(X, y).summary()

@@ -1,9 +1,14 @@
 """Rows with any number of labels: an indicator matrix as y, and as the answer."""
 
+import pickle
+
 import numpy as np
+import pandas as pd
 import pytest
+import skops.io
 from scipy.special import expit
 from sklearn.datasets import make_multilabel_classification
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import accuracy_score, log_loss
 
@@ -75,10 +80,10 @@ def test_labels_that_all_or_no_rows_have(Z, few_steps):
 
 
 def test_bad_indicators(tmp_path):
+    for wrong in (2 * Y, Y - 1, Y.astype(str), np.where(Y, 0.5, 0)):
+        with pytest.raises(ValueError, match="y must be labels, a label for each row, or an indicator matrix"):
+            CGRidgeClassifier().fit(X, wrong)
     for make in (lambda: CGRidgeClassifier(), lambda: KernelMachineClassifier()):
-        for wrong in (2 * Y, Y - 1, Y.astype(str), np.where(Y, 0.5, 0)):
-            with pytest.raises(ValueError, match="y must be labels, a label for each row, or an indicator matrix"):
-                make().fit(X, wrong)
         with pytest.raises(ValueError, match="class_weight is for one label a row"):
             make().set_params(class_weight="balanced").fit(X, Y)
     fixed = {"features": "binning", "gamma": 0.1, "alpha": 0.1, "n_grids": 20, "random_state": 0}
@@ -86,3 +91,76 @@ def test_bad_indicators(tmp_path):
     with pytest.raises(ValueError, match="A report with X and y is of one label a row"):
         machine.report(tmp_path / "page.html", X, Y)
     machine.report(tmp_path / "page.html")
+
+
+# Several columns of labels.
+
+COLUMNS = np.column_stack([np.array(["cat", "dog", "eel"])[Y[:, 0] + Y[:, 1]], np.where(Y[:, 2], "yes", "no")])
+FIXED = {"features": "exact", "kernel": "laplacian", "gamma": 0.1, "alpha": 0.1, "random_state": 0}
+
+
+def test_each_column_of_labels_is_a_machine_of_its_own():
+    machine = KernelMachineClassifier(**FIXED).fit(X, COLUMNS)
+    assert [classes.tolist() for classes in machine.classes_] == [["cat", "dog", "eel"], ["no", "yes"]]
+    p, odds, predicted = machine.predict_proba(X), machine.decision_function(X), machine.predict(X)
+    assert predicted.shape == COLUMNS.shape
+    for k in range(2):
+        alone = KernelMachineClassifier(**FIXED).fit(X, COLUMNS[:, k])
+        np.testing.assert_allclose(p[k], alone.predict_proba(X), atol=1e-4)
+        np.testing.assert_allclose(odds[k], alone.decision_function(X), atol=5e-3)
+        assert np.mean(predicted[:, k] == alone.predict(X)) > 0.99
+
+
+def test_columns_of_labels_are_as_in_forests(few_steps):
+    codes = np.column_stack([Y[:, 0] + Y[:, 1], 5 * Y[:, 2]])
+    forest = RandomForestClassifier(n_estimators=5, random_state=0).fit(X[:200], codes[:200])
+    machine = KernelMachineClassifier(random_state=0).fit(X[:200], codes[:200], sample_weight=np.ones(200))
+    ours, theirs = (each.predict(X) for each in (machine, forest))
+    assert ours.shape == theirs.shape == (300, 2)
+    assert ours.dtype.kind == "i"
+    for own, other in zip(machine.classes_, forest.classes_, strict=True):
+        np.testing.assert_array_equal(own, other)
+    for own, other in zip(machine.predict_proba(X), forest.predict_proba(X), strict=True):
+        assert own.shape == other.shape
+        np.testing.assert_allclose(own.sum(axis=1), 1)
+    assert (ours == codes)[200:].mean() > (np.array([1, 5]) == codes)[200:].mean()
+
+
+def test_columns_of_labels_of_several_kinds_and_files(few_steps, tmp_path):
+    frame = pd.DataFrame({"animal": COLUMNS[:, 0], "count": Y[:, 1] + Y[:, 2]})
+    machine = KernelMachineClassifier(features="binning", max_grids=20, random_state=0).fit(X, frame)
+    assert machine.classes_[1].tolist() == [0, 1, 2]
+    predicted = machine.predict(X)
+    assert predicted.dtype == object
+    assert set(predicted[:, 1]) <= {0, 1, 2}
+    loaded = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_array_equal(loaded.predict(X), predicted)
+    trusted = ["binfeat.machine.classifier.KernelMachineClassifier", "binfeat.machine.KernelMachineClassifier"]
+    safe = skops.io.loads(skops.io.dumps(machine), trusted=trusted)
+    for own, other in zip(safe.predict_proba(X), machine.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(own, other)
+    broken = pickle.loads(pickle.dumps(machine))
+    broken.calibration_coef_ = [machine.calibration_coef_[0][:, :2], machine.calibration_coef_[1]]
+    with pytest.raises(ValueError, match="calibration_coef_"):
+        pickle.loads(pickle.dumps(broken))
+    assert machine.shapley_values(X[:3], X[:20]).values.shape == (3, 6, 6)
+    machine.report(tmp_path / "machine.html")
+    with pytest.raises(ValueError, match="A report with X and y is of one label a row"):
+        machine.report(tmp_path / "machine.html", X, frame)
+    warm = machine.set_params(warm_start=True)
+    with pytest.raises(ValueError, match="warm_start=True needs the classes"):
+        warm.fit(X, COLUMNS)
+    assert warm.fit(X, frame).decisions_["what"][0] == "warm start"
+
+
+def test_bad_columns_of_labels():
+    with pytest.raises(ValueError, match="at least two classes, got one class: 'cat'"):
+        KernelMachineClassifier().fit(X, np.column_stack([COLUMNS[:, 1], np.full(300, "cat")]))
+    with pytest.raises(ValueError, match="class_weight is for one label a row"):
+        KernelMachineClassifier(class_weight="balanced").fit(X, COLUMNS)
+    with pytest.raises(ValueError, match="loss='log' is of one column of labels"):
+        KernelMachineClassifier(loss="log").fit(X, COLUMNS)
+    with pytest.raises(ValueError, match="continuous"):
+        KernelMachineClassifier().fit(X, X[:, :2] + 0.5)
+    with pytest.raises(ValueError, match="y must be labels"):
+        CGRidgeClassifier().fit(X, COLUMNS)

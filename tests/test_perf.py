@@ -277,7 +277,7 @@ def places(folder, tmp_path):
     return {
         "cases": {"case": case(None, pictures=pictures)},
         "folder": folder,
-        "readme_files": (),
+        "pages": (),
         "pictures_folder": tmp_path / "pictures",
     }
 
@@ -297,18 +297,33 @@ def test_page_is_whole_and_puts_misses_first(records):
     assert "http" not in page
 
 
+PAGES = {
+    "notes.md": "# a\n<!-- perf: case -->\nold\n<!-- /perf -->\n<!-- perf: other -->\nstays\n<!-- /perf -->\n",
+    "page.rst": "a\n=\n\n.. perf: case\n\nold\n\n.. /perf\n\n.. perf: other\n\nstays\n\n.. /perf\n",
+}
+
+
 def test_report_writes_the_page_the_pictures_and_the_tables(records, places, tmp_path, capsys):
-    readme = tmp_path / "README.md"
-    readme.write_text("# a\n<!-- perf: case -->\nold\n<!-- /perf -->\n<!-- perf: other -->\nstays\n<!-- /perf -->\n")
-    assert report.main([], **{**places, "readme_files": (readme,)}) == 0
+    pages = [tmp_path / name for name in PAGES]
+    for page in pages:
+        page.write_text(PAGES[page.name])
+    assert report.main([], **{**places, "pages": pages}) == 0
     assert (places["folder"] / report.PAGE).read_text().startswith("<!doctype html>")
     for name in ("case.png", "reach.png"):
         assert (tmp_path / "pictures" / name).read_bytes().startswith(b"\x89PNG")
-    text = readme.read_text()
-    assert "old" not in text
-    assert "stays" in text
-    assert "| case: memory / own | 100 MB | 120 MB | 0.833x | <= 1x | ok |" in text
-    assert report.renew(text, records) == text
+    markdown, docs = (page.read_text() for page in pages)
+    assert "| case: memory / own | 100 MB | 120 MB | 0.833x | <= 1x | ok |" in markdown
+    assert '   "case: memory | own", "100 MB", "120 MB", "0.833x", "<= 1x", "ok"\n' in docs
+    for page, text in zip(pages, (markdown, docs)):
+        assert "old" not in text
+        assert "stays" in text
+        assert report.renew(text, records, page.suffix) == text
+
+
+@pytest.mark.parametrize("page", report.PAGES, ids=lambda page: page.name)
+def test_pages_have_tables_of_cases_that_there_are(page):
+    for names in report.blocks(page.read_text(encoding="utf-8"), page.suffix):
+        assert set(names) <= set(suite.CASES) | {"reach"}
 
 
 def test_report_without_records_or_with_a_picture_that_fails(records, places, tmp_path, capsys):

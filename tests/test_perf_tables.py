@@ -17,7 +17,7 @@ from perf import __main__ as command
 from perf import plots, record, suite
 from perf.cases import tables as case
 from perf.data import MissingDataError, Split
-from perf.tables import TABLES, contest, splitting
+from perf.tables import TABLES, contest, loss_peers, splitting
 from perf.tables.contest import Child
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, Peer
 from perf.tables.results import Result, error_of, keep, kept
@@ -314,3 +314,16 @@ def test_every_peer_takes_categories_missing_values_and_classes(name, who, monke
 
 def test_the_case_is_among_the_others():
     assert "tables" in suite.CASES
+
+
+@pytest.mark.parametrize(("peer", "package"), [("LightGBM", "lightgbm"), ("CatBoost", "catboost")])
+def test_shares_of_peers_are_in_the_order_of_labels(peer, package, monkeypatch):
+    """As `np.unique` has them, also where a peer takes digits for numbers."""
+    pytest.importorskip(package)
+    monkeypatch.setattr(loss_peers, "_MOST_TREES", 20)
+    rng = np.random.default_rng(0)
+    labels = rng.integers(12, size=600)
+    X = labels[:, np.newaxis] + 0.01 * rng.normal(size=(600, 2))
+    split = Split(X[:500], labels[:500].astype(str), X[500:], labels[500:].astype(str))
+    shares = loss_peers.of_classes(split)[peer]()
+    assert np.mean(np.unique(split.y)[shares.argmax(axis=1)] == split.y_test) > 0.8

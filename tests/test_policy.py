@@ -292,16 +292,22 @@ def test_blocks_are_done_by_the_caller_while_the_right_is_taken(here):
     assert len({thread for _, thread, _ in done}) == 1
 
 
-def test_compiles_without_cache_where_there_is_none(monkeypatch):
-    def njit(**options):
-        if options.pop("cache", False):
-            raise RuntimeError("cannot cache function: no locator available")
-        return lambda function: (function, options)
+def test_both_versions_run_where_all_are_wanted():
+    """With the result of one of them."""
+    a, out, calls = np.ones((1, 100)), np.empty((1, 1)), []
 
-    monkeypatch.setattr(policy.numba, "njit", njit)
-    function, options = policy.jit(lambda x: 2 * x)
-    assert function(21) == 42
-    assert options["nogil"]
+    def counted(a, b, out):
+        for i in numba.prange(out.shape[0]):
+            calls.append(i)
+            out[i] = a[i] @ b[i]
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(policy.every_version())
+        vectors.partial_dots(a, a, out)
+        assert out == 100
+        if numba.config.DISABLE_JIT:
+            policy.driver(work="out")(counted)(a, a, out)
+            assert len(calls) == 2
 
 
 def test_works_without_any_place_for_a_cache(tmp_path):
@@ -372,6 +378,26 @@ def test_only_the_main_thread_changes_what_blas_has(two_for_blas):
         within = other.submit(policy.blas_threads, 1).result()
         assert isinstance(within, contextlib.nullcontext)
     assert blas_now() == {2}
+
+
+def test_limits_of_blas_side_by_side_last_until_the_last_has_ended(two_for_blas):
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(policy.one_blas_thread())
+        second.enter_context(policy.one_blas_thread())
+        first.close()
+        assert blas_now() == {1}
+        second.close()
+        assert blas_now() == {2}
+
+
+def test_a_fork_leaves_limits_of_other_threads_behind(two_for_blas):
+    limits = policy._BlasLimits()
+    with ThreadPoolExecutor(1) as other, contextlib.ExitStack() as never_ends:
+        other.submit(never_ends.enter_context, limits.limit(1)).result()
+        limits.after_fork()
+        with limits.limit(1):
+            assert blas_now() == {1}
+        assert blas_now() == {2}
 
 
 def test_small_matrices_are_factorised_by_one_thread():

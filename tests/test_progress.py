@@ -1,6 +1,8 @@
 """What callbacks see of a fit: stages, steps, compilations; bars that move; lines that are printed."""
 
+import importlib.util
 import logging
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +12,7 @@ from machines import BINS, FIXED, GROWING
 from numba.core import event
 
 from binfeat import CGRidge, KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks
+from binfeat._common.progress import Progress
 from binfeat._engine.compilation import compilations
 from binfeat._machine.features import growth
 
@@ -111,7 +114,7 @@ def test_penalties_of_a_path(table):
 
 def test_a_progress_bar_moves(table, capfd):
     pytest.importorskip("rich")
-    from sklearn.callback import ProgressBar
+    ProgressBar = pytest.importorskip("sklearn.callback").ProgressBar
 
     X, y, _ = table
     for machine in (KernelMachineRegressor(**BINS), RandomBinning(random_state=0), CGRidge()):
@@ -190,3 +193,30 @@ def test_a_fit_says_that_it_compiles(table, monkeypatch, capsys):
     assert "grids" in stages
     assert len(stages) == len(set(stages))
     assert recorder.shares[-1] == 1
+
+
+@pytest.fixture
+def without_callbacks(monkeypatch):
+    """Our module of callbacks as it is with scikit-learn before version 1.9."""
+    monkeypatch.setitem(sys.modules, "sklearn.callback", None)
+    spec = importlib.util.find_spec("binfeat._common.callbacks")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_fits_go_on_where_scikit_learn_has_no_callbacks(without_callbacks):
+    class Estimator(without_callbacks.CallbackSupportMixin):
+        @without_callbacks.with_callbacks
+        def fit(self):
+            progress = Progress(self, [[0.0]], None)
+            progress.begin(2)
+            with progress.stage("search", 3):
+                progress.compiling()
+                steps = [progress.step() for _ in range(3)]
+            progress.end()
+            return steps
+
+    assert Estimator().set_callbacks().fit() == [True] * 3
+    with pytest.raises(ImportError, match=r"callbacks need scikit-learn 1\.9 or later; got .*: upgrade it\."):
+        Estimator().set_callbacks(print)

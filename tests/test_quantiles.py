@@ -1,7 +1,9 @@
 """Quantiles of kernel machines: sizes of residuals, levels, targets, files."""
 
 import pickle
+from dataclasses import replace
 
+import naive
 import numpy as np
 import pytest
 from machines import assert_same_state
@@ -9,7 +11,6 @@ from scipy import stats
 from sklearn.metrics import mean_pinball_loss
 
 from binfeat import KernelMachineRegressor, blocks
-from tests import naive
 
 LEVELS = [0.1, 0.5, 0.9]
 GIVEN = {"random_state": 0, "scaling": None, "target_transform": None}
@@ -157,17 +158,31 @@ def test_few_rows(n_rows, rng):
     assert np.isfinite(machine.predict_quantiles(X, 0.5)).all()
 
 
-def test_intervals_of_rows_too_few_for_both_ends_take_deviations(noisy):
-    """Of 15 rows whose noise seemed to vary, intervals of 90 % were refused, which `method="deviations"` knew."""
-    X, y, *_ = noisy
-    machine = KernelMachineRegressor(random_state=0).fit(X[:15], y[:15])
-    machine._spread = {**machine._spread, "differ": np.array(True)}
-    machine.__setstate__(machine.__getstate__())
-    assert machine._fitted.spread.differ
-    found = [machine.predict_interval(X, coverage=0.9, method=method) for method in ("auto", "deviations")]
-    np.testing.assert_array_equal(*found)
-    with pytest.raises(ValueError, match="15 rows left out tell quantiles"):
-        machine.predict_interval(X, coverage=0.9, method="quantiles")
+@pytest.mark.parametrize(
+    ("n_rows", "by_deviations", "by_quantiles"),
+    [(8, False, False), (9, True, False), (18, True, False), (19, True, True)],
+)
+def test_intervals_of_few_rows_are_told_or_refused(n_rows, by_deviations, by_quantiles, rng, monkeypatch):
+    """Of 90 %, by deviations from 9 rows on, by quantiles from 19 rows on; "auto" takes what can be told."""
+    X, y, _ = drawn(rng, n_rows)
+    machine = KernelMachineRegressor(features="exact", random_state=0).fit(X, y)
+    spread = replace(machine._fitted.spread, differ=np.array(True))
+    monkeypatch.setattr(KernelMachineRegressor, "_fitted", replace(machine._fitted, spread=spread))
+
+    def interval(method):
+        return machine.predict_interval(X, 0.9, method=method)
+
+    for method, refusal, known in (
+        ("deviations", f"coverage must be at most 0.889 where {n_rows} rows", by_deviations),
+        ("quantiles", f"{n_rows} rows left out tell quantiles from .* only; got .*0.05", by_quantiles),
+    ):
+        if known:
+            assert np.isfinite(interval(method)).all()
+            continue
+        with pytest.raises(ValueError, match=refusal):
+            interval(method)
+    if by_deviations:
+        np.testing.assert_array_equal(interval("auto"), interval("quantiles" if by_quantiles else "deviations"))
 
 
 def test_constant_targets_and_inputs(rng):

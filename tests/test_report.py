@@ -11,7 +11,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._report import bottlenecks, effects, errors, learning
+from binfeat._common.subsets import evenly_spaced
+from binfeat._report import bottlenecks, effects, errors, learning, reasons
 from binfeat.kernels import Laplacian
 from tests import naive
 
@@ -66,7 +67,7 @@ def headings(text):
     return re.findall(r"<h2>(.*?)</h2>", text)
 
 
-ALL = ["Errors", "What limits the error", "What was decided", "Inputs", "How it learned"]
+ALL = ["Errors", "What limits the error", "What was decided", "Inputs"]
 
 
 def test_page_of_a_regressor(tmp_path):
@@ -74,7 +75,7 @@ def test_page_of_a_regressor(tmp_path):
     machine = KernelMachineRegressor(random_state=0).fit(X[:200], y[:200])
     machine.report(tmp_path / "page.html", X[200:], y[200:])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert headings(text) == [*ALL, "Residuals", "Time and memory"]
+    assert headings(text) == [*ALL, "Reasons", "How it learned", "Residuals", "Time and memory"]
     page = Elements(text)
     assert "script" not in page.tags
     assert EVIL in page.text  # the caption of its effect
@@ -92,10 +93,10 @@ def test_page_of_a_classifier_and_of_a_machine_alone(tmp_path, three):
     machine = KernelMachineClassifier(**FIXED).fit(X[:600], y[:600])
     machine.report(tmp_path / "page.html", X[600:], list(y[600:]))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert headings(text) == [*ALL[:-1], "Labels and probabilities", "Time and memory"]
+    assert headings(text) == [*ALL, "Reasons", "Labels and probabilities", "Time and memory"]
     machine.report(str(tmp_path / "page.html"))
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert headings(text) == [*ALL[:-1], "Time and memory"]
+    assert headings(text) == [*ALL, "Time and memory"]
     Elements(text)
 
 
@@ -193,9 +194,31 @@ def test_standard_errors_are_the_spread_over_other_rows():
         assert np.mean([measure.spread for measure in own]) == pytest.approx(spread, rel=0.2), own[0].name
 
 
+@pytest.mark.parametrize("features", ["exact", "binning"])
+def test_reasons_add_up_to_predictions(features):
+    """In the units of y, with a column for each of the caller's; of labels, to the scores of the last class."""
+    X, y = frame_of(300)
+    given = {**FIXED, "features": features, "gamma": "scale"}
+    machine = KernelMachineRegressor(**given).fit(X, y)
+    found = reasons.reasons_of(machine, judged(machine, X, y).table)
+    assert found.values.shape == found.data.shape == (200, 3)
+    some = X.iloc[evenly_spaced(300, 200)]
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), machine.predict(some), rtol=1e-6, atol=1e-6)
+    assert found.farthest == np.argmax(np.abs(machine.predict(some) - found.base))
+    labels = np.where(y > 0, "yes", "no")
+    classifier = KernelMachineClassifier(**given).fit(X, labels)
+    found = reasons.reasons_of(classifier, judged(classifier, X, labels).table)
+    np.testing.assert_allclose(found.base + found.values.sum(axis=1), classifier._scores(some)[:, 0], atol=1e-6)
+    assert found.what == "the score of yes"
+
+
 def test_effects_are_partial_dependence(table):
+    from inspect import signature
+
     from sklearn.inspection import partial_dependence
 
+    if "custom_values" not in signature(partial_dependence).parameters:
+        pytest.skip("scikit-learn computes partial dependence at given values from version 1.7 on")
     X, y, labels = table
     for machine, targets in ((KernelMachineRegressor, y), (KernelMachineClassifier, labels)):
         fitted = machine(**FIXED).fit(X, targets)
@@ -250,6 +273,15 @@ def test_what_limits_the_error():
     assert set(limits(noisy, X[380:420], noise[380:420])) == {"Time", "Random features", "Rows", "Noise"}
     seen = limits(noisy, X[:20], (0.05 * smooth + noise)[:20])
     assert set(seen) == {"Time", "Random features", "Rows"}  # residuals of rows of fit tell nothing of noise
+
+
+@pytest.mark.parametrize("loss", ["poisson", "squared_hinge"])
+def test_squares_that_stand_for_a_loss_tell_nothing_of_more_rows(table, loss):
+    X, y, labels = table
+    Machine, own = (KernelMachineRegressor, np.exp(y)) if loss == "poisson" else (KernelMachineClassifier, labels)
+    machine = Machine(loss=loss, features="exact", gamma="scale", alpha=0.3, random_state=0).fit(X[:100], own[:100])
+    found = {limit.what: limit for limit in bottlenecks.limits_of(machine, None)}
+    assert found["Rows"].says == f"What more of them would bring is not known with loss={loss!r}."
 
 
 def test_what_twice_the_rows_bring():

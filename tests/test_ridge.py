@@ -60,7 +60,7 @@ def test_against_dense_least_squares(rng, name, fit_intercept, weighted, form):
 def test_against_sklearn(rng, fit_intercept):
     Z, Y = problem(rng, 100, 20, targets=3)
     weights = rng.random(100)
-    alpha = [0.1, 1.0, 10.0]
+    alpha = np.array([0.1, 1.0, 10.0])
     exact = Ridge(alpha=alpha, solver="cholesky", fit_intercept=fit_intercept).fit(Z, Y, sample_weight=weights)
     ours = CGRidge(alpha=alpha, tol=1e-12, fit_intercept=fit_intercept).fit(Z, Y, sample_weight=weights)
     np.testing.assert_allclose(ours.coef_, exact.coef_, rtol=1e-6)

@@ -6,7 +6,10 @@ from machines import FIXED
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine.target.huber import huber_weights, winsorised
+from binfeat._machine.problem import HuberWeights
+from binfeat._machine.target.huber import huber_weights, scales, winsorised
+from binfeat._machine.target.targets import Targets
+from binfeat._machine.target.transforms import NoTransform
 from tests import naive
 
 EXACT = {"features": "exact", "random_state": 0}
@@ -88,9 +91,31 @@ def test_bad_loss(dirty):
         KernelMachineRegressor(loss="absolute").fit(dirty[0], dirty[1])
 
 
-def test_a_source_of_blocks_is_refused(dirty, sampled_rows):
-    X, y, *_ = dirty
-    sampled_rows(200)
-    message = "loss='huber' needs all rows in memory; use loss='squared' for rows beyond it"
-    with pytest.raises(ValueError, match=message):
-        KernelMachineRegressor(**FIXED, loss="huber").fit(blocks(X, y, block_rows=100))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gross_errors_beyond_memory_do_little(dirty, sampled_rows, weighted):
+    """Weights of all rows are learned from a sample of them; rows of weight 0 have no say."""
+    X, clean, wrong, X_test, y_test = dirty
+    options, weights = {**FIXED, "n_grids": 60, "loss": "huber"}, None
+    if weighted:
+        X, wrong, weights = np.concatenate([X, X]), np.append(wrong, -100 - clean), np.repeat([2.0, 0.0], len(X))
+    expected = KernelMachineRegressor(**options).fit(X, wrong, sample_weight=weights).score(X_test, y_test)
+    sampled_rows(len(X) // 2)
+    machine = KernelMachineRegressor(**options).fit(blocks(X, wrong, weights, block_rows=130))
+    assert machine.score(X_test, y_test) > expected - 0.03
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_weights_of_rows_that_a_machine_has_not_seen(rng, n_targets):
+    Y, scores, own = (
+        rng.standard_t(2, size=(60, n_targets)),
+        rng.normal(size=(60, n_targets)),
+        rng.uniform(size=(60, 1)),
+    )
+    residuals = Y - scores
+    reweigh = HuberWeights(
+        Targets.of_moments(NoTransform(), np.zeros(n_targets), np.ones(n_targets), False), scales(residuals)
+    )
+    part = slice(20, 30)
+    learned, weights = reweigh(Y[part], own[part], scores[part])
+    np.testing.assert_array_equal(learned, Y[part])
+    np.testing.assert_allclose(weights[:, 0], own[part, 0] * naive.huber_weights(residuals)[part], rtol=1e-12)

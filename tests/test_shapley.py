@@ -46,9 +46,12 @@ def test_products_are_those_of_all_subsets(squares, rng):
     engine.mean_factors(background, *terms, means)
     nodes, weights = (part.astype(np.float32) for part in np.polynomial.legendre.leggauss(2))
     engine.product_values(x, *terms, means, coef, (nodes + 1) / 2, weights / 2, values)
+    pairs = np.zeros((d, d, 2))
+    engine.product_interactions(x, *terms, means, coef, (nodes + 1) / 2, weights / 2, pairs)
     for k in range(2):
-        expected = naive.shapley_values(naive.product_game(x, support, coef[k], background, factor), d)
-        np.testing.assert_allclose(values[:, k], expected, atol=2e-6)
+        game = naive.product_game(x, support, coef[k], background, factor)
+        np.testing.assert_allclose(values[:, k], naive.shapley_values(game, d), atol=2e-6)
+        np.testing.assert_allclose(pairs[:, :, k], np.triu(naive.shapley_interactions(game, d)), atol=2e-6)
 
 
 @pytest.mark.parametrize("nu", [1.5, 2.5])
@@ -80,6 +83,32 @@ def test_a_machine_by_hand(rng):
         assert found.base_values[0] == pytest.approx(base, abs=1e-4)
     assert (found.values[:, 3] == 0).all()
     assert (found.standard_errors == 0).all()
+
+
+@pytest.mark.parametrize("given", [{"features": "exact"}, {"features": "local", "cell_rows": 60, "n_trees": 2}])
+def test_interactions_of_machines(given, rng):
+    """Rows add up to the values; an input that only adds has none; two that are multiplied have most."""
+    X = rng.uniform(-1, 1, size=(150, 3))
+    given = {**GIVEN, **given, "gamma": 0.5, "alpha": 0.01}
+    machine = KernelMachineRegressor(**given).fit(X, 2 * X[:, 0] * X[:, 1] + X[:, 2])
+    found = machine.shapley_values(X[:20], X, interactions=True)
+    np.testing.assert_allclose(found.interactions.sum(axis=2), found.values, atol=1e-9)
+    np.testing.assert_allclose(found.interactions, found.interactions.transpose(0, 2, 1), atol=1e-12)
+    sizes = np.abs(found.interactions).mean(axis=0)
+    assert sizes[0, 1] > 3 * max(sizes[0, 2], sizes[1, 2])
+    assert machine.shapley_values(X[:2], X).interactions is None
+    labels = np.array(["a", "b", "c"])[np.digitize(X[:, 2], [-0.3, 0.3])]
+    of_classes = {name: value for name, value in given.items() if name != "target_transform"}
+    found = KernelMachineClassifier(**of_classes).fit(X, labels).shapley_values(X[:4], X, interactions=True)
+    assert found.interactions.shape == (4, 3, 3, 3)
+    np.testing.assert_allclose(found.interactions.sum(axis=2), found.values, atol=1e-9)
+
+
+def test_interactions_are_in_closed_form_only(rng):
+    X, y = drawn(rng, 60)
+    machine = KernelMachineRegressor(features="binning", n_grids=4, gamma="scale", alpha=0.1, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="interactions need kernels in closed form"):
+        machine.shapley_values(X[:3], X, interactions=True)
 
 
 def test_values_add_up_to_predictions(smooth):
@@ -116,7 +145,7 @@ def test_values_are_linear_in_the_targets(rng):
 def test_samples_are_near_the_closed_form(smooth, monkeypatch):
     X, _, machine = smooth
     exact = machine.shapley_values(X[:30])
-    monkeypatch.setattr("binfeat._machine.explained.shapley._is_closed", lambda function: False)
+    monkeypatch.setattr("binfeat._machine.explained.shapley.is_closed", lambda function: False)
     sampled = machine.shapley_values(X[:30], n_permutations=60)
     away = (sampled.values - exact.values) / np.maximum(sampled.standard_errors, 1e-6)
     # 120 Student variates with 59 degrees of freedom; their mean square is 1.035, but for rows that share permutations.

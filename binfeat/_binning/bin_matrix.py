@@ -36,6 +36,11 @@ def in_type(codes, dtype):
     return codes if codes.dtype == dtype else np.where(codes == no_bin(codes.dtype), no_bin(dtype), codes)
 
 
+def csr_container() -> type:
+    """The class of CSR features that scikit-learn's setting asks for; versions before 1.9 have no such setting."""
+    return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
+
+
 class BinMatrix(FeatureOperator):
     """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
 
@@ -200,8 +205,7 @@ class BinMatrix(FeatureOperator):
         )
         columns, values = np.empty(n_entries, index_dtype), np.empty(n_entries, self.dtype)
         to_csr(*self._parts, self._value, row_starts, columns, values, n_jobs=self.n_jobs)
-        container = sparse.csr_array if get_config()["sparse_interface"] == "sparray" else sparse.csr_matrix
-        Z = container((values, columns, row_starts.astype(index_dtype)), shape=self.shape)
+        Z = csr_container()((values, columns, row_starts.astype(index_dtype)), shape=self.shape)
         Z.has_canonical_format = True
         return Z
 

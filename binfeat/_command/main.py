@@ -19,13 +19,13 @@ _TABLE = (
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; 0, 1 for a failure, 130 for Ctrl-C. Wrong arguments raise `SystemExit` with 2."""
+    """Run the command; 0, 1 for a failure, 3 if `check` finds anything, 130 for Ctrl-C. Wrong arguments exit with 2."""
     arguments = vars(_parser().parse_args(argv))
     name = arguments.pop("command")
     with spoken_warnings():
         try:
             command = getattr(import_module(f"binfeat._command.{name}"), name)  # late: help waits for no package
-            command(**arguments)
+            return command(**arguments) or 0
         except BrokenPipeError:  # nobody reads the output; Python would complain when it closes the stream
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
@@ -35,24 +35,26 @@ def main(argv: list[str] | None = None) -> int:
         except KeyboardInterrupt:
             say("interrupted; nothing was written.")
             return 130
-    return 0
 
 
 def _parser():
     parser = argparse.ArgumentParser(prog="binfeat", description="Kernel machines of tables in files.")
     parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
-    commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,explain,report}")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,check,explain,report}")
     _add_fit(commands)
     predict = commands.add_parser("predict", help="predict the rows of a table")
+    words = "Print what a table has that the machine had not seen in fit. The exit code is 3 if there is any, else 0."
+    check = commands.add_parser("check", help="compare a table with that of fit", description=words)
     words = "Write what each input adds to the predictions for the rows of a table: Shapley values."
     explain = commands.add_parser("explain", help="explain predictions", description=words)
     words = "Write a page about a machine, beside its file: model.html for model.skops."
     report = commands.add_parser("report", help="write a page about a machine", description=words)
-    for command in (predict, explain, report):
+    for command in (predict, check, explain, report):
         command.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
     words = "CSV, or Parquet if it ends in .parquet; default: standard output"
-    for command in (predict, explain):
+    for command in (predict, check, explain):
         command.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+    for command in (predict, explain):
         command.add_argument("--out", type=Path, metavar="FILE", help=words)
     words = "rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn"
     report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)

@@ -40,11 +40,11 @@ def shown_progress(machine):
 
 
 def _progress_bar():
-    from sklearn.callback import ProgressBar
-
     try:
+        from sklearn.callback import ProgressBar
+
         return ProgressBar()
-    except ImportError:
+    except ImportError:  # scikit-learn before 1.9, or no rich
         return None
 
 

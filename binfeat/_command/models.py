@@ -3,40 +3,19 @@
 import os
 
 from binfeat._common.whole_files import written
-
-_TRUSTED = {"binfeat.machine.KernelMachineRegressor", "binfeat.machine.KernelMachineClassifier"}
-
-
-def skops_io():
-    """The module that reads and writes files of skops. ImportError says what to install."""
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError("Models are files of skops. Install it: pip install 'binfeat[command]'.") from error
-    return skops.io
+from binfeat._machine import files
 
 
 def save(machine, target, path):
     """Write a machine and the name of its target."""
     machine._target = target
     with written(path) as part:
-        skops_io().dump(machine, part)
+        files.skops_io().dump(machine, part)
 
 
 def load(path):
-    """The machine in a file; ValueError if the file holds anything else, is damaged, or of a newer version."""
-    sio = skops_io()
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
-    try:
-        types = set(sio.get_untrusted_types(file=path))
-        machine = sio.load(path, trusted=sorted(_TRUSTED)) if types <= _TRUSTED else None
-    except OSError:
-        raise
-    except Exception as error:  # any error of skops, zipfile and NumPy about damage
-        raise ValueError(f"{path} is no model that can be loaded: {error}") from error
-    if not types or machine is None:
-        raise ValueError(f"{path} holds {', '.join(sorted(types)) or 'no kernel machine'}; kernel machines alone work.")
+    """The machine in a file, with names of its columns; see `binfeat.load`."""
+    machine = files.load(path)
     if not hasattr(machine, "feature_coef_") or not hasattr(machine, "feature_names_in_"):
         raise ValueError(f"{path} holds a machine without names of columns; fit it to a data frame or by this command.")
     return machine

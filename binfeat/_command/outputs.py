@@ -10,7 +10,7 @@ from binfeat._common.whole_files import written
 _PARQUET = ".parquet", ".pq"
 
 
-def opened(model, paths, out):
+def opened(model, paths, out=None):
     """The machine of a file, and blocks of the rows of a table for it, once it is sure that `out` can be written."""
     if out is not None:
         models.require_writable(out)

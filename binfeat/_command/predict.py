@@ -1,26 +1,35 @@
 """``binfeat predict``."""
 
-from collections import defaultdict
-
 import numpy as np
 
 from binfeat._command.messages import say
 from binfeat._command.outputs import opened, write
-
-_SHOWN = 3  # unknown categories that a warning names
+from binfeat._machine.table.findings import Findings
 
 
 def predict(model, paths, out):
     """Write predictions for the rows of a table in files, to the file `out` or to standard output."""
     machine, blocks = opened(model, paths, out)
-    unseen: dict = defaultdict(set)
-    write(_predictions(machine, blocks, unseen), out)
-    for name, values in unseen.items():
-        say(f"warning: {name} holds {_listed(values)}, which the machine has not seen; they match no other category.")
+    found = [Findings()]
+    if machine.on_unseen == "warn":  # once, at the end, as a table
+        machine.on_unseen = "ignore"
+        blocks = _checked(machine, blocks, found)
+    write(_predictions(machine, blocks), out)
+    if found[0]:
+        say("warning: the machine had not seen such values in fit:")
+        for line in str(found[0]).splitlines():
+            say(f"  {line}")
 
 
-def _predictions(machine, blocks, unseen):
-    """Arrow tables of predictions, and of the probabilities of the classes; unseen categories go to `unseen`."""
+def _checked(machine, blocks, found):
+    """The blocks as they are; what is new in them is added to the only item of `found`."""
+    for X in blocks:
+        found[0] += machine.check(X)
+        yield X
+
+
+def _predictions(machine, blocks):
+    """Arrow tables of predictions, and of the probabilities of the classes."""
     import pyarrow as pa
 
     for X in blocks:
@@ -31,12 +40,4 @@ def _predictions(machine, blocks, unseen):
             columns = {"prediction": predicted}
         if hasattr(machine, "predict_proba"):
             columns |= {f"probability_{label}": p for label, p in zip(machine.classes_, machine.predict_proba(X).T)}
-        for name, values in machine._fitted.encoder.unseen(machine, X):
-            unseen[name].update(values)
         yield pa.table({name: np.ascontiguousarray(values) for name, values in columns.items()})
-
-
-def _listed(values):
-    shown = sorted(values, key=str)[:_SHOWN]
-    more = f" and {len(values) - len(shown)} more" if len(values) > len(shown) else ""
-    return ", ".join(map(repr, shown)) + more

@@ -37,6 +37,14 @@ def days_of(series, times):
     return (values - np.datetime64(0, "D") if values.dtype.kind == "M" else values) / unit
 
 
+def time_in_words(days, times):
+    """A date, to the second, or a duration, of a column of such times, given as days."""
+    if times == "durations":
+        return f"{days:.6g} days"
+    second = np.datetime64(0, "s") + np.timedelta64(int(np.clip(days, -1e8, 1e8) * 86_400), "s")
+    return str(second).removesuffix("T00:00:00")
+
+
 def _milliseconds(days):
     """Milliseconds of the day, rounded, so that the same time of two days is the same number."""
     return np.rint(days % 1 * _DAY_MS) % _DAY_MS

@@ -1,6 +1,10 @@
 """What displays and the report draw alike, on axes of Matplotlib."""
 
 import numpy as np
+from scipy.stats import rankdata
+
+_HEIGHT, _BINS = 0.4, 60  # of a swarm, as a share of its line; places along it where points stand one above the other
+_HIGHER, _LOWER = "#c44e52", "#4c72b0"
 
 
 def draw_relevances(ax, relevances, names, most, **bar_kwargs):
@@ -23,3 +27,55 @@ def draw_relevances(ax, relevances, names, most, **bar_kwargs):
 
 def _share(value):
     return f"{value:.3f}" if value >= 5e-4 or value == 0 else "<0.001"
+
+
+def draw_swarm(ax, values, data, names, order):
+    """Shapley values (n_rows, n_inputs): a line of points for each input of `order`, coloured by ranks of its data."""
+    for place, j in enumerate(order):
+        shades = "0.4" if data is None else _ranks(data[:, j])
+        style = {} if data is None else {"cmap": "coolwarm", "vmin": 0, "vmax": 1}
+        ax.scatter(values[:, j], place + _swarm(values[:, j]), c=shades, s=9, linewidths=0, **style)
+    ax.axvline(0, color="0.6", linewidth=0.8, zorder=0)
+    ax.set_yticks(np.arange(len(order)), [names[j] for j in order])
+    ax.invert_yaxis()
+    ax.set_xlabel("Shapley value" + ("" if data is None else " (blue: low input, red: high)"))
+
+
+def draw_waterfall(ax, values, base, names, order):
+    """The steps of one row, (n_inputs,), from a base value to its prediction; those not in `order` are one step."""
+    shown = values[order]
+    labels = [names[j] for j in order]
+    if len(shown) < len(values):
+        shown, labels = np.append(shown, values.sum() - shown.sum()), [*labels, "all others"]
+    ends = base + np.cumsum(shown)
+    colors = [_HIGHER if step > 0 else _LOWER for step in shown]
+    ax.barh(np.arange(len(shown)), shown, left=ends - shown, color=colors)
+    for place, (step, end) in enumerate(zip(shown, ends)):
+        ax.annotate(f"{step:+.3g}", (max(end, end - step), place), (3, 0), textcoords="offset points", va="center")
+    ax.axvline(base, color="0.6", linewidth=0.8, zorder=0)
+    ax.set_yticks(np.arange(len(shown)), labels)
+    ax.invert_yaxis()
+    ax.use_sticky_edges = False
+    ax.margins(x=0.15)
+    ax.set_xlabel(f"From {base:.4g}, where no input is known, to {ends[-1]:.4g}")
+
+
+def _ranks(column: np.ndarray) -> np.ndarray:
+    """Ranks of the values of an input from 0 to 1, of words and dates by the alphabet; a half where one is missing."""
+    try:
+        values = column.astype(np.float64)
+    except (TypeError, ValueError):
+        values = np.unique(column.astype(str), return_inverse=True)[1].astype(np.float64)
+    ranks = rankdata(values, nan_policy="omit") / max(1, np.count_nonzero(~np.isnan(values)))
+    return np.where(np.isnan(ranks), 0.5, ranks)
+
+
+def _swarm(values: np.ndarray) -> np.ndarray:
+    """Distances of points from their line, so that points near each other stand one above the other."""
+    spread = np.ptp(values)
+    bins = np.zeros(len(values), int) if spread == 0 else np.round(_BINS * (values - values.min()) / spread).astype(int)
+    counts, out = np.bincount(bins), np.zeros(len(values))
+    for k in np.flatnonzero(counts > 1):
+        rows = np.flatnonzero(bins == k)
+        out[rows] = np.linspace(-1, 1, len(rows)) * _HEIGHT * len(rows) / counts.max()
+    return out

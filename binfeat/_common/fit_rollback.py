@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import TypeVar
 
-from sklearn.callback import with_callbacks
+from binfeat._common.callbacks import with_callbacks
 
 _KEPT = (
     "What {0} had learned so far is kept. Give an estimator a name before it is fitted, as in `machine = {0}(...)` and "

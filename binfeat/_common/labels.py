@@ -22,6 +22,16 @@ class Labels:
 
     is_multilabel: ClassVar[bool] = False
 
+    @property
+    def n_targets(self) -> int:
+        """Targets of a row."""
+        return 1 if self.classes.size == 2 else self.classes.size
+
+    @property
+    def n_exclusive(self) -> int:
+        """Classes of which a row has one."""
+        return self.classes.size
+
     def encode(self, y: np.ndarray) -> np.ndarray:
         """Targets (n_rows, n_targets)."""
         return one_against_rest(np.searchsorted(self.classes, y), self.classes.size)
@@ -50,6 +60,7 @@ class LabelSets(Labels):
     """Any number of labels a row, as the rows of an indicator matrix: each label is a target of its own, 1 or -1."""
 
     is_multilabel = True
+    n_exclusive = 2  # of each label: a row has it or not
 
     def encode(self, y: np.ndarray) -> np.ndarray:
         return np.where(y, 1.0, -1.0)
@@ -72,6 +83,59 @@ class LabelSets(Labels):
         return replace(self, calibration=Calibration.fitted(_by_class(scores.reshape(-1, 1)), labels, weights))
 
 
+@dataclass(frozen=True, eq=False)
+class LabelColumns:
+    """A label of each of several columns, with classes, targets and a calibration of its own."""
+
+    columns: tuple[Labels, ...]
+
+    is_multilabel: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, y: np.ndarray) -> "LabelColumns":
+        return cls(tuple(Labels(np.unique(own)) for own in columns_of(y)))
+
+    @property
+    def classes(self) -> list[np.ndarray]:
+        return [own.classes for own in self.columns]
+
+    def encode(self, y: np.ndarray) -> np.ndarray:
+        """Targets of all columns, side by side."""
+        return np.hstack([own.encode(column) for own, column in zip(self.columns, columns_of(y), strict=True)])
+
+    def decode(self, scores: np.ndarray) -> np.ndarray:
+        """Labels (n_rows, n_columns); objects if they are of several kinds."""
+        labels = [own.decode(part) for own, part in self._with(scores)]
+        alike = len({column.dtype.kind for column in labels}) == 1
+        return np.column_stack(labels if alike else [column.astype(object) for column in labels])
+
+    def decision(self, scores: np.ndarray) -> list[np.ndarray]:
+        """Log-odds of each column's classes."""
+        return [own.decision(part) for own, part in self._with(scores)]
+
+    def probabilities(self, scores: np.ndarray) -> list[np.ndarray]:
+        """Of each column's classes, (n_rows, n_classes)."""
+        return [own.probabilities(part) for own, part in self._with(scores)]
+
+    def calibrated(self, scores: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> "LabelColumns":
+        """The same with a calibration for each column."""
+        parts = zip(self._with(scores), columns_of(y), strict=True)
+        return LabelColumns(tuple(own.calibrated(part, column, weights) for (own, part), column in parts))
+
+    def _with(self, scores: np.ndarray) -> list[tuple[Labels, np.ndarray]]:
+        """Each column's labels with the scores of their targets."""
+        ends = np.cumsum([own.n_targets for own in self.columns])
+        return list(zip(self.columns, np.split(scores, ends[:-1], axis=1), strict=True))
+
+
+AnyLabels = Labels | LabelColumns
+
+
+def columns_of(y: np.ndarray) -> list[np.ndarray]:
+    """Columns of labels, each of one kind, also where an array holds objects."""
+    return [np.array(own.tolist()) if own.dtype == object else own for own in y.T]
+
+
 def _by_class(scores: np.ndarray) -> np.ndarray:
     """Scores (n_rows, n_classes): those of two classes, for the second of which there is one."""
     columns = scores.reshape(len(scores), -1)
@@ -79,12 +143,19 @@ def _by_class(scores: np.ndarray) -> np.ndarray:
 
 
 def labels_in(y):
-    """What stands for checked labels: `LabelSets` if they are an indicator matrix, else `Labels`."""
-    return LabelSets(np.arange(y.shape[1])) if y.ndim == 2 else Labels(np.unique(y))
+    """What stands for checked labels of a column or several, or of an indicator matrix."""
+    if y.ndim == 1:
+        return Labels(np.unique(y))
+    return LabelSets(np.arange(y.shape[1])) if is_indicator(y) else LabelColumns.of(y)
+
+
+def is_indicator(y):
+    """Whether an array of two dimensions says which rows have which labels, by 0 and 1."""
+    return y.dtype.kind in "biuf" and bool(np.isin(y, (0, 1)).all())
 
 
 def labels_of_machine(machine):
-    """What a fitted machine's labels were."""
+    """What a fitted machine's labels were, of one column."""
     return (LabelSets if machine.multilabel_ else Labels)(machine.classes_)
 
 
@@ -116,11 +187,21 @@ def check_labels_or_sets(y) -> np.ndarray:
     array = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
     if array.ndim == 1 or array.shape[1] == 1:
         return check_labels(y)
-    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
+    if not is_indicator(array):
         raise ValueError(
             "y must be labels, a label for each row, or an indicator matrix of 0 and 1 with a column for each label; "
             f"got shape {array.shape} and {array.dtype}, with other values."
         )
+    return array
+
+
+def check_label_columns(y) -> np.ndarray:
+    """The same as `check_labels_or_sets`, or labels of several columns, (n_rows, n_columns), each with two classes."""
+    array = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    if array.ndim == 1 or array.shape[1] == 1 or is_indicator(array):
+        return check_labels_or_sets(y)
+    for column in columns_of(array):
+        require_two(np.unique(check_labels(column)))
     return array
 
 

@@ -4,6 +4,7 @@ import functools
 import os
 import re
 from dataclasses import fields
+from inspect import signature
 from threading import RLock
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 FLOATS = np.float32, np.float64
-_FORMAT = 2  # number of the format of files; the first format had no number
+_FORMAT = 3  # number of the format of files; the first format had no number
 
 
 @functools.cache
@@ -21,8 +22,15 @@ def _version():
     return binfeat.__version__
 
 
-def _numbers(version):
-    return [int(number) for number in re.findall(r"\d+", version)[:3]]
+def _order(version):
+    """What versions are compared by: three numbers, and that a development build comes before its release.
+
+    ValueError if it is no version.
+    """
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?([^+]*)", version)
+    if found is None:
+        raise ValueError(f"{version!r} is no version")
+    return *(int(number or 0) for number in found.groups()[:3]), ".dev" not in found[4]
 
 
 class Derived:
@@ -62,10 +70,12 @@ class Persistent(BaseEstimator):
 
     def __setstate__(self, state):
         state, name = dict(state), type(self).__name__
-        version, file_format = str(state.pop("_binfeat_version", 0)), state.pop("_binfeat_format", 1)
+        version, file_format = str(state.pop("_binfeat_version", "")), state.pop("_binfeat_format", 1)
         _refuse_newer(name, version, file_format)
         try:
             if file_format < _FORMAT:
+                for parameter in signature(type(self)).parameters.values():
+                    state.setdefault(parameter.name, parameter.default)  # which an older version did not have
                 self._migrate(state, file_format)
             self._check_state(state)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -76,7 +86,11 @@ class Persistent(BaseEstimator):
 
 def _refuse_newer(name, version, file_format):
     """Refuse a file of a newer version, or of a newer format, which builds of one version may differ in."""
-    if _numbers(version) > _numbers(_version()):
+    try:
+        is_newer = _order(version) > _order(_version())
+    except ValueError:
+        raise ValueError(f"This {name} is damaged: it should name the version of binfeat that saved it.") from None
+    if is_newer:
         raise ValueError(f"This {name} was saved by binfeat {version}, and this is {_version()}; update binfeat.")
     if not isinstance(file_format, int):
         raise ValueError(f"This {name} is damaged: its file format should be a number, got {file_format!r}.")

@@ -5,14 +5,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
+from binfeat._common.drawing import draw_swarm, draw_waterfall
 from binfeat._common.validation import check_choice, check_integer, check_numbers
 from binfeat._display.canvas import OptionalAxes, canvas
 from binfeat._display.checks import Machine, names_of, require_machine
-
-_HEIGHT, _BINS = 0.4, 60  # of a swarm, as a share of its line; places along it where points stand one above the other
-_HIGHER, _LOWER = "#c44e52", "#4c72b0"
 
 
 @dataclass(eq=False, repr=False)
@@ -137,58 +134,8 @@ class ShapleyDisplay:
         self.order_ = np.argsort(-sizes, kind="stable")[:most]
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 1.4 + 0.3 * max(4, len(self.order_))))
         if kind == "swarm":
-            self._draw_swarm(values, names)
+            data = None if self.data is None else np.asarray(self.data, dtype=object)
+            draw_swarm(self.ax_, values, data, names, self.order_)
         else:
-            self._draw_waterfall(values[row], float(base[row]), names)
+            draw_waterfall(self.ax_, values[row], float(base[row]), names, self.order_)
         return self
-
-    def _draw_swarm(self, values: np.ndarray, names: list[str]) -> None:
-        data = None if self.data is None else np.asarray(self.data, dtype=object)
-        for place, j in enumerate(self.order_):
-            shades = "0.4" if data is None else _ranks(data[:, j])
-            style = {} if data is None else {"cmap": "coolwarm", "vmin": 0, "vmax": 1}
-            self.ax_.scatter(values[:, j], place + _swarm(values[:, j]), c=shades, s=9, linewidths=0, **style)
-        self.ax_.axvline(0, color="0.6", linewidth=0.8, zorder=0)
-        self.ax_.set_yticks(np.arange(len(self.order_)), [names[j] for j in self.order_])
-        self.ax_.invert_yaxis()
-        self.ax_.set_xlabel("Shapley value" + ("" if data is None else " (blue: low input, red: high)"))
-
-    def _draw_waterfall(self, values: np.ndarray, base: float, names: list[str]) -> None:
-        shown = values[self.order_]
-        labels = [names[j] for j in self.order_]
-        if len(shown) < len(values):
-            shown, labels = np.append(shown, values.sum() - shown.sum()), [*labels, "all others"]
-        ends = base + np.cumsum(shown)
-        colors = [_HIGHER if step > 0 else _LOWER for step in shown]
-        self.ax_.barh(np.arange(len(shown)), shown, left=ends - shown, color=colors)
-        for place, (step, end) in enumerate(zip(shown, ends)):
-            self.ax_.annotate(
-                f"{step:+.3g}", (max(end, end - step), place), (3, 0), textcoords="offset points", va="center"
-            )
-        self.ax_.axvline(base, color="0.6", linewidth=0.8, zorder=0)
-        self.ax_.set_yticks(np.arange(len(shown)), labels)
-        self.ax_.invert_yaxis()
-        self.ax_.use_sticky_edges = False
-        self.ax_.margins(x=0.15)
-        self.ax_.set_xlabel(f"From {base:.4g}, where no input is known, to {ends[-1]:.4g}")
-
-
-def _ranks(column: np.ndarray) -> np.ndarray:
-    """Ranks of the values of an input from 0 to 1, of words and dates by the alphabet; a half where one is missing."""
-    try:
-        values = column.astype(np.float64)
-    except (TypeError, ValueError):
-        values = np.unique(column.astype(str), return_inverse=True)[1].astype(np.float64)
-    ranks = rankdata(values, nan_policy="omit") / max(1, np.count_nonzero(~np.isnan(values)))
-    return np.where(np.isnan(ranks), 0.5, ranks)
-
-
-def _swarm(values: np.ndarray) -> np.ndarray:
-    """Distances of points from their line, so that points near each other stand one above the other."""
-    spread = np.ptp(values)
-    bins = np.zeros(len(values), int) if spread == 0 else np.round(_BINS * (values - values.min()) / spread).astype(int)
-    counts, out = np.bincount(bins), np.zeros(len(values))
-    for k in np.flatnonzero(counts > 1):
-        rows = np.flatnonzero(bins == k)
-        out[rows] = np.linspace(-1, 1, len(rows)) * _HEIGHT * len(rows) / counts.max()
-    return out

@@ -63,7 +63,7 @@ def _add_mismatches(Q, i, S, jumps, p, rows, out):
 
 
 @jit
-def _decline(kind, values):
+def decline(kind, values):
     """Values of a kernel, in place of distances or squared distances."""
     if kind in (LAPLACIAN, GAUSSIAN):
         for m in range(values.size):
@@ -120,7 +120,7 @@ def add_expansions(kinds, shares, bounds, jumps, Q, S, Q_codes, S_codes, cells, 
                     else:
                         _squares(Q, i, S, bounds[p], bounds[p + 1], own, values)
                     _add_mismatches(Q_codes, i, S_codes, jumps, p, own, values)
-                    _decline(kinds[p], values)
+                    decline(kinds[p], values)
                 for m in range(own.size):
                     total[m] += shares[p] * values[m]
             for k in range(out.shape[1]):

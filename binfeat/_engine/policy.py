@@ -10,7 +10,8 @@ import threading
 import types
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numba
 from numba.core import event
 from threadpoolctl import ThreadpoolController
 
+from binfeat._engine.caches import cache_of
 from binfeat._engine.compilation import compilations
 
 _OPTIONS: dict[str, Any] = {
@@ -55,10 +57,9 @@ def _renamed(function, suffix):
 
 def _compile(function, suffix="", **options):
     function = _renamed(function, f"{suffix}_{_digest_of_sources()}")
-    try:
-        return numba.njit(cache=True, **_OPTIONS, **options)(function)
-    except RuntimeError:  # no writable folder for the cache: compile in every process
-        return numba.njit(**_OPTIONS, **options)(function)
+    kernel = numba.njit(**_OPTIONS, **options)(function)
+    kernel._cache = cache_of(function)  # as njit(cache=True) sets it
+    return kernel
 
 
 def jit(function):
@@ -163,6 +164,19 @@ def thread_count(n_jobs):
     return max(1, min(wanted, available) if wanted > 0 else min(available, _cores()) + 1 + wanted)
 
 
+_every_version = ContextVar("every_version", default=False)
+
+
+@contextmanager
+def every_version():
+    """Context in which drivers run their serial and their threaded version, so that both are compiled."""
+    token = _every_version.set(True)
+    try:
+        yield
+    finally:
+        _every_version.reset(token)
+
+
 def _with_threads(n, function, arguments):
     before = _numba_threads()
     if n == before:
@@ -194,6 +208,8 @@ def driver(work):
         @functools.wraps(function)
         def run(*arguments, n_jobs=None):
             threads = thread_count(n_jobs)
+            if _every_version.get():
+                threaded(*arguments)
             if threads == 1 or arguments[measure].size < _WORTH_THREADS:
                 return serial(*arguments)
             return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))
@@ -213,9 +229,53 @@ def _blas():
     return _loaded_blas("scipy.linalg" in sys.modules)
 
 
+class _BlasLimits:
+    """Limits that callers side by side set to BLAS's threads: the least one holds, until the last caller ends.
+
+    The setting is shared by the whole process. Callers that restored what they found would leave the limits of others.
+    """
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._limits = {}  # by thread and caller
+        self._before = {}  # threads of each library without limits
+
+    @contextmanager
+    def limit(self, threads):
+        """Context in which BLAS has so many threads at most."""
+        caller = threading.get_ident(), object()
+        try:
+            self._set(self._limits.__setitem__, caller, threads)
+            yield
+        finally:
+            self._set(self._limits.pop, caller, None)
+
+    def _set(self, change, *arguments):
+        with self._lock:
+            change(*arguments)
+            for blas in _blas().lib_controllers:
+                now = blas.num_threads
+                threads = min([self._before.setdefault(blas.filepath, now), *self._limits.values()])
+                if threads != now:
+                    blas.set_num_threads(threads)
+            if not self._limits:
+                self._before.clear()
+
+    def after_fork(self):
+        # Other threads of the parent do not exist in the child, and one of them may have had the lock.
+        self._lock, own = threading.Lock(), threading.get_ident()
+        for caller in [caller for caller in self._limits if caller[0] != own]:
+            del self._limits[caller]
+
+
+_blas_limits = _BlasLimits()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_blas_limits.after_fork)
+
+
 def one_blas_thread():
     """Context in which BLAS uses one thread: small factorisations are slower with more, far slower on busy cores."""
-    return _blas().limit(limits=1)
+    return _blas_limits.limit(1)
 
 
 def threads_to_factorise(n):
@@ -226,13 +286,12 @@ def threads_to_factorise(n):
 def blas_threads(n_jobs):
     """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to.
 
-    The setting is shared by the whole process, and threads would restore the settings of other threads: only the main
-    thread changes it.
+    The setting is shared by the whole process: only the main thread changes it.
     """
     threads = thread_count(n_jobs)
     has_more = any(blas.num_threads > threads for blas in _blas().lib_controllers)
     is_main = threading.current_thread() is threading.main_thread()
-    return _blas().limit(limits=threads) if has_more and is_main else nullcontext()
+    return _blas_limits.limit(threads) if has_more and is_main else nullcontext()
 
 
 def _taken_from(queue):

@@ -112,3 +112,54 @@ def product_values(x, S, gamma, squares, categorical, players, B, coef, nodes, w
                 for i in range(n):
                     total += coef[k, begin + i] * (a[p, i] - b[p, i]) * others[p, i]
                 out[p, k] += total
+
+
+@jit
+def _without_two(a, b, p, q, products, nodes, n, out):
+    """Integral over t of the products of all players but two, from those of all at each node."""
+    for i in range(n):
+        out[i] = _ZERO
+    for k in range(nodes.size):
+        t = nodes[k]
+        for i in range(n):
+            first, second = b[p, i] + t * (a[p, i] - b[p, i]), b[q, i] + t * (a[q, i] - b[q, i])
+            out[i] += products[k, i] / first / second
+
+
+@jit
+def product_interactions(x, S, gamma, squares, categorical, players, B, coef, nodes, weights, out):
+    """Add the Shapley interactions of pairs of players at one row.
+
+    That of players p and q is ``sum_i c_i (a_ip - b_ip) (a_iq - b_iq) int_0^1 prod_r (t a_ir + (1 - t) b_ir) dt`` over
+    all other players r: the second derivative of the sum along the diagonal (Owen 1972; Grabisch & Roubens 1999).
+
+    Parameters
+    ----------
+    x, S, gamma, squares, categorical, players, B, coef, nodes, weights : as of `product_values`
+    out : (n_players, n_players, n_targets) float64, updated for players p < q
+    """
+    n_players = B.shape[0]
+    a, b = np.empty((n_players, _TILE), np.float32), np.empty((n_players, _TILE), np.float32)
+    products, others = np.empty((nodes.size, _TILE), np.float32), np.empty(_TILE, np.float32)
+    for begin in range(0, S.shape[1], _TILE):
+        end = min(begin + _TILE, S.shape[1])
+        n = end - begin
+        _factors(x, S, gamma, squares, categorical, players, begin, end, a)
+        for p in range(n_players):
+            for i in range(n):
+                b[p, i] = B[p, begin + i]
+        for k in range(nodes.size):
+            for i in range(n):
+                products[k, i] = weights[k]
+            for p in range(n_players):
+                for i in range(n):
+                    value = products[k, i] * (b[p, i] + nodes[k] * (a[p, i] - b[p, i]))
+                    products[k, i] = value if value > _LEAST else _ZERO  # no subnormal number
+        for p in range(n_players):
+            for q in range(p + 1, n_players):
+                _without_two(a, b, p, q, products, nodes, n, others)
+                for k in range(coef.shape[0]):
+                    total = 0.0
+                    for i in range(n):
+                        total += coef[k, begin + i] * (a[p, i] - b[p, i]) * (a[q, i] - b[q, i]) * others[i]
+                    out[p, q, k] += total

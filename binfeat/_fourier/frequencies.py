@@ -1,6 +1,6 @@
 """Samplers: how the frequencies of random Fourier features are drawn from a kernel's spectral law.
 
-RMS errors of the estimated kernel divided by those of iid, for random pairs with kernel values between .15 and .9 and
+RMS errors of the estimated kernel divided by those of iid, for random pairs with kernel values between 0.15 and 0.9 and
 400 seeds, by number of inputs d and number of frequencies:
 
 =======================  ===========  ===========  ===========  ===========  ===========

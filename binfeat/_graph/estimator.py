@@ -3,12 +3,12 @@
 import warnings
 
 from sklearn.base import BaseEstimator, clone
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.input_checks import ARRAY_CHECKS
+from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.persistence import Persistent
 from binfeat._common.validation import callers_level, canonical, check_categorical, checked_rows, seed_of
 from binfeat._engine.policy import thread_count

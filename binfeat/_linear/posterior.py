@@ -22,7 +22,7 @@ from binfeat._rows.products import Features, unseen_shares
 from binfeat._rows.rows import LocalRows
 
 _TOGETHER = 8  # samples that are solved for at a time, and rows of the root in a product
-_TOL = 0.1  # of the solve for samples, whose residual is about the error of standard deviations: 32 samples leave .125
+_TOL = 0.1  # of the solve for samples, whose residual is about the error of standard deviations: 32 samples leave 0.125
 _LEAST_FREEDOM = 1e-3  # of the rows, that residuals are divided by
 
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
+from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.fitted.features import FeatureFunction
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.importance import ROWS, rises_of_features
@@ -22,7 +23,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     relevances = kernels.relevances(problem, solution.gamma, solution.power, run.limits.sample_rows, settings.seed)
     error = _error(problem, rows, predictions)
-    has_noise = not isinstance(targets, Labels) and not isinstance(problem, WorkingProblem)
+    has_noise = not isinstance(targets, AnyLabels) and not isinstance(problem, WorkingProblem)
     spread = _spread(problem, kernels, solution, run) if has_noise else None
     status = "budget" if solution.status == "converged" and run.is_cut_short else solution.status
     return Fitted(
@@ -69,11 +70,12 @@ def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: R
     return spread
 
 
-def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | Labels:
+def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarray, run: Run) -> Targets | AnyLabels:
     """The targets: labels with calibrated probabilities, or numbers whose predictions are medians or means."""
     targets = problem.targets
-    if isinstance(targets, Labels):
-        return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
+    if isinstance(targets, AnyLabels):
+        with one_blas_thread():
+            return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
     if targets.transform.keeps_means:
         return targets
     losses, kept = problem.better(targets, rows, predictions, run.settings.is_robust)

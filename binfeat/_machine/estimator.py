@@ -10,26 +10,23 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, is_classifier
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.input_checks import require_binning_memory
+from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.held_out import Scoring, splits
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
-from binfeat._common.validation import callers_level, check_integer, check_weights, require_y, seed_of
+from binfeat._common.validation import callers_level, check_weights, require_y
 from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
-from binfeat._machine.explained.shapley import background_of, contributions
-from binfeat._machine.explained.values import ShapleyValues, shown
 from binfeat._machine.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
 from binfeat._machine.fitted.attributes import attributes_of, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.fitted.saved import check_machine, migrate
 from binfeat._machine.limits import Limits
 from binfeat._machine.pipeline import fit
@@ -39,6 +36,7 @@ from binfeat._machine.settings import Settings
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.doubts import doubt_limit, doubt_rows
 from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.findings import Attention
 from binfeat._machine.table.row_hashes import SeenRows, row_hashes
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.warm_start import fitted_with, known_targets, previous_fit
@@ -92,7 +90,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Targets or labels as an array, and weights (n_rows,) or None."""
 
     @abstractmethod
-    def _targets(self, y: np.ndarray) -> Targets | Labels:
+    def _targets(self, y: np.ndarray) -> Targets | AnyLabels:
         """What stands for y."""
 
     @fit_method
@@ -110,8 +108,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
             Numbers and categories; NaN is a missing value. For sources of blocks of rows see `binfeat.blocks`.
         y : array-like of shape (n_rows,), (n_rows, n_targets) or (n_rows, n_labels), default=None
-            Numbers for a regressor. For a classifier labels, numbers or strings, of at least two classes, or 0 and 1,
-            which say which rows have which labels. None for a source, which has targets and weights.
+            Numbers for a regressor. For a classifier labels, numbers or strings, of at least two classes, in one column
+            or several; or 0 and 1, which say which rows have which labels. None for a source, which has targets and
+            weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
             Non-negative, not all zero.
         groups : array-like of shape (n_rows,), default=None
@@ -150,7 +149,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         groups: ArrayLike | None,
         settings: Settings,
         clock: Clock,
-        targets: Targets | Labels,
+        targets: Targets | AnyLabels,
         all_rows: Callable[[Problem, Run], AllRows] | None,
     ) -> Self:
         """Fit to a table in memory, or to what it is a sample of: all rows, where they are beyond memory."""
@@ -215,92 +214,29 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     def _scores(self, X: RawTable) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets)."""
+        return self._of_table(X, lambda part, attention: self._rows_and_scores(part, attention)[1])
+
+    def _of_table(self, X: RawTable, function: Callable[[RawTable, Attention], np.ndarray]) -> np.ndarray:
+        """What a function makes of rows in memory, or, block by block, of a source's."""
+        attention = Attention(self.on_unseen)
         if is_source(X):
             check_is_fitted(self, "feature_coef_")
-            return by_block(X, self._scores)[0]
-        return self._rows_and_scores(X)[1]
+            found = by_block(X, lambda part: function(part, attention))[0]
+        else:
+            found = function(X, attention)
+        attention.speak()
+        return found
 
-    def _rows_and_scores(self, X: RawTable) -> tuple[np.ndarray, np.ndarray]:
+    def _rows_and_scores(self, X: RawTable, attention: Attention) -> tuple[np.ndarray, np.ndarray]:
         """Rows in memory as the kernels see them, and predictions of the targets."""
         fitted = self._fitted
-        with blas_threads(self.n_jobs):
-            rows = fitted.rows(self, X)
-            return rows, fitted.scores(rows, self.n_jobs)
-
-    def apply(self, X: RawTable) -> np.ndarray:
-        """Find the cells of rows, as `apply` of scikit-learn's forests finds leaves.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
-
-        Returns
-        -------
-        cells : ndarray of shape (n_rows, n_trees), int32
-            Number of the row's cell in each tree of a local machine; cells of all trees are numbered together.
-
-        Raises
-        ------
-        ValueError
-            If the machine is not local.
-        """
-        function = self._fitted.function
-        if not isinstance(function, LocalFunction):
-            raise ValueError(f"apply needs a local machine, features_='local'; this one has {self.features_!r}.")
-        return function.trees(self._fitted.rows(self, X)).T
+        rows = fitted.rows(self, X, attention.note)
+        return rows, fitted.scores(rows, self.n_jobs)
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """What each input does for the loss; see the class."""
         return self._fitted.importances(self.n_jobs)
-
-    def shapley_values(
-        self,
-        X: RawTable,
-        background: RawTable | None = None,
-        n_permutations: int = 16,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> ShapleyValues:
-        """Shapley values: what each input adds to the predictions for some rows.
-
-        The value of a set of inputs is the mean output when these are the row's, and every other input is drawn from
-        the background rows, each for itself. Where the kernel is a sum of products over inputs, values are in closed
-        form, by Owen's integral (1972); Matern's kernel is taken as a mixture of Gaussians. Machines with a
-        `linear_map_` or random features are sampled: pairs of a permutation of the inputs and its reverse. A date or a
-        missing number counts with all columns that come from it. In a local machine a row stays in its cells, whose
-        means are its base value.
-
-        Explained are predictions of a regressor, in the units of y or of transformed targets (logarithms, say), and
-        the raw scores of a classifier, one for each class of three or more, before probabilities are calibrated.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (n_rows, n_inputs)
-        background : array, sparse matrix or data frame of shape (n_background, n_inputs), default=None
-            None takes up to 100 rows of `fit` that the machine has kept.
-        n_permutations : int, default=16
-            Pairs of permutations, where values are sampled: each takes 2 predictions for every input of each row.
-        random_state : int, RandomState instance or None, default=0
-            Seed of the permutations.
-
-        Returns
-        -------
-        values : ShapleyValues
-            With attributes `values`, `base_values`, `standard_errors`, `data` and `feature_names`.
-
-        Raises
-        ------
-        ValueError
-            If X is a source of blocks, or the machine keeps no rows and no background is given.
-        """
-        n_permutations = check_integer(n_permutations, "n_permutations", 1)
-        if is_source(X) or is_source(background):
-            raise ValueError("X and background must be rows in memory; got a source of blocks.")
-        fitted, rows = self._fitted, self._rows_and_scores(X)[0]
-        known = background_of(fitted) if background is None else fitted.rows(self, background)
-        with blas_threads(self.n_jobs):
-            found = contributions(fitted, rows, known, n_permutations, seed_of(random_state), self.n_jobs)
-        return shown(found, fitted, X, list(getattr(self, "feature_names_in_", [])))
 
     @property
     def linear_map_(self) -> np.ndarray | None:

@@ -1,4 +1,4 @@
-"""Figures that bound what a fit tries; measured in perf/README.md."""
+"""Figures that bound what a fit tries; measured in perf/notes."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Limits:
     """Sizes of samples and of trials."""
 
-    exact_rows: int = 20_000  # of an exact machine, whose kernel matrix then takes .4 GB with few targets
+    exact_rows: int = 10_000  # of an exact machine; more take cells, which are faster and nearly as good
     exact_work: float = 2e10  # pairs of its rows times inputs
     cell_rows: int = 1500  # of a local machine, at most
     n_steps: int = 60  # of a search for length scales

@@ -1,10 +1,9 @@
 """The steps of a fit, from a problem to a fitted machine."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from binfeat._machine.conclusion import concluded
-from binfeat._machine.features.all_rows import AllRows, MemoryRows
+from binfeat._machine.features.all_rows import MemoryRows, RowsOf
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.machines.candidate import Candidate, Solution
 from binfeat._machine.machines.choice import MachineChoice
@@ -19,9 +18,7 @@ from binfeat._machine.warm_start import KnownKernels, known_machine, suits
 _HURRIED_ROWS, _HURRIED_OUT = 3000, 1000  # after Ctrl-C
 
 
-def fit(
-    problem: Problem, all_rows: Callable[[Problem, Run], AllRows], run: Run, previous: Fitted | None = None
-) -> Fitted:
+def fit(problem: Problem, all_rows: RowsOf, run: Run, previous: Fitted | None = None) -> Fitted:
     """Targets and weights, then scaling and length scales, then the kind of machine, then its solution.
 
     Ctrl-C leaves the best machine so far, and `run.interrupt`; it is raised again if there is none.
@@ -42,7 +39,7 @@ def fit(
         machine = _machine(choice, kernels, previous)
         solution = machine.solve(choice.rows, run)
         if isinstance(problem, WorkingProblem):
-            problem, solution = reweighted(problem, kernels, solution, run)
+            problem, solution = reweighted(problem, kernels, solution, all_rows, run)
     except KeyboardInterrupt as interrupt:
         settled, so_far = search.settled(), None if machine is None else machine.so_far()
         if settled is None:

@@ -1,19 +1,22 @@
 """What a fit decides before all else: a transform of the targets, and weights for rows with gross errors."""
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels, Labels
 from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
+from binfeat._machine.machines.candidate import Predictor
 from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.problem import Problem, WorkingProblem
+from binfeat._machine.problem import Beyond, HuberWeights, MarginProblem, Problem, WorkingProblem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.kernel_search import KernelSearch
 from binfeat._machine.search.length_scales import LengthScaleSearch
 from binfeat._machine.target.deviance import DEVIANCES
-from binfeat._machine.target.huber import huber_weights
+from binfeat._machine.target.huber import huber_weights, scales
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transform_choice import TransformTrial, likelihood, transforms_to_try
 from binfeat._machine.target.transforms import TargetTransform
@@ -29,13 +32,15 @@ def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
     """The problem with the targets, unless it has them, and the weights that the machine learns from."""
     if run.settings.loss in DEVIANCES:
         return _working(problem, run)
+    if run.settings.loss in BOUNDED_LOSSES:
+        return MarginProblem.of(problem, bounded_loss(run.settings.loss, cast(Labels, problem.targets).n_exclusive))
     if run.settings.chooses_transform and not has_targets:
         known = _about_medians(problem) if run.settings.is_robust else problem
         problem = replace(problem, targets=_choose_targets(known, run))
     return _robust(problem, run) if run.settings.is_robust else problem
 
 
-def _choose_targets(problem: Problem, run: Run) -> Targets | Labels:
+def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
     """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
     kinds = transforms_to_try(as_columns(problem.y))
     if not kinds:
@@ -83,9 +88,11 @@ def _robust(problem: Problem, run: Run) -> Problem:
     """
     weighed = _about_medians(problem)
     for _ in range(_ROUNDS):
-        predictions, error = _predictions(weighed, run.quiet(_ROBUST_STEPS))
-        weights = _weights(problem, problem.Y - predictions)
-        weighed = replace(problem, weights=weights)
+        predictions, machine, error = _predictions(weighed, run.quiet(_ROBUST_STEPS))
+        residuals = problem.Y - predictions
+        weights = _weights(problem, residuals)
+        beyond = Beyond(machine, HuberWeights(problem.targets, scales(residuals[_weighty(problem)])))
+        weighed = replace(problem, weights=weights, beyond=beyond)
     lighter = np.mean(weights < (1.0 if problem.weights is None else problem.weights))
     run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
     return weighed
@@ -95,8 +102,8 @@ def _working(problem: Problem, run: Run) -> WorkingProblem:
     """The problem whose squares stand for a deviance near predictions of a machine of some rows."""
     working = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
     for _ in range(_ROUNDS):
-        predictions, error = _predictions(working, run.quiet(_ROBUST_STEPS))
-        working = working.at(predictions)
+        predictions, machine, error = _predictions(working, run.quiet(_ROBUST_STEPS))
+        working = working.at(predictions, machine)
     run.note("loss", run.settings.loss, error)
     return working
 
@@ -108,13 +115,17 @@ def _about_medians(problem: Problem) -> Problem:
 
 def _weights(problem: Problem, residuals: np.ndarray) -> np.ndarray:
     """Weights of the rows times Huber's for these residuals, (n_rows, 1)."""
-    if problem.weights is None:
-        return huber_weights(residuals)
-    return problem.weights * huber_weights(residuals, problem.weights[:, 0] > 0)
+    weights = huber_weights(residuals, _weighty(problem))
+    return weights if problem.weights is None else problem.weights * weights
 
 
-def _predictions(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
-    """For all rows, of an exact machine of some that had not seen them, and its error."""
+def _weighty(problem: Problem) -> np.ndarray | slice:
+    """Rows with a weight above 0."""
+    return slice(None) if problem.weights is None else problem.weights[:, 0] > 0
+
+
+def _predictions(problem: Problem, run: Run) -> tuple[np.ndarray, Predictor, float]:
+    """For all rows, of an exact machine of some that had not seen them; that machine, and its error."""
     kinds = {"binning", "radial"} if run.settings.kernel is None else {"radial"}
     kernels = KernelSearch(problem, run, kinds, set()).run()
     some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
@@ -122,4 +133,4 @@ def _predictions(problem: Problem, run: Run) -> tuple[np.ndarray, float]:
     solution = machine.solution(machine.tuned())
     predictions = solution.scores(kernels.X, run.settings.n_jobs)
     predictions[solution.rows] = solution.predictions
-    return predictions, solution.error
+    return predictions, solution.predictor(kernels.scaler, run.settings.n_jobs), solution.error

@@ -1,22 +1,78 @@
 """What a fit of a kernel machine learns from."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
+from binfeat._engine.policy import one_blas_thread
+from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.deviance import Deviance
+from binfeat._machine.target.huber import weights_by
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import LogLink, NoTransform
 
+Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions of the targets
 Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targets) to losses, (n_rows,) or (1,)
 
 _NEGLIGIBLE = 1e-6  # share of the variance of the targets
+_STEPS = 20  # to the minimum of a loss, about
+
+
+class Reweighting(ABC):
+    """How squares that stand for another loss follow from predictions."""
+
+    @abstractmethod
+    def __call__(self, y: np.ndarray, weights: np.ndarray | None, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Targets (n_rows, n_targets) and weights (n_rows, 1) of rows, from the caller's and predictions for them."""
+
+
+@dataclass(frozen=True, eq=False)
+class HuberWeights(Reweighting):
+    """Huber's: less for rows that are far from what other rows say."""
+
+    targets: Targets | AnyLabels
+    deviations: np.ndarray  # (n_targets,), of residuals
+
+    def __call__(self, y: np.ndarray, weights: np.ndarray | None, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        Y = self.targets.encode(y)
+        own = weights_by(Y - scores, self.deviations)
+        return Y, own if weights is None else weights * own
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingSquares(Reweighting):
+    """Those of a deviance near logarithms of means: weights are curvatures times those of the caller."""
+
+    targets: Targets
+    deviance: Deviance
+
+    def __call__(self, y: np.ndarray, weights: np.ndarray | None, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        steps, curvatures = self.deviance.step(as_columns(y), self.means(scores))
+        own = curvatures.mean(axis=1, keepdims=True)
+        return scores + steps / self.targets.std, own if weights is None else weights * own
+
+    def means(self, scores: np.ndarray) -> np.ndarray:
+        return np.exp(scores * self.targets.std + self.targets.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """What is learned of rows beyond the table, by what a machine of some rows says of them."""
+
+    predict: Predict
+    reweigh: Reweighting
+
+    def __call__(self, table: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and weights of encoded rows."""
+        return self.reweigh(y, weights, self.predict(table))
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +81,14 @@ class Problem:
 
     table: np.ndarray  # (n_rows, n_inputs), float64: encoded, not scaled
     y: np.ndarray  # of the caller, (n_rows,) or (n_rows, n_targets)
-    targets: Targets | Labels  # y as the machine learns it, and predictions as the caller knows them
+    targets: Targets | AnyLabels  # y as the machine learns it, and predictions as the caller knows them
     weights: np.ndarray | None  # (n_rows, 1)
     train: np.ndarray  # numbers of rows
     held_out: np.ndarray
     encoder: TableEncoder
     scoring: Scoring | None  # None is the squared error
     is_grouped: bool  # whether rows stand in groups, which are held out as a whole
+    beyond: Beyond | None = field(default=None, kw_only=True)  # of a table of some rows, unless targets are y's alone
 
     @cached_property
     def Y(self) -> np.ndarray:
@@ -41,7 +98,7 @@ class Problem:
     @property
     def answers(self) -> np.ndarray:
         """What the caller gives to learn, (n_rows, n_targets): numbers as they are, labels as 1 and -1."""
-        return self.Y if isinstance(self.targets, Labels) else as_columns(self.y)
+        return self.Y if isinstance(self.targets, AnyLabels) else as_columns(self.y)
 
     @property
     def categorical(self) -> np.ndarray:
@@ -54,8 +111,23 @@ class Problem:
 
     def losses(self, rows: np.ndarray) -> Losses:
         """How predictions of the targets for some rows are judged."""
-        if self.scoring is not None:
-            return self.scoring.losses(self.table[rows], self.y[rows], self.targets)
+        if self.scoring is None:
+            return self.own_losses(rows)
+        scored = self.scoring.losses(self.table[rows], self.y[rows], self.targets)
+
+        def calibrated(predictions: np.ndarray) -> np.ndarray:
+            with one_blas_thread():
+                return scored(predictions)
+
+        return calibrated
+
+    @property
+    def is_judged_by_squares(self) -> bool:
+        """Whether `losses` are squared errors, or a deviance that they stand for."""
+        return self.scoring is None
+
+    def own_losses(self, rows: np.ndarray) -> Losses:
+        """The same without the user's score."""
         return SquaredErrors(self.Y[rows], self.weights_of(rows))
 
     def _losses_of_y(self, rows: np.ndarray, predictions: np.ndarray, targets: Targets) -> np.ndarray:
@@ -73,6 +145,11 @@ class Problem:
         """Losses in the units of y, and targets whose predictions are medians or means, whichever loses less."""
         return targets.better(self.y[rows], predictions, partial(self._losses_of_y, rows, predictions), is_robust)
 
+    def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        """Leave-one-out predictions (n_rows, n_targets) of an exact machine of some rows with their kernel matrix."""
+        Y = self.Y[rows]
+        return Y - residuals(K, alpha, self.relative_weights(rows), Y.astype(np.float32), root)
+
     def weights_of(self, rows: np.ndarray | slice) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]
 
@@ -88,6 +165,47 @@ class Problem:
     @property
     def n_targets(self) -> int:
         return self.Y.shape[1]
+
+    @property
+    def n_solves(self) -> int:
+        """Right-hand sides that a kernel matrix is solved for."""
+        return self.n_targets
+
+
+@dataclass(frozen=True, eq=False)
+class MarginProblem(Problem):
+    """Labels, whose scores minimise another loss than squares: with kernels that squares have found."""
+
+    loss: BoundedLoss
+
+    @classmethod
+    def of(cls, problem: Problem, loss: BoundedLoss) -> Self:
+        return cls(**_fields_of(problem), loss=loss)
+
+    @property
+    def n_solves(self) -> int:
+        return _STEPS * self.n_targets
+
+    @property
+    def is_judged_by_squares(self) -> bool:
+        return False
+
+    @cached_property
+    def of_squares(self) -> Problem:
+        return Problem(**_fields_of(self))
+
+    @cached_property
+    def negligible(self) -> float:
+        return 0.0
+
+    def own_losses(self, rows: np.ndarray) -> Losses:
+        weights = 1.0 if self.weights is None else self.weights[rows, 0] / self.weights[rows].mean()
+        return lambda scores: weights * self.loss(self.Y[rows], scores)
+
+    def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        Y, weights = self.Y[rows], self.relative_weights(rows)
+        found, alpha = minimise(self.loss, solver_by(root, K), alpha, weights, Y)
+        return left_out(self.loss, K, alpha, weights, Y, found.scores, root)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,21 +229,20 @@ class WorkingProblem(Problem):
         means = np.average(Y, axis=0, weights=weights)
         steps, _ = deviance.step(Y, means)
         std = np.sqrt(np.average(steps**2, axis=0, weights=weights))
-        known = {field.name: getattr(problem, field.name) for field in fields(Problem)}
+        known = _fields_of(problem)
         known["targets"] = Targets.of_moments(LogLink(), np.log(means), std, flat)
         start = cls(**known, responses=np.zeros(Y.shape), own_weights=problem.weights, deviance=deviance)
         return start.at(start.responses)
 
-    def at(self, scores: np.ndarray) -> Self:
-        """The same problem near these predictions, (n_rows, n_targets)."""
-        steps, curvatures = self.deviance.step(as_columns(self.y), self._means(scores))
-        weights = curvatures.mean(axis=1, keepdims=True)
-        if self.own_weights is not None:
-            weights = weights * self.own_weights
-        return replace(self, responses=scores + steps / self.targets.std, weights=weights)
+    def at(self, scores: np.ndarray, predict: Predict | None = None) -> Self:
+        """The same problem near these predictions, (n_rows, n_targets), which `predict` makes of any rows."""
+        responses, weights = self.squares(self.y, self.own_weights, scores)
+        beyond = None if predict is None else Beyond(predict, self.squares)
+        return replace(self, responses=responses, weights=weights, beyond=beyond)
 
-    def _means(self, scores: np.ndarray) -> np.ndarray:
-        return np.exp(scores * self.targets.std + self.targets.mean)
+    @property
+    def squares(self) -> WorkingSquares:
+        return WorkingSquares(self.targets, self.deviance)
 
     @cached_property
     def Y(self) -> np.ndarray:
@@ -135,14 +252,17 @@ class WorkingProblem(Problem):
     def negligible(self) -> float:
         return 0.0
 
-    def losses(self, rows: np.ndarray) -> Losses:
-        if self.scoring is not None:
-            return super().losses(rows)
+    def own_losses(self, rows: np.ndarray) -> Losses:
         weights = 1.0 if self.own_weights is None else self.own_weights[rows, 0] / self.own_weights[rows].mean()
 
         def deviances(scores: np.ndarray) -> np.ndarray:
             with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-                own = self.deviance(as_columns(self.y)[rows], self._means(scores)).mean(axis=1)
+                own = self.deviance(as_columns(self.y)[rows], self.squares.means(scores)).mean(axis=1)
             return weights * np.where(np.isfinite(own), own, np.inf)
 
         return deviances
+
+
+def _fields_of(problem: Problem) -> dict[str, Any]:
+    """What all problems have."""
+    return {field.name: getattr(problem, field.name) for field in fields(Problem)}

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.validation import callers_level
 from binfeat._machine.conclusion import concluded
-from binfeat._machine.features.all_rows import MemoryRows
+from binfeat._machine.features.all_rows import RowsOf
 from binfeat._machine.machines.candidate import Solution
 from binfeat._machine.problem import WorkingProblem
 from binfeat._machine.run import Phase, Run
@@ -18,22 +18,22 @@ _MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where s
 
 
 def reweighted(
-    problem: WorkingProblem, kernels: ScaledKernels, solution: Solution, run: Run
+    problem: WorkingProblem, kernels: ScaledKernels, solution: Solution, rows: RowsOf, run: Run
 ) -> tuple[WorkingProblem, Solution]:
     """The problem near the solution of all rows, and that of it: again, until they agree.
 
     Of a penalty that was chosen, steps end before one that raises the deviance of rows left out: that is too small a
     penalty for the minimum, if not for a step from predictions of rows that were not seen.
     """
-    best, scores, moved = (problem, solution), solution.scores(kernels.X, run.settings.n_jobs), np.inf
+    best, scores, moved = (problem, solution), solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
     for _ in range(_MOST):
         start = run.clock.used
-        stepped = _step(*best, scores, kernels, run.quiet(0))
+        stepped = _step(*best, scores, kernels, rows, run.quiet(0))
         if run.settings.alpha is None and stepped[1].error > best[1].error:
             moved = 0.0
             break
         before, best = scores, stepped
-        scores = best[1].scores(kernels.X, run.settings.n_jobs)
+        scores = best[1].scores_of_all(kernels.X, run.settings.n_jobs)
         moved = _moved(best[0], scores - before)
         if moved < _SMALL or not run.may_continue(Phase.SOLUTION, run.clock.used - start):
             break
@@ -45,13 +45,18 @@ def reweighted(
 
 
 def _step(
-    problem: WorkingProblem, solution: Solution, scores: np.ndarray, kernels: ScaledKernels, run: Run
+    problem: WorkingProblem,
+    solution: Solution,
+    scores: np.ndarray,
+    kernels: ScaledKernels,
+    rows: RowsOf,
+    run: Run,
 ) -> tuple[WorkingProblem, Solution]:
     """The problem near scores of the solution, and its own solution with the same kernels and penalty."""
-    near = problem.at(scores)
+    near = problem.at(scores, solution.predictor(kernels.scaler, run.settings.n_jobs))
     known = concluded(near, kernels, solution, run)
     machine = known_machine(known, near, KnownKernels(known, near, run).settled(), run)
-    return near, machine.solve(MemoryRows(near, run), run)
+    return near, machine.solve(rows(near, run), run)
 
 
 def _moved(problem: WorkingProblem, steps: np.ndarray) -> float:

@@ -114,6 +114,12 @@ class Run:
         self.is_cut_short = False  # whether the time limit ended the search for length scales
         self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
 
+    def note_memory(self, most: str) -> None:
+        """Note, once, that `max_bytes` alters the machine: what it may have at most, in words."""
+        words, known = f"max_bytes: {most} at most", self.decisions.rows
+        if all(choice != words for _, choice, *_ in known):
+            self.note("memory", words, known[-1][2] if known else np.nan)
+
     def may_continue(self, phase: Phase, seconds: float = 0.0) -> bool:
         """Whether the time limit lets a phase go on for so many seconds, and callbacks do, as far as they were asked.
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, seed_of
 from binfeat._kernels.base import Kernel
+from binfeat._machine.table.findings import POLICIES
 from binfeat.kernels import binning_kernel, exact_kernel
 
 _RADIAL = "features='exact' or 'local', or features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
@@ -58,6 +59,7 @@ class Settings:
                 raise ValueError(f"{name} must be {known}, or a number, got {given[name]!r}.")
         check_choice(given["features"], "features", ("auto", "local", "binning", "fourier", "hybrid", "exact"))
         check_choice(given["scaling"], "scaling", ("auto", "standard", "arcsinh", "quantile", None))
+        check_choice(given["on_unseen"], "on_unseen", POLICIES)
         for name in ("refit", "warm_start"):
             check_flag(given[name], name)
         is_word = isinstance(given["gamma"], str)

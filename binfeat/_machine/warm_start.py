@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._fourier.features import FourierMap
 from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.attributes import fitted_of
@@ -59,13 +59,13 @@ def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
     return fitted_of(machine)
 
 
-def known_targets(previous: Fitted, fresh: Targets | Labels) -> Targets | Labels:
+def known_targets(previous: Fitted, fresh: Targets | AnyLabels) -> Targets | AnyLabels:
     """The targets of the earlier fit, for those that a new one would have; ValueError if y is of another kind."""
     known = previous.targets
-    if isinstance(known, Labels):
-        fresh = cast(Labels, fresh)
-        if type(known) is not type(fresh) or not np.array_equal(known.classes, fresh.classes):
-            raise ValueError(_others("classes", known.classes.tolist(), fresh.classes.tolist()))
+    if isinstance(known, AnyLabels):
+        fresh = cast(AnyLabels, fresh)
+        if type(known) is not type(fresh) or _listed(known.classes) != _listed(fresh.classes):
+            raise ValueError(_others("classes", _listed(known.classes), _listed(fresh.classes)))
         return fresh
     fresh = cast(Targets, fresh)
     if (known.flat, known.mean.shape) != (fresh.flat, fresh.mean.shape):
@@ -135,6 +135,10 @@ def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:
         LengthScales(kernel, gamma / function.unit**kernel.power, alpha, error, function.n_rows, 0, linear_map)
         for kernel, gamma, linear_map in zip(function.kernels, function.gammas, maps)
     ]
+
+
+def _listed(classes: np.ndarray | list[np.ndarray]) -> list:
+    return [own.tolist() for own in classes] if isinstance(classes, list) else classes.tolist()
 
 
 def _others(what: str, before: object, now: object) -> str:

@@ -6,8 +6,10 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.fitted.kernel_function import KernelFunction
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
+from binfeat._machine.target.deviance import DEVIANCES
 from binfeat._report.learning import FEWEST, gain_of_twice_the_rows
 from binfeat.kernels import Laplacian
 
@@ -63,6 +65,8 @@ def _rows(machine):
     function, n_jobs = fitted.function, machine.n_jobs
     if not isinstance(function, KernelFunction):
         return Limit("Rows", "What more of them would bring is not known: the machine keeps none.", False)
+    if machine.loss in (*DEVIANCES, *BOUNDED_LOSSES):  # whose squares rest on what all rows have told
+        return Limit("Rows", f"What more of them would bring is not known with loss={machine.loss!r}.", False)
     if function.n_rows < FEWEST:
         return Limit("Rows", "They are too few to tell what more of them would bring.", True)
     try:

@@ -62,7 +62,15 @@ def _outputs(machine):
         words = [f"target {k}" for k in range(targets.mean.size)]
         return (lambda scores: as_columns(targets.decode(scores))), "prediction", words
     classes = machine.classes_
+    if isinstance(classes, list):
+        words = [str(own[-1]) for own in classes]
+        return (lambda scores: _last(machine._fitted.targets.probabilities(scores))), "probability", words
     chosen = [1] if classes.size == 2 else list(range(min(classes.size, _CLASSES)))
     words = [str(classes[k]) for k in chosen]
     what = f"probability of {words[0]}" if len(words) == 1 else "probability"
     return (lambda scores: machine._fitted.targets.probabilities(scores)[:, chosen]), what, words
+
+
+def _last(probabilities):
+    """Of the last class of each column of labels."""
+    return np.column_stack([own[:, -1] for own in probabilities])

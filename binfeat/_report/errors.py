@@ -106,8 +106,8 @@ class JudgedClasses(Judged):
 
     @classmethod
     def judge(cls, machine, y, scores, table, seconds):
-        if machine.multilabel_:
-            raise ValueError("A report with X and y is of one label a row; this machine learned an indicator matrix.")
+        if machine.multilabel_ or isinstance(machine.classes_, list):
+            raise ValueError("A report with X and y is of one label a row; this machine learned several columns.")
         labels = _numbers_of(column_or_1d(y), machine.classes_)
         if len(labels) != len(scores):
             raise ValueError(f"y must have a label for each of {len(scores)} rows, got {len(labels)}.")

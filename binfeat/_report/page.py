@@ -13,6 +13,7 @@ from binfeat._report import pictures
 from binfeat._report.bottlenecks import limits_of
 from binfeat._report.effects import effects_of
 from binfeat._report.errors import Judged
+from binfeat._report.reasons import reasons_of
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -48,6 +49,7 @@ def _page(machine, judged):
         _limits(limits_of(machine, judged)),
         _decisions(machine),
         _inputs(machine, judged, names),
+        _reasons(machine, judged, names),
         _curves(machine),
         _on_test_rows(machine, judged),
         _costs(machine, judged),
@@ -179,6 +181,19 @@ def _caption(machine, effect):
     if is_classifier(machine) and len(effect.outputs) > 1:
         caption += _first("on the first {} of {} labels", len(effect.outputs), len(machine.classes_))
     return caption
+
+
+def _reasons(machine, judged, names):
+    if judged is None:
+        return ""
+    reasons = reasons_of(machine, judged.table)
+    note = (
+        f"Shapley values of {len(reasons.values):,} rows: what each input adds to {reasons.what}, from the mean of "
+        "rows whose inputs are drawn one by one, to the row's own. Second: the row that is farthest from that mean."
+    )
+    some = _figure("What inputs add, row by row", pictures.swarm, reasons, names)
+    one = _figure("One row, step by step", pictures.waterfall, reasons, names)
+    return _section("Reasons", _paragraph(note), _grid([some, one]))
 
 
 def _curves(machine):

@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from binfeat._common.drawing import draw_relevances
+from binfeat._common.drawing import draw_relevances, draw_swarm, draw_waterfall
 from binfeat._common.subsets import equal_groups, evenly_spaced
 
 _BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#c3ccd6"
@@ -25,7 +25,7 @@ _STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
 _SIZE = 3.8, 2.7  # inches
 CELLS = 12  # labels of a table
 BARS = 12
-_DOTS = 2000
+_STEPS, _DOTS = 8, 2000
 _LONGEST = 22  # characters of a name
 
 
@@ -52,6 +52,23 @@ def importances(ax, values, names):
     shown = np.argsort(-values, kind="stable")[:BARS]
     draw_relevances(ax, values[shown], [word(names[j]) for j in shown], BARS, color=_BLUE)
     ax.set_xlabel("rise of the root mean squared error")
+
+
+def swarm(ax, reasons, names):
+    """Shapley values of some rows, of the inputs with the largest ones."""
+    order = _largest(np.abs(reasons.values).mean(axis=0))
+    draw_swarm(ax, reasons.values, reasons.data, [word(name) for name in names], order)
+
+
+def waterfall(ax, reasons, names):
+    """Steps to the prediction of the row that is farthest from its base value."""
+    row = reasons.farthest
+    order = _largest(np.abs(reasons.values[row]))
+    draw_waterfall(ax, reasons.values[row], float(reasons.base[row]), [word(name) for name in names], order)
+
+
+def _largest(sizes):
+    return np.argsort(-sizes, kind="stable")[:_STEPS]
 
 
 def search(ax, errors):

@@ -27,14 +27,22 @@ class DaskMachineRows(RowsBeyondMemory):
         self._table, self._estimator = table, estimator
         super().__init__(problem, run, table.n_rows, code_budget(run.settings.max_bytes))
         self._task_jobs = 1 if run.settings.n_jobs is None else run.settings.n_jobs
-        self._parts = persist(table.given.each(_part, shared(problem.targets), self._task_jobs))
+        if problem.beyond is None:
+            parts = table.given.each(_part, shared(problem.targets), self._task_jobs)
+        else:
+            given = shared(self._encoding(None)), shared(problem.beyond), self._task_jobs
+            parts = table.chunks.each(_part_by_rows, *given, own=[table.given.blocks])
+        self._parts = persist(parts)
 
-    def _training_rows(self, kernels):
-        problem, table = self._problem, self._table
+    def _encoding(self, scaler):
         twin = type(self._estimator)()  # what else the machine holds need not travel
         names = "n_features_in_", "feature_names_in_"
         vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})
-        encoding = Encoding(twin, problem.encoder, kernels.scaler, self._task_jobs)
+        return Encoding(twin, self._problem.encoder, scaler, self._task_jobs)
+
+    def _training_rows(self, kernels):
+        problem, table = self._problem, self._table
+        encoding = self._encoding(kernels.scaler)
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
         return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, encoding, held_out)
 
@@ -86,6 +94,11 @@ class DaskTrainingRows:
 
 def _part(given, targets, n_jobs):
     return Part(None, targets.encode(given.y), given.weights, n_jobs)
+
+
+def _part_by_rows(X, given, encoding, beyond, n_jobs):
+    Y, weights = beyond(encoding(X), given.y, given.weights)
+    return Part(None, Y, weights, n_jobs)
 
 
 def _without(part, rows):

@@ -117,6 +117,10 @@ class DaskTable:
             self.given = replace(self.given, blocks=persist(self.given.each(_weighed, classes, of_class)))
             self._weighted = True
 
+    def extremes(self):
+        """Least and largest of all targets, (2, n_targets)."""
+        return reduce_in_tree(self.given.each(_extremes), _joined_extremes)
+
     def moments(self, transform):
         """Mean and standard deviation of all targets, transformed, each of shape (n_targets,)."""
         mean = reduce_in_tree(self.given.each(_sums, transform), sum) / self.n_rows
@@ -152,6 +156,16 @@ def _facts(given, classify):
 def _weighed(given, classes, of_class):
     weights = given.weights * of_class[np.searchsorted(classes, given.y)][:, None]
     return replace(given, weights=check_weights(weights.ravel(), len(weights), some=False))
+
+
+def _extremes(given):
+    Y = as_columns(given.y)
+    return np.array([Y.min(axis=0), Y.max(axis=0)])
+
+
+def _joined_extremes(parts):
+    parts = np.array(list(parts))
+    return np.array([parts[:, 0].min(axis=0), parts[:, 1].max(axis=0)])
 
 
 def _sums(given, transform):

@@ -6,11 +6,9 @@ from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
-from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bin_matrix import BinMatrix
+from binfeat._binning.bin_matrix import BinMatrix, csr_container
 from binfeat._binning.bins import Bins, rank_bins, unite_bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import count_bins
@@ -94,9 +92,8 @@ class BinBlocks:
         -------
         Z : dask.array.Array of shape (n_rows, n_columns)
         """
-        container = sparse.csr_array if get_config()["sparse_interface"] == "sparray" else sparse.csr_matrix
         blocks = self._as_chunks("Z").each(BinMatrix.tocsr)
-        return array_of(blocks, self._lengths, self.shape[1:], container((0, 0), dtype=self.dtype))
+        return array_of(blocks, self._lengths, self.shape[1:], csr_container()((0, 0), dtype=self.dtype))
 
 
 class RandomBinning(InMemory):

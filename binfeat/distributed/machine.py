@@ -14,6 +14,7 @@ from binfeat._machine.estimator import KernelMachineBase
 from binfeat._machine.run import Clock
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.doubts import doubt_classes
+from binfeat._machine.target.deviance import DEVIANCES
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import first_transform
 from binfeat.distributed._all_rows import DaskMachineRows
@@ -85,13 +86,13 @@ class _OnDask(DaskScorer, KernelMachineBase):
         vars(local).update(learned)
         return local
 
-    def _rows_and_scores(self, X):
+    def _rows_and_scores(self, X, attention):
         if is_chunked(X):
             raise TypeError(
                 "Of a Dask collection there are predictions, and scores and probabilities of classes; for all else "
                 "give rows in memory, such as X.compute()."
             )
-        return super()._rows_and_scores(X)
+        return super()._rows_and_scores(X, attention)
 
     def _by_chunk(self, method, X, tail, dtype):
         """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
@@ -121,9 +122,9 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     length scale, the penalty, the number of grids and the coefficients take all rows, by the solver of `CGRidge`. If
     the sample is all rows, the machine is the one for rows in memory.
 
-    **Limits.** `features` "hybrid", "exact" and "local", all losses but "squared" and "quantile", and indicator
-    matrices of labels need all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A
-    transformer for `target_transform` is fitted to the sample.
+    **Limits.** `features` "hybrid", "exact" and "local", losses "log" and "squared_hinge", and several columns of
+    labels need all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
+    `target_transform` is fitted to the sample.
 
     **Cost.** The collection is read once to check it, once for the sample, once for each overall length scale that is
     tried, and once whenever grids are added: persist it if the workers have room. For each row the workers keep 8 bytes
@@ -153,6 +154,8 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     def _look_at(self, table):
         if self.n_posterior_samples is not None and not table.is_whole:
             raise ValueError("n_posterior_samples needs rows in memory or a source of blocks; set it to None on Dask.")
+        if self.loss in DEVIANCES:
+            DEVIANCES[self.loss].check(table.extremes(), self.loss)
 
     def _targets_of(self, table, y):
         transform = first_transform(self.target_transform, as_columns(y))

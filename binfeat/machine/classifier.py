@@ -3,6 +3,7 @@
 from __future__ import annotations  # signatures print as they are written
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -10,25 +11,37 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from binfeat._common.labels import Labels, check_labels_or_sets, labels_in, require_two, weights_by_class
-from binfeat._machine.estimator import KernelMachineBase
+from binfeat._common.labels import (
+    AnyLabels,
+    check_label_columns,
+    columns_of,
+    is_indicator,
+    labels_in,
+    require_two,
+    weights_by_class,
+)
+from binfeat._common.validation import check_choice
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat._machine.served_estimator import ServedMachineBase
+from binfeat._machine.settings import Settings
 from binfeat._machine.table.doubts import doubt_classes
 from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
 
 
-class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMachineBase):
+class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
     """Kernel ridge classification that chooses its settings: a raw table in, labels out.
 
     Each class is a target of `KernelMachineRegressor`, 1 for its rows and -1 for the others; two classes share one
     target. Probabilities are calibrated on rows that the machine had not seen, and the most probable class is the
-    answer. Each label of an indicator matrix is a target of its own.
+    answer. Each label of an indicator matrix is a target of its own, and of several columns of labels each has classes
+    of its own, as in scikit-learn's forests.
 
     Parameters
     ----------
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 20,000 rows, and
+        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
         "local" for more in memory; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
@@ -36,14 +49,15 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         features take a radial kernel in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
-        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
+        kernels take its squares: the Gaussian is ``exp(-sum_j (gamma_j (x_j - y_j))^2)``.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
-        Number of trees of a local machine. "auto" adds trees, up to 8 and to 1.6 million rows of all together, until
-        one more lowers the leave-one-out error by less than 0.5 %, as 8 of its cells say.
+        Number of trees of a local machine. "auto" takes up to 8, and up to 1.6 million rows of all together: as many
+        as each lower the squared error by 0.3 %, as 16 cells of the second one say.
     cell_rows : "auto" or int, default="auto"
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
@@ -52,6 +66,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
+    loss : {"squared", "log", "squared_hinge"}, default="squared"
+        What scores of the classes minimise, before probabilities are calibrated: squares, the deviance of logistic
+        regression, or that of support vector machines. Both of the latter need all rows in memory, and `features` that
+        are "auto", "exact" or "local"; see Notes.
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
     max_grids : int, default=1600
@@ -62,7 +80,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -71,6 +90,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Whether the final coefficients are fitted to all rows, including those held out.
     warm_start : bool, default=False
         Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What predictions do about rows that have what `fit` had not seen: missing values in a complete column, new
+        categories, numbers far outside. `check` says what counts, and lists it.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
@@ -88,9 +110,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
     feature_importances_ : ndarray of shape (n_inputs,)
         What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
-        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1. It is computed when
-        first asked for, on up to 1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids:
-        relevances stand for it then. `SelectFromModel` and `RFE` read it.
+        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1; with another `loss`
+        than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on up to
+        1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids: relevances stand for it
+        then. `SelectFromModel` and `RFE` read it.
     feature_relevances_ : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
@@ -105,8 +128,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
         length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
-        Mean squared error of the standardised targets, or minus the `scoring`, on the rows that choices were made by,
-        for a machine that had not seen them, and its standard error (NaN of a score). Choices make it a little too low.
+        Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
+        rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score).
+        Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.
@@ -118,7 +142,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Coefficients of random features, or of the rows of an exact machine, or of the rows of all cells.
     intercept_ : ndarray of shape (n_targets,)
     classes_ : ndarray of shape (n_classes,)
-        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix.
+        Labels, sorted; 0 to ``n_labels - 1`` for an indicator matrix. A list of arrays for several columns of labels,
+        and so are `calibration_coef_` and `calibration_intercept_`.
     multilabel_ : bool
         Whether y was an indicator matrix.
     calibration_coef_, calibration_intercept_ : ndarray of shape (2, n_classes, n_classes) and (n_classes,)
@@ -140,6 +165,23 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
     the classes. A and B are multiples of the identity plus matrices with a ridge penalty (matrix scaling, Guo et al.
     2017; of logarithms, Kull et al. 2019). They maximise the likelihood of leave-one-out predictions, or of those for
     held-out rows; with `scoring`, all choices are made by predictions that are calibrated so.
+
+    **Losses.** With ``loss="log"`` scores s of two classes minimise ``sum_i v_i log(1 + exp(-2 y_i s(x_i))) + alpha
+    |w|^2``, y being -1 and 1, so that 2 s are log-odds; of more classes twice the cross entropy of their softmax, and a
+    penalty for each class. On a linear kernel that is `sklearn.linear_model.LogisticRegression` with ``C = 2 / alpha``,
+    or ``1 / alpha`` for more classes, and a penalised intercept. With "squared_hinge" each class minimises ``sum_i v_i
+    max(0, 1 - y_i s(x_i))^2 + alpha |w|^2``. Length scales, kernel and sums of kernels are those of squares; the
+    penalty is chosen by the loss of scores that leave each row out, to first order (Rad & Maleki 2020). Steps of L-BFGS
+    begin with a bound of the curvature (Boehning 1992), so that one factor of the kernel matrix serves all classes and
+    up to 20 steps; where these are not enough, the next 20 begin with the curvature that was reached. "auto" is "exact"
+    for up to 14,000 rows, and "local" for more, or with `cv` or `groups`.
+
+    References
+    ----------
+    D. Boehning, "Multinomial logistic regression algorithm", Annals of the Institute of Statistical Mathematics 44,
+    1992. C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017. M. Kull et al., "Beyond temperature
+    scaling", NeurIPS 2019. J. Nocedal, Mathematics of Computation 35, 1980 (L-BFGS). K. Rad and A. Maleki, "A scalable
+    estimate of the out-of-sample prediction error", JRSS B 82, 2020.
 
     Examples
     --------
@@ -170,6 +212,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         cell_rows: int | str = "auto",
         scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
+        loss: str = "squared",
         class_weight: Mapping | str | None = None,
         max_grids: int = 1600,
         max_seconds: float | None = None,
@@ -179,6 +222,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
+        on_unseen: str = "warn",
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -186,12 +230,13 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
         self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
         self.n_trees, self.cell_rows = n_trees, cell_rows
-        self.categorical_features, self.class_weight = categorical_features, class_weight
+        self.categorical_features, self.loss, self.class_weight = categorical_features, loss, class_weight
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.on_unseen = on_unseen
         self.warm_start, self.random_state = warm_start, random_state
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray | list[np.ndarray]:
         """Log-odds of the classes, whose softmax is `predict_proba`.
 
         Parameters
@@ -202,7 +247,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         -------
         odds : ndarray of shape (n_rows,) or (n_rows, n_classes)
             With two classes one number, above 0 for ``classes_[1]``; of more classes each row's mean is 0. Of an
-            indicator matrix the log-odds of each label, above 0 if the row has it.
+            indicator matrix the log-odds of each label, above 0 if the row has it. A list for columns of labels.
         """
         return self._labels.decision(self._scores(X))
 
@@ -215,12 +260,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
 
         Returns
         -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_labels)
-            Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one.
+        y : ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, n_outputs)
+            Two dimensions are an indicator matrix of 0 and 1, or a label of each column, if `fit` was given that.
         """
         return self._labels.decode(self._scores(X))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
         """Class probabilities.
 
         Parameters
@@ -230,27 +275,47 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, KernelMa
         Returns
         -------
         p : ndarray of shape (n_rows, n_classes)
-            Of an indicator matrix the probability of each label.
+            Of an indicator matrix the probability of each label. A list for columns of labels.
         """
         return self._labels.probabilities(self._scores(X))
 
     @property
-    def _labels(self) -> Labels:
-        return cast(Labels, self._fitted.targets)
+    def _labels(self) -> AnyLabels:
+        return cast(AnyLabels, self._fitted.targets)
+
+    def _settings(self) -> Settings:
+        check_choice(self.loss, "loss", ("squared", *BOUNDED_LOSSES))
+        if self.loss in BOUNDED_LOSSES:
+            self._check_for_matrix()
+        return replace(super()._settings(), loss=self.loss)
+
+    def _check_for_matrix(self) -> None:
+        """Refuse with a ValueError what only machines of random features have."""
+        own = f"loss={self.loss!r} is minimised over a kernel matrix"
+        if self.features in ("binning", "fourier", "hybrid"):
+            raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
+        if not (isinstance(self.n_grids, str) and self.n_grids == "auto"):
+            raise ValueError(f"{own}: n_grids must be 'auto', got {self.n_grids!r}.")
+        if self.features == "auto" and not (isinstance(self.kernel, str) and self.kernel == "auto"):
+            raise ValueError(f"{own}: set features='exact' or 'local' to give a kernel.")
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
-        y = check_labels_or_sets(y)
-        if y.ndim == 1:
-            classes, counts = np.unique(y, return_counts=True)
+        y = check_label_columns(y)
+        columns = [y] if y.ndim == 1 else [] if is_indicator(y) else columns_of(y)
+        for column in columns:
+            classes, counts = np.unique(column, return_counts=True)
             require_two(classes)
             doubt_classes(classes, counts)
+        if len(columns) > 1 and self.loss in BOUNDED_LOSSES:
+            raise ValueError(f"loss={self.loss!r} is of one column of labels; got {len(columns)}: fit one for each.")
         weights = weights_by_class(sample_weight, self.class_weight, y)
         return y, None if weights is None else weights.ravel()
 
-    def _targets(self, y: np.ndarray) -> Labels:
+    def _targets(self, y: np.ndarray) -> AnyLabels:
         return labels_in(y)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
         return tags

@@ -39,7 +39,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ----------
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 20,000 rows, and
+        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
         "local" for more in memory; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
@@ -47,14 +47,15 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         features take a radial kernel in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
-        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`.
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
+        kernels take its squares: the Gaussian is ``exp(-sum_j (gamma_j (x_j - y_j))^2)``.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
-        Number of trees of a local machine. "auto" adds trees, up to 8 and to 1.6 million rows of all together, until
-        one more lowers the leave-one-out error by less than 0.5 %, as 8 of its cells say.
+        Number of trees of a local machine. "auto" takes up to 8, and up to 1.6 million rows of all together: as many
+        as each lower the squared error by 0.3 %, as 16 cells of the second one say.
     cell_rows : "auto" or int, default="auto"
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
@@ -67,7 +68,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard deviations, by weights of
         rows. "quantile" predicts a quantile of the targets instead of their mean, see `predict_quantiles`. "poisson"
         (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are deviances:
-        predictions are above 0. All but "squared" and "quantile" need all rows in memory; see Notes.
+        predictions are above 0. See Notes.
     quantile : float, default=0.5
         Share of targets below the predictions of ``loss="quantile"``.
     target_transform : "auto", None or transformer, default="auto"
@@ -81,7 +82,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part.
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -90,6 +92,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Whether the final coefficients are fitted to all rows, including those held out.
     warm_start : bool, default=False
         Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
+    on_unseen : {"warn", "ignore", "error"}, default="warn"
+        What predictions do about rows that have what `fit` had not seen: missing values in a complete column, new
+        categories, numbers far outside. `check` says what counts, and lists it.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
@@ -110,9 +115,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
     feature_importances_ : ndarray of shape (n_inputs,)
         What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
-        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1. It is computed when
-        first asked for, on up to 1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids:
-        relevances stand for it then. `SelectFromModel` and `RFE` read it.
+        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1; with another `loss`
+        than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on up to
+        1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids: relevances stand for it
+        then. `SelectFromModel` and `RFE` read it.
     feature_relevances_ : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
@@ -127,8 +133,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
         length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
-        Mean squared error of the standardised targets, or minus the `scoring`, on the rows that choices were made by,
-        for a machine that had not seen them, and its standard error (NaN of a score). Choices make it a little too low.
+        Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
+        rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score).
+        Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.
@@ -161,36 +168,39 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Dates and durations are numbers of days. Dates that span more than a year, a week or a day also give the day of the
     year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
 
-    **Features.** ``features="auto"`` is "exact" for up to 20,000 rows in memory (fewer with more than 50 inputs) if
+    **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
     `kernel` and `n_grids` are "auto", `cv` and `groups` are None, and the solution should take half of `max_seconds` at
     most, and "local" for more rows. Where neither is possible, grids are compared with Fourier features on held-out
     rows, if these need at most 1 GB, no input is a category, and a radial kernel did better in the search for length
     scales. Fourier features without grids are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact
-    machine are made by leave-one-out predictions of up to 1,500 rows, without those held out if `cv` is given or
-    `refit` is False. In the end it is judged by those of all its rows, with an inverse whose diagonal goes up and down
+    machine are made by leave-one-out predictions of its rows, without those held out if `cv` is given or `refit` is
+    False. With more than 1,500 it is judged by those of all its rows, with an inverse whose diagonal goes up and down
     like that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
-    whose mean a probe with random signs tells (Hutchinson 1990).
+    whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
+    whatever rows stand beside it and for any number of threads.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
     the first choose input and place of a split partly at random. In each cell an exact machine of its rows is solved:
     a fit costs rows times `cell_rows`, and a prediction `cell_rows` kernel values for each tree. Kernel and penalty
-    start as those of an exact machine. 30 steps of the gradient of the leave-one-out error in cells of 1,000 rows,
-    which are as dense as all rows are, adapt both, the same for all cells. Choices are made by leave-one-out
-    predictions of all rows; with `cv` or `groups`, by the rows held out. Standard deviations and samples are those of
+    are the same for all cells. Choices are made by leave-one-out predictions of all rows; with `cv` or `groups`, by the
+    rows held out. Standard deviations and samples are those of
     the first tree: samples at rows of different cells are independent. Intervals rest on residuals of the mean of all
     trees, and hold what they say. Kernel values have the rounding of float32, by which a prediction differs a little
     among 256 rows at most, and among more.
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
-    ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the best of the
-    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`) and their sums with shares 1/4, 1/2 and 3/4; and beside it a
-    linear kernel with a share of 0.5, 0.9 or 0.99 if that lowers the error.
+    ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the
+    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`), or their sum, and a linear kernel beside them if that lowers
+    the error: up to 1,500 rows with some shares each, and with more rows with shares that are learned.
 
     **Length scales** minimise the squared leave-one-out error, whatever the `scoring`, of exact machines on a few
-    hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: one factor for
-    all is chosen afterwards. ``scaling="auto"`` starts with "standard", "quantile" and, if an input reaches further
-    than ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth of the steps.
+    hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
+    one factor for all is chosen afterwards. With more rows length scales, shares of kernels and penalty take 30 steps
+    along the gradient in sets of 1,000 rows, which are cells, as dense as all rows are, and samples in turn; of a local
+    machine 60 steps in cells of 500 rows. ``scaling="auto"`` starts with "standard", "quantile" and, if an input
+    reaches further than ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth
+    of the steps.
 
     **Warped inputs.** Where the Laplacian does well with 2,000 rows or more, ``scaling="auto"`` also learns a monotone
     function of 4 to 16 linear pieces of each numeric input, so that a jump of the target needs no short length scales
@@ -205,21 +215,22 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ``target_transform="auto"`` tries ``log(y)``, if all are positive, and ``arcsinh((y - median) / interquartile
     range)``. A transform has to lower the leave-one-out error of y itself by 5 %, or, unless a twentieth of the rows
     share a value, to raise the likelihood by half a nat a row (Box and Cox 1964) and the error by three standard errors
-    at most. Later choices are made by squared
-    errors of the transformed targets, or by `scoring`. Predictions then estimate medians of y, or means by smearing
-    over 32 residuals (Duan 1983) if that has the lower error on rows left out.
+    at most. Later choices are made by squared errors of the transformed targets, or by `scoring`. Predictions then
+    estimate medians of y, or means by smearing over 32 residuals (Duan 1983) if that has the lower error on rows left
+    out.
 
     **Huber's loss.** A row gets the weight ``min(1, 1.345 / |r|)``, times its `sample_weight`, in all choices and in
     the solution. Its residual r, in units of 1.4826 times the median absolute residual, is that of an exact machine of
-    at most 1,500 rows that has not seen the row. The weights are found in two rounds, before anything else.
+    at most 1,500 rows that has not seen the row. The weights are found in two rounds, before anything else, on the
+    sample where rows are beyond memory: one more pass gives all other rows theirs.
 
     **Deviances.** Poisson's, gamma's and Tweedie's minimise ``sum_i v_i d(y_i, exp(f(x_i))) + alpha |w|^2`` with the
     unit deviance d (as `sklearn.linear_model.PoissonRegressor` does on linear inputs), by iteratively reweighted least
     squares: kernels and penalty are chosen near the predictions of an exact machine of at most 1,500 rows, by the
-    deviance of rows left out; up to six Newton steps of all rows follow, until logarithms of means move by less than
-    0.01. `alpha` counts in these units, and the square of f's intercept is about the logarithm of the mean target. For
-    rates of different exposure give rates as y, and exposures as `sample_weight`. Standard deviations, samples and
-    intervals are those of squared errors only.
+    deviance of rows left out; up to six Newton steps of all rows follow, each one more pass where rows are beyond
+    memory, until logarithms of means move by less than 0.01. `alpha` counts in these units, and the square of f's
+    intercept is about the logarithm of the mean target. For rates of different exposure give rates as y, and exposures
+    as `sample_weight`. Standard deviations, samples and intervals are those of squared errors only.
 
     **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver. It limits the number of grids,
     and the rows up to which "auto" takes an exact machine; where bins are many, vectors are float32 and fewer targets
@@ -287,6 +298,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
+        on_unseen: str = "warn",
         verbose: int = 0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -299,6 +311,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.loss, self.quantile = loss, quantile
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.on_unseen = on_unseen
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
 
     @overload

@@ -21,7 +21,13 @@ project = "binfeat"
 author = copyright = "The binfeat developers"
 release = version = version_of("binfeat")
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
 exclude_patterns = ["_examples", "guide", "_templates"]
 templates_path = ["_templates"]
 default_role = "py:obj"

@@ -1,4 +1,4 @@
-"""Losses that users are judged by: log-loss, AUC and Brier score, pinball loss, Poisson deviance, beside boosting."""
+"""Losses that users are judged by: log-loss, AUC, Brier score, calibration, pinball loss, Poisson deviance."""
 
 from time import perf_counter
 
@@ -7,23 +7,28 @@ from sklearn.metrics import brier_score_loss, log_loss, mean_pinball_loss, mean_
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from perf.cases.intervals import noisy
-from perf.data import MissingDataError, seeded_split
+from perf.data import MissingDataError
 from perf.peers import QUICK, skipped
 from perf.record import Row
 from perf.suite import guarded, names_among
-from perf.tables import TABLES, counts
+from perf.tables import TABLES, counts, loss_peers
 from perf.tables.splitting import is_regression
 from perf.tables.standings import geometric_mean
 
-NARROWING = ("only", "rows")
+NARROWING = ("only", "rows", "loss")
 QUANTILES = (0.1, 0.5, 0.9)
 _QUICK_TABLES, _QUICK_ROWS = ("diabetes", "breast_cancer", "made_counts"), 300
 _MOST_ROWS = 50_000
-_STOPPING_SHARE, _PATIENCE, _MOST_TREES, _RATE = 0.1, 50, 2000, 0.05
 _LEAST_SHARE = 1e-7  # that a probability is taken for, so that one row does not decide
 _LEAST_FIGURE = 1e-4  # that ratios are made of, so that a table without errors does not decide
-REACH = {"log-loss": 0.75, "pinball loss": 0.97, "Poisson deviance": 0.97}
-PEER = "LightGBM, stopped early"
+_BINS = 15  # of confidence, with equally many rows
+REACH = {
+    ("log-loss", "LightGBM"): 0.75,
+    ("log-loss", "CatBoost"): 0.85,
+    ("1 - AUC", "CatBoost"): 0.95,
+    ("pinball loss", "LightGBM"): 0.97,
+    ("Poisson deviance", "LightGBM"): 0.97,
+}
 
 
 def add_options(parser):
@@ -31,72 +36,83 @@ def add_options(parser):
     group = parser.add_argument_group("options of losses")
     group.add_argument("--only", type=names_among({**TABLES, **counts.TABLES}), metavar="TABLE,...")
     group.add_argument("--rows", type=int, default=_MOST_ROWS, metavar="N", help="train on the first N rows at most")
+    group.add_argument("--loss", default="squared", help="what classifiers of ours minimise")
 
 
-def run(quick, only=None, rows=_MOST_ROWS):
+def run(quick, only=None, rows=_MOST_ROWS, loss="squared"):
     """Rows of every table, and of all tables together."""
     ratios = {}
     for name in _QUICK_TABLES if quick else only or {**TABLES, **counts.TABLES}:
-        for row in guarded(name, _table, name, _QUICK_ROWS if quick else rows, quick, ratios):
+        for row in guarded(name, _table, name, _QUICK_ROWS if quick else rows, quick, loss, ratios):
             print(*row.cells, flush=True)
             yield row
-    for what, own in ratios.items():
-        reach = ("<=", REACH[what]) if what in REACH else None
-        yield Row(f"{what} / {PEER}, geometric mean of {len(own)}", geometric_mean(own), reach=reach, unit="")
-        yield Row(f"{what}, lower than {PEER}", 100 * np.mean(np.array(own) < 1), unit=f"% of {len(own)}")
+    for (what, peer), own in sorted(ratios.items()):
+        reach = ("<=", REACH[what, peer]) if (what, peer) in REACH else None
+        yield Row(f"{what} / {peer}, geometric mean of {len(own)}", geometric_mean(own), reach=reach, unit="")
+        yield Row(f"{what} / {peer}, median", float(np.median(own)), unit="")
+        yield Row(f"{what}, lower than {peer}", 100 * np.mean(np.array(own) < 1), unit=f"% of {len(own)}")
 
 
-def _table(name, most_rows, quick, ratios):
-    """Rows of a table; adds its ratios to those of each figure."""
+def _table(name, most_rows, quick, loss, ratios):
+    """Rows of a table; adds its ratios to those of each figure and peer."""
     is_count = name in counts.TABLES
     try:
         split = noisy((counts.TABLES if is_count else TABLES)[name](), most_rows)
     except MissingDataError as error:
         yield Row(f"{name}: skipped, {error}", None)
         return
-    judge = _of_counts if is_count else _of_numbers if is_regression(split.y) else _of_classes
-    try:
-        figures, seconds = judge(split, QUICK if quick else {})
-    except ImportError:
-        yield skipped(PEER)
-        return
-    for what, (ours, theirs) in figures.items():
-        ratios.setdefault(what, []).append(max(ours, _LEAST_FIGURE) / max(theirs, _LEAST_FIGURE))
-        yield Row(f"{name}, {what}", ours, theirs, reach=("<=", 1), unit="")
-    yield Row(f"{name}, fit", *seconds)
+    options = {**(QUICK if quick else {}), "random_state": 0}
+    if is_count:
+        ours, peers, judged = _counts(split, options), loss_peers.of_counts(split), _of_counts
+    elif is_regression(split.y):
+        ours, peers, judged = _quantiles(split, options), loss_peers.of_quantiles(split, QUANTILES), _of_numbers
+    else:
+        options["loss"] = loss
+        ours, peers, judged = _probabilities(split, options), loss_peers.of_classes(split), _of_classes
+    found, seconds = _timed(ours)
+    figures = judged(split, found)
+    for peer, fit in peers.items():
+        try:
+            theirs, peer_seconds = _timed(fit)
+        except ImportError:
+            yield skipped(peer)
+            continue
+        for what, figure in judged(split, theirs).items():
+            ratio = max(figures[what], _LEAST_FIGURE) / max(figure, _LEAST_FIGURE)
+            ratios.setdefault((what, peer), []).append(ratio)
+            yield Row(f"{name}, {what} / {peer}", figures[what], figure, reach=("<=", 1), unit="")
+        yield Row(f"{name}, fit / {peer}", seconds, peer_seconds)
 
 
-def _of_classes(split, options):
-    machine, seconds = _timed(lambda: KernelMachineClassifier(**options, random_state=0).fit(split.X, split.y))
-    peers, peer_seconds = _timed(lambda: [_boosted("LGBMClassifier", split)])
-    shares, theirs = (each.predict_proba(split.X_test) for each in (machine, peers[0]))
+def _probabilities(split, options):
+    return lambda: KernelMachineClassifier(**options).fit(split.X, split.y).predict_proba(split.X_test)
+
+
+def _quantiles(split, options):
+    return lambda: KernelMachineRegressor(**options).fit(split.X, split.y).predict_quantiles(split.X_test, QUANTILES).T
+
+
+def _counts(split, options):
+    return lambda: KernelMachineRegressor(**options, loss="poisson").fit(split.X, split.y).predict(split.X_test)
+
+
+def _of_classes(split, shares):
+    classes = np.unique(split.y)
     return {
-        "log-loss": [_log_loss(machine.classes_, each, split.y_test) for each in (shares, theirs)],
-        "1 - AUC": [1 - _auc(machine.classes_, each, split.y_test) for each in (shares, theirs)],
-        "Brier score": [_brier(machine.classes_, each, split.y_test) for each in (shares, theirs)],
-    }, (seconds, peer_seconds)
+        "log-loss": _log_loss(classes, shares, split.y_test),
+        "1 - AUC": 1 - _auc(classes, shares, split.y_test),
+        "Brier score": _brier(classes, shares, split.y_test),
+        "calibration error": calibration_error(classes, shares, split.y_test),
+    }
 
 
-def _of_numbers(split, options):
-    machine, seconds = _timed(lambda: KernelMachineRegressor(**options, random_state=0).fit(split.X, split.y))
-    peers, peer_seconds = _timed(
-        lambda: [_boosted("LGBMRegressor", split, objective="quantile", alpha=level) for level in QUANTILES]
-    )
-    ours, theirs = machine.predict_quantiles(split.X_test, QUANTILES).T, [peer.predict(split.X_test) for peer in peers]
-    losses = [
-        sum(mean_pinball_loss(split.y_test, own, alpha=level) for level, own in zip(QUANTILES, each))
-        for each in (ours, theirs)
-    ]
-    return {"pinball loss": losses}, (seconds, peer_seconds)
+def _of_numbers(split, quantiles):
+    pairs = zip(QUANTILES, quantiles, strict=True)
+    return {"pinball loss": sum(mean_pinball_loss(split.y_test, own, alpha=level) for level, own in pairs)}
 
 
-def _of_counts(split, options):
-    ours, seconds = _timed(
-        lambda: KernelMachineRegressor(**options, loss="poisson", random_state=0).fit(split.X, split.y)
-    )
-    peer, peer_seconds = _timed(lambda: _boosted("LGBMRegressor", split, objective="poisson"))
-    own, theirs = (mean_poisson_deviance(split.y_test, each.predict(split.X_test)) for each in (ours, peer))
-    return {"Poisson deviance": [own, theirs]}, (seconds, peer_seconds)
+def _of_counts(split, means):
+    return {"Poisson deviance": mean_poisson_deviance(split.y_test, means)}
 
 
 def _timed(make):
@@ -104,19 +120,6 @@ def _timed(make):
     start = perf_counter()
     made = make()
     return made, perf_counter() - start
-
-
-def _boosted(kind, split, **objective):
-    """LightGBM at a rate of 0.05 until a tenth of the rows says that it is enough."""
-    import lightgbm
-
-    n_fit = round((1 - _STOPPING_SHARE) * len(split.y))
-    inner = seeded_split(split.X, split.y, n_fit, 1)
-    machine = getattr(lightgbm, kind)(
-        n_estimators=_MOST_TREES, learning_rate=_RATE, n_jobs=2, random_state=0, verbose=-1, **objective
-    )
-    stop = lightgbm.early_stopping(_PATIENCE, verbose=False)
-    return machine.fit(inner.X, inner.y, eval_set=[(inner.X_test, inner.y_test)], callbacks=[stop])
 
 
 def _log_loss(classes, shares, y):
@@ -137,3 +140,11 @@ def _brier(classes, shares, y):
         if len(classes) > 2
         else brier_score_loss(y == classes[1], shares[:, 1])
     )
+
+
+def calibration_error(classes, shares, y):
+    """Expected calibration error of the label that is said (Guo et al. 2017), in bins with equally many rows."""
+    said = shares.argmax(axis=1)
+    confidence, is_right = shares[np.arange(len(y)), said], classes[said] == y
+    parts = np.array_split(np.argsort(confidence, kind="stable"), min(_BINS, len(y)))
+    return sum(len(rows) / len(y) * abs(confidence[rows].mean() - is_right[rows].mean()) for rows in parts)

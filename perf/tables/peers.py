@@ -80,10 +80,10 @@ def _catboost(X, y, seed):
     if not hasattr(X, "columns"):
         return kind(**options)
     names = list(X.select_dtypes("category").columns)
-    return make_pipeline(FunctionTransformer(_categories_as_text), kind(cat_features=names, **options))
+    return make_pipeline(FunctionTransformer(categories_as_text), kind(cat_features=names, **options))
 
 
-def _categories_as_text(X):
+def categories_as_text(X):
     """The frame with text in place of categories, and a text for missing ones, as CatBoost wants it."""
     names = X.select_dtypes("category").columns
     return X.assign(**{name: X[name].astype(object).fillna("missing").astype(str) for name in names})
@@ -96,22 +96,22 @@ def _boosting(X, y, seed):
 
 def _trees(X, y, seed):
     kind = ExtraTreesRegressor if is_regression(y) else ExtraTreesClassifier
-    return make_pipeline(_numbers(X), kind(n_jobs=-1, random_state=seed))
+    return make_pipeline(as_numbers(X), kind(n_jobs=-1, random_state=seed))
 
 
 def _xrfm(X, y, seed):
     kind = XRFMRegressor if is_regression(y) else XRFMClassifier
-    return make_pipeline(_numbers(X), kind(max_leaf_size=60_000, random_state=seed))
+    return make_pipeline(as_numbers(X), kind(max_leaf_size=60_000, random_state=seed))
 
 
 def _rbf_sampler(X, y, seed):
     return make_pipeline(
-        _numbers(X), RBFSampler(gamma="scale", n_components=_N_COMPONENTS, random_state=seed), _ridge(y)
+        as_numbers(X), RBFSampler(gamma="scale", n_components=_N_COMPONENTS, random_state=seed), _ridge(y)
     )
 
 
 def _nystroem(X, y, seed):
-    return make_pipeline(_numbers(X), Nystroem(n_components=_N_COMPONENTS, random_state=seed), _ridge(y))
+    return make_pipeline(as_numbers(X), Nystroem(n_components=_N_COMPONENTS, random_state=seed), _ridge(y))
 
 
 def _ridge(y):
@@ -120,10 +120,10 @@ def _ridge(y):
 
 def _svm(X, y, seed):
     machine = TransformedTargetRegressor(SVR(), transformer=StandardScaler()) if is_regression(y) else SVC()
-    return make_pipeline(_numbers(X), machine)
+    return make_pipeline(as_numbers(X), machine)
 
 
-def _numbers(X):
+def as_numbers(X):
     """Medians for missing numbers, standard scaling, a column of 0 and 1 for each category."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
     if not hasattr(X, "columns"):

@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import side_by_side
-from binfeat._engine.shapley import mean_factors, product_values
+from binfeat._engine.shapley import mean_factors, product_interactions, product_values
 from binfeat._machine.explained.mixtures import gaussian_mixture
 from binfeat._machine.fitted.cell_trees import rows_by_cell
 from binfeat._machine.fitted.exact import ExactFunction
@@ -42,53 +42,81 @@ def contributions(
     fitted: Fitted, X: np.ndarray, background: np.ndarray, n_permutations: int, seed: int, n_jobs: int | None
 ) -> Contributions:
     """Of the columns of the user's table to the scores of scaled rows."""
-    function, players = fitted.function, fitted.encoder.source
-    if not (isinstance(function, KernelFunction) and _is_closed(function)):
+    n_players = fitted.encoder.medians.size
+    if not is_closed(fitted):
         return _sampled(fitted, X, background, n_permutations, seed, n_jobs)
-    n_players, n_targets = fitted.encoder.medians.size, len(function.coef)
-    values, base = np.zeros((len(X), n_players, n_targets)), np.zeros((len(X), n_targets))
-    if isinstance(function, LocalFunction):
-        for cells in function.trees(X):
-            for number, rows in rows_by_cell(cells):
-                own = _of_exact(function.cell(number), X[rows], background, players, n_players, n_jobs)
-                values[rows] += own[0] / function.n_trees
-                base[rows] += (own[1] + function.cell_intercepts[number]) / function.n_trees
-    else:
-        assert isinstance(function, ExactFunction)
-        values, own_base = _of_exact(function, X, background, players, n_players, n_jobs)
-        base += own_base + fitted.intercept
+    values, base = _closed(fitted, X, background, (n_players,), n_jobs)
     values = _adding_up(values, fitted.scores(X, n_jobs) - base)
     return Contributions(values, base, np.zeros(values.shape))
 
 
-def _is_closed(function: KernelFunction) -> bool:
+def interactions(
+    fitted: Fitted, X: np.ndarray, background: np.ndarray, values: np.ndarray, n_jobs: int | None
+) -> np.ndarray:
+    """What pairs of columns add together, (n_rows, n_players, n_players, n_targets), half of it on each side.
+
+    The diagonal has what is left of the Shapley values, so that rows add up to these. ValueError where kernels are no
+    products.
+    """
+    if not is_closed(fitted):
+        raise ValueError("interactions need kernels in closed form: no linear_map_, and features 'exact' or 'local'.")
+    n_players = values.shape[1]
+    above, _ = _closed(fitted, X, background, (n_players, n_players), n_jobs)
+    pairs = (above + above.transpose(0, 2, 1, 3)) / 2
+    places = np.arange(n_players)
+    pairs[:, places, places] = values - pairs.sum(axis=2)
+    return pairs
+
+
+def _closed(
+    fitted: Fitted, X: np.ndarray, background: np.ndarray, players: tuple[int, ...], n_jobs: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values (n_rows, *players, n_targets) of players, or of pairs above the diagonal; base (n_rows, n_targets)."""
+    function, source = fitted.function, fitted.encoder.source
+    assert isinstance(function, KernelFunction)
+    n_targets = len(function.coef)
+    values, base = np.zeros((len(X), *players, n_targets)), np.zeros((len(X), n_targets))
+    if isinstance(function, LocalFunction):
+        for cells in function.trees(X):
+            for number, rows in rows_by_cell(cells):
+                own = _of_exact(function.cell(number), X[rows], background, source, players, n_jobs)
+                values[rows] += own[0] / function.n_trees
+                base[rows] += (own[1] + function.cell_intercepts[number]) / function.n_trees
+    else:
+        assert isinstance(function, ExactFunction)
+        values, own_base = _of_exact(function, X, background, source, players, n_jobs)
+        base += own_base + fitted.intercept
+    return values, base
+
+
+def is_closed(fitted: Fitted) -> bool:
     """Whether every kernel is a sum of products over inputs."""
-    return function.linear_map is None
+    return isinstance(fitted.function, KernelFunction) and fitted.function.linear_map is None
 
 
 def _of_exact(
     function: ExactFunction,
     X: np.ndarray,
     background: np.ndarray,
-    players: np.ndarray,
-    n_players: int,
+    source: np.ndarray,
+    players: tuple[int, ...],
     n_jobs: int | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values and base of a sum of kernels: each kernel's add up."""
-    values, base = np.zeros((len(X), n_players, len(function.coef))), np.zeros(len(function.coef))
+    """Values and base of a sum of kernels: each kernel's add up. `source` has the player of each input."""
+    values, base = np.zeros((len(X), *players, len(function.coef))), np.zeros(len(function.coef))
     rows, others = (np.ascontiguousarray(function.frame.columns(part).T) for part in (X, background))
     for kernel, share, gamma in zip(function.kernels, function.shares, function.gammas):
         if isinstance(kernel, Linear):
             slopes = share * np.where(function.categorical, 0.0, gamma) * (function.coef @ function.support.T)
             mean = others.mean(axis=0, dtype=np.float64)
-            for j, player in enumerate(players):
+            for j, player in enumerate(source if len(players) == 1 else ()):  # pairs add nothing
                 values[:, player] += (rows[:, j, np.newaxis] - mean[j]) * slopes[:, j]
             base += slopes @ mean
             continue
         rates, shares = (np.ones(1), np.ones(1)) if isinstance(kernel, Laplacian) else gaussian_mixture(kernel)
         for rate, part in zip(rates, share * shares):
             typed = (gamma * rate).astype(np.float32), not isinstance(kernel, Laplacian)
-            base += _add_products(function, rows, others, typed, part, players, values, n_jobs)
+            base += _add_products(function, rows, others, typed, part, source, values, n_jobs)
     return values, base
 
 
@@ -107,13 +135,14 @@ def _add_products(
     means = np.empty((n_players, function.n_rows), np.float32)
     mean_factors(others, *terms, means)
     nodes, weights = np.polynomial.legendre.leggauss(min(_MOST_NODES, -(-n_players // 2)))
+    add_at = product_values if values.ndim == 3 else product_interactions
     along = ((nodes + 1) / 2).astype(np.float32), (weights / 2).astype(np.float32)
     coef = np.ascontiguousarray(share * function.coef)
     blocks = np.array_split(np.arange(len(rows)), max(1, len(rows) // 8))
 
     def add(block: np.ndarray) -> None:
         for i in block:
-            product_values(rows[i], *terms, means, coef, *along, values[i])
+            add_at(rows[i], *terms, means, coef, *along, values[i])
 
     side_by_side(add, blocks, n_jobs)
     return coef @ means.prod(axis=0, dtype=np.float64)

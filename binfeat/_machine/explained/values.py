@@ -28,6 +28,9 @@ class ShapleyValues:
     data : ndarray of shape (n_rows, n_inputs)
         The rows that are explained.
     feature_names : list of str
+    interactions : ndarray of shape (n_rows, n_inputs, n_inputs) or (n_rows, n_inputs, n_inputs, n_outputs), or None
+        What pairs of inputs add together, half of it on each side of the diagonal, which has what an input adds alone;
+        rows of a matrix add up to `values`. None if it was not asked for.
     """
 
     values: np.ndarray
@@ -35,15 +38,20 @@ class ShapleyValues:
     standard_errors: np.ndarray
     data: np.ndarray
     feature_names: list[str]
+    interactions: np.ndarray | None = None
 
 
-def shown(found: Contributions, fitted: Fitted, X: RawTable, names: list[str]) -> ShapleyValues:
+def shown(
+    found: Contributions, pairs: np.ndarray | None, fitted: Fitted, X: RawTable, names: list[str]
+) -> ShapleyValues:
     """Contributions in the units of the caller, without an axis for a single output."""
     values, base, errors = found.values, found.base, found.errors
+    pairs = None if pairs is None else pairs * (fitted.targets.std if isinstance(fitted.targets, Targets) else 1.0)
     if isinstance(fitted.targets, Targets):
         std = fitted.targets.std
         values, base, errors = values * std, base * std + fitted.targets.mean, errors * std
     if base.shape[1] == 1:
         values, base, errors = values[:, :, 0], base[:, 0], errors[:, :, 0]
+        pairs = None if pairs is None else pairs[..., 0]
     data = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
-    return ShapleyValues(values, base, errors, data, names or [f"x{j}" for j in range(data.shape[1])])
+    return ShapleyValues(values, base, errors, data, names or [f"x{j}" for j in range(data.shape[1])], pairs)

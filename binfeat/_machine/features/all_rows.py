@@ -1,7 +1,7 @@
 """All rows that a machine of features is fitted to once it is decided how: in memory, of a source, or elsewhere."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -15,7 +15,8 @@ from binfeat._fourier.features import FourierMap
 from binfeat._machine.features.feature_bytes import bytes_for_features, fit_bytes, least_dtype, most_grids, row_bytes
 from binfeat._machine.features.growth import Growth, GrowthRows, TrainingRows
 from binfeat._machine.features.sample import first_grids
-from binfeat._machine.problem import Problem
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat._machine.problem import Beyond, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.settings import Settings
@@ -24,6 +25,7 @@ from binfeat._machine.table.scalers import InputScaler
 from binfeat._rows.sampled import SampledSource
 
 GridLaw = Callable[[int], Grids]  # gives the first so many grids
+RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem, whose table may be a sample of them
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
@@ -70,6 +72,8 @@ class AllRows(ABC):
         """Grids to begin with, and to grow to at most."""
         by_bins = self._most_by_bins(self._sampled_inputs(kernels), law, fourier)
         most = int(np.clip(by_bins, 1, self._run.settings.max_grids))
+        if by_bins < self._run.settings.max_grids:
+            self._run.note_memory(f"{most} grids")
         return min(self._first_grids(), most), most
 
     def _most_by_bins(self, X: np.ndarray, law: GridLaw, fourier: FourierMap | None = None) -> float:
@@ -126,7 +130,7 @@ class Encoding:
 
 def check_beyond_memory(settings: Settings) -> None:
     """Refuse with a ValueError what only rows in memory can have."""
-    if settings.loss not in ("squared", "quantile"):
+    if settings.loss in BOUNDED_LOSSES:
         raise ValueError(f"loss={settings.loss!r} needs all rows in memory; use loss='squared' for rows beyond it.")
     if settings.features in ("hybrid", "exact", "local"):
         raise ValueError(
@@ -164,8 +168,13 @@ class SourceRows(RowsBeyondMemory):
         y: np.ndarray,
         weights: np.ndarray | None,  # (n_rows, 1), of all rows as y
     ) -> None:
-        self._estimator, self._source, self._weights = estimator, source, weights
-        self._Y, max_bytes = problem.targets.encode(y), run.settings.max_bytes
+        self._estimator, self._source, max_bytes = estimator, source, run.settings.max_bytes
+        if problem.beyond is None:
+            self._Y, self._weights = problem.targets.encode(y), weights
+        else:
+            encoding = Encoding(estimator, problem.encoder, None, run.settings.n_jobs)
+            blocks = source.survey.rows(encoding, problem.table.shape[1])
+            self._Y, self._weights = _learned(problem.beyond, blocks, y, weights)
         n_rows, n_targets = self._Y.shape
         super().__init__(problem, run, n_rows, bytes_for_features(max_bytes, n_rows, n_targets))
         if not self._max_bytes:
@@ -180,3 +189,16 @@ class SourceRows(RowsBeyondMemory):
         blocks = self._source.survey.rows(encoding, kernels.X.shape[1])
         rows = TrainingRows(blocks, self._Y, self._weights, n_jobs, self._max_bytes // 2)
         return rows.without(self._source.rows[self._problem.held_out])
+
+
+def _learned(
+    beyond: Beyond, table: Iterable[np.ndarray], y: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Targets and weights of all rows of a source, by blocks of its encoded table."""
+    parts, done = [], 0
+    for X in table:
+        place = slice(done, done + len(X))
+        parts.append(beyond(X, y[place], None if weights is None else weights[place]))
+        done = place.stop
+    Y, own = zip(*parts, strict=True)
+    return np.concatenate(Y), np.concatenate(own)

@@ -111,9 +111,9 @@ class Growth:
     """A ridge machine on rows in grids; more of either can be added.
 
     Each solve starts from 0: from the last solution it takes as many iterations, and where the tolerance stops it
-    the error of other rows is higher (perf/README.md). Features of `fourier` stand beside those of the grids, of which
-    `draw` gives the first so many. Codes, bins, coefficients and the solver's vectors take `max_bytes`: where these
-    need more, vectors are float32, and fewer targets are solved for at a time.
+    the error of other rows is higher (perf/notes/grid_machines.md). Features of `fourier` stand beside those of the
+    grids, of which `draw` gives the first so many. Codes, bins, coefficients and the solver's vectors take `max_bytes`:
+    where these need more, vectors are float32, and fewer targets are solved for at a time.
     """
 
     def __init__(

@@ -8,13 +8,14 @@ from sklearn.base import BaseEstimator
 
 from binfeat._binning.grids import Grids
 from binfeat._common.calibration import Calibration
-from binfeat._common.labels import Labels, labels_of_machine
+from binfeat._common.labels import AnyLabels, LabelColumns, Labels, labels_of_machine
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.features import BinFunction, FeatureFunction, FourierFunction
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
+from binfeat._machine.fitted.saved import SINGLES
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.table.encoder import TableEncoder
@@ -24,6 +25,7 @@ from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
 
 _NONE = np.empty((0, 0))
+_SINGLE_RECORDS = "_exact", "_local", "_held_out", "_spread"
 
 
 def attributes_of(fitted: Fitted) -> dict:
@@ -80,6 +82,14 @@ def _of_function(fitted: Fitted) -> dict:
 
 def _of_targets(fitted: Fitted) -> dict:
     targets = fitted.targets
+    if isinstance(targets, LabelColumns):
+        calibrations = [cast(Calibration, own.calibration) for own in targets.columns]
+        return {
+            "classes_": targets.classes,
+            "multilabel_": False,
+            "calibration_coef_": [own.coef for own in calibrations],
+            "calibration_intercept_": [own.intercept for own in calibrations],
+        }
     if isinstance(targets, Labels):
         calibration = cast(Calibration, targets.calibration)
         return {
@@ -104,10 +114,29 @@ def _of_targets(fitted: Fitted) -> dict:
     }
 
 
+def compacted(attributes: dict) -> dict:
+    """Attributes of a machine that only predicts: coefficients, weights and residuals in float32, no history."""
+    records = {name: _typed(attributes[name], np.float32) for name in _SINGLE_RECORDS if name in attributes}
+    n_columns = attributes["gamma_"].size
+    return {
+        **attributes,
+        **records,
+        "feature_coef_": attributes["feature_coef_"].astype(np.float32),
+        "length_scale_errors_": np.empty(0),
+        "length_scale_gammas_": np.empty((0, n_columns)),
+    }
+
+
+def _typed(arrays: dict, dtype: type[np.floating]) -> dict:
+    """The arrays of `SINGLES`, which a compact machine has in float32, in a type of floats; all others as they are."""
+    return {name: array.astype(dtype, copy=False) if name in SINGLES else array for name, array in arrays.items()}
+
+
 def fitted_of(machine: BaseEstimator) -> Fitted:
     """The fitted machine that an estimator has kept."""
-    posterior, held_out = getattr(machine, "_posterior", {}), getattr(machine, "_held_out", {})
-    linear_map, spread, seen = machine._rotation, getattr(machine, "_spread", {}), getattr(machine, "_seen", {})
+    posterior, held_out = getattr(machine, "_posterior", {}), _typed(getattr(machine, "_held_out", {}), np.float64)
+    linear_map, spread = machine._rotation, _typed(getattr(machine, "_spread", {}), np.float64)
+    seen = getattr(machine, "_seen", {})
     return Fitted(
         features=machine.features_,
         kernel=machine.kernel_,
@@ -134,7 +163,10 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
     )
 
 
-def _targets_of(machine: BaseEstimator) -> Targets | Labels:
+def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
+    if hasattr(machine, "classes_") and isinstance(machine.classes_, list):
+        parts = zip(machine.classes_, machine.calibration_coef_, machine.calibration_intercept_, strict=True)
+        return LabelColumns(tuple(Labels(classes, Calibration(*own)) for classes, *own in parts))
     if hasattr(machine, "classes_"):
         calibration = Calibration(machine.calibration_coef_, machine.calibration_intercept_)
         return replace(labels_of_machine(machine), calibration=calibration)
@@ -146,11 +178,11 @@ def _targets_of(machine: BaseEstimator) -> Targets | Labels:
 
 
 def _function_of(machine: BaseEstimator) -> KernelFunction | FeatureFunction:
-    coef = machine.feature_coef_
+    coef = machine.feature_coef_.astype(np.float64, copy=False)
     if machine._exact:
-        return ExactFunction.from_arrays({**machine._exact, "coef": coef})
+        return ExactFunction.from_arrays({**_typed(machine._exact, np.float64), "coef": coef})
     if machine._local:
-        return LocalFunction.from_arrays({**machine._local, "coef": coef})
+        return LocalFunction.from_arrays({**_typed(machine._local, np.float64), "coef": coef})
     n_bins = machine._bin_keys.size
     grids = Grids(machine._scale, machine._shift, machine._keys, machine._nan_keys)
     bins = BinFunction(grids, machine._bin_keys, machine._bin_starts, np.ascontiguousarray(coef[:, :n_bins]))

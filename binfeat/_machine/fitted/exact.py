@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from binfeat._common.memory import require_memory
 from binfeat._engine.policy import one_blas_thread, threads_to_factorise
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted import score_function
+from binfeat._machine.fitted.expansion import FullExpansion
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.many_rows import ManyRowsPosterior
 from binfeat._machine.fitted.score_function import HeldOutErrors
@@ -23,10 +25,11 @@ class ExactFunction(KernelFunction):
 
     def __call__(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
-        out = np.empty((len(X), len(self.coef)))
-        for place, rows in self.blocks(X):
-            np.matmul(self.kernel(n_jobs)(rows, self.support).astype(np.float64), self.coef.T, out=out[place])
-        return out
+        return self._expansion(X, n_jobs)
+
+    @cached_property
+    def _expansion(self) -> FullExpansion:
+        return FullExpansion(self.kernel(1), self.categorical, self.support, self.coef, self.frame)
 
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None

@@ -11,6 +11,7 @@ from binfeat._binning.code_store import CodeStore
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._engine.evaluate import evaluate
+from binfeat._engine.policy import blas_threads
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._linear.posterior import RidgePosterior
@@ -62,10 +63,11 @@ class FourierFunction:
     def __init__(self, frequencies: np.ndarray | Fastfood, coef: np.ndarray) -> None:
         self.features, self.coef = FourierMap(frequencies), np.ascontiguousarray(coef)
 
-    def __call__(self, X: np.ndarray) -> np.ndarray:
+    def __call__(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
         step = max(1, score_function.BLOCK_BYTES // (8 * self.coef.shape[0]))
-        return np.concatenate([self.features(X[i : i + step]) @ self.coef for i in range(0, len(X), step)])
+        with blas_threads(n_jobs):
+            return np.concatenate([self.features(X[i : i + step]) @ self.coef for i in range(0, len(X), step)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ class FeatureFunction(ScoreFunction):
         if self.n_grids:
             yield self.bins(X, n_jobs)
         if self.fourier is not None:
-            yield self.fourier(X)
+            yield self.fourier(X, n_jobs)
 
 
 class NoiseOnly:

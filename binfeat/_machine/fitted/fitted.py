@@ -1,11 +1,12 @@
 """A fitted kernel machine, as a value."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from binfeat._common.labels import Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.features import FeatureFunction
@@ -15,6 +16,7 @@ from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.findings import Findings
 from binfeat._machine.table.row_hashes import SeenRows
 from binfeat._machine.table.scalers import InputScaler
 from binfeat._machine.target.targets import Targets
@@ -30,7 +32,7 @@ class Fitted:
     alpha: float
     encoder: TableEncoder
     scaler: InputScaler | None
-    targets: Targets | Labels
+    targets: Targets | AnyLabels
     function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
     gamma: np.ndarray  # (n_columns,): inverse length scale of each encoded column
@@ -49,9 +51,9 @@ class Fitted:
     _derived: Derived = field(default_factory=Derived, repr=False)
     _derived_rises: Derived = field(default_factory=Derived, repr=False)
 
-    def rows(self, estimator: BaseEstimator, X: object) -> np.ndarray:
+    def rows(self, estimator: BaseEstimator, X: object, note: Callable[[Findings], None] | None = None) -> np.ndarray:
         """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
-        return self.scaled(self.encoder.transform(estimator, X))
+        return self.scaled(self.encoder.transform(estimator, X, note))
 
     def scaled(self, table: np.ndarray) -> np.ndarray:
         """Encoded rows as the kernels see them."""

@@ -4,9 +4,16 @@ import numpy as np
 
 from binfeat._binning.saved import GRIDS
 from binfeat._common.calibration import Calibration
-from binfeat._common.persistence import check_arrays, check_starts
+from binfeat._common.persistence import FLOATS, check_arrays, check_starts
 
-_COLUMNS = {"categorical": (np.bool_, "inputs"), "source": (np.int64, "inputs"), "medians": (np.float64, "columns")}
+SINGLES = "coef", "weights", "residuals", "scores"  # arrays that a compact machine has in float32
+_COLUMNS = {
+    "categorical": (np.bool_, "inputs"),
+    "source": (np.int64, "inputs"),
+    "medians": (np.float64, "columns"),
+    "lows": (np.float64, "columns"),
+    "highs": (np.float64, "columns"),
+}
 _QUANTILES = {"columns": (np.int64, "mapped"), "knots": (np.float64, "knots"), "ranks": (np.float64, "knots")}
 
 _EXACT = {
@@ -18,7 +25,7 @@ _EXACT = {
     "center": (np.float64, "inputs"),
     "unit": (np.float64, "inputs"),
     "alpha": (np.float64,),
-    "weights": (np.float64, "support"),
+    "weights": (FLOATS, "support"),
 }
 _LOCAL = {
     **_EXACT,
@@ -32,10 +39,10 @@ _LOCAL = {
 }
 _SPREAD = {
     **_EXACT,
-    "coef": (np.float64, "targets", "support"),
+    "coef": (FLOATS, "targets", "support"),
     "intercept": (np.float64, "targets"),
     "differ": (np.bool_,),
-    "residuals": (np.float64, "judged", "targets"),
+    "residuals": (FLOATS, "judged", "targets"),
 }
 _TARGETS = {
     "_target_mean": (np.float64, "targets"),
@@ -51,7 +58,7 @@ _CALIBRATION = {
     "calibration_coef_": (np.float64, "two", "classes", "classes"),
     "calibration_intercept_": (np.float64, "classes"),
 }
-_HELD_OUT = {"noise": (np.float64, "targets"), "scores": (np.float64, "judged", "targets")}
+_HELD_OUT = {"noise": (np.float64, "targets"), "scores": (FLOATS, "judged", "targets")}
 _TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets")}
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
@@ -65,6 +72,8 @@ def migrate(state: dict, file_format: int) -> None:
         state.setdefault("_rotation", np.empty((0, 0)))
         state.setdefault("_local", {})
         state.setdefault("n_trees_", 0)
+        medians = state["_columns"]["medians"]
+        state["_columns"] = {"lows": medians - np.inf, "highs": medians + np.inf} | state["_columns"]
     if "sharpness_" in state:
         calibration = Calibration.of_factor(state.pop("sharpness_"), _n_calibrated(state))
         state |= {"calibration_coef_": calibration.coef, "calibration_intercept_": calibration.intercept}
@@ -89,7 +98,7 @@ def check_machine(state: dict) -> None:
         _check_local(state["_local"], sizes)
     else:
         sizes["features"] = _check_features(state, sizes)
-    check_arrays(state, {"feature_coef_": (np.float64, "targets", "features")}, sizes)
+    check_arrays(state, {"feature_coef_": (FLOATS, "targets", "features")}, sizes)
     _check_linear_map(state.get("_rotation"), sizes)
     if state.get("_seen"):
         check_arrays(state["_seen"], {"hashes": (np.uint64, "seen")}, {})
@@ -102,8 +111,8 @@ def check_machine(state: dict) -> None:
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         if state.get(name):
             check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone
-    if "calibration_coef_" in state:
-        check_arrays(state, _CALIBRATION, {"two": 2, "classes": _n_calibrated(state)}, order="C or Fortran")
+    for own in _columns_of_labels(state):
+        check_arrays(own, _CALIBRATION, {"two": 2, "classes": _n_calibrated(own)}, order="C or Fortran")
     if "_target_shifts" in state:
         check_arrays(state, _TARGETS, sizes)
         if not sizes["shifts"]:
@@ -115,6 +124,17 @@ def check_machine(state: dict) -> None:
         check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
         if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
             raise ValueError("the scaler should have two knots for each of some inputs.")
+
+
+def _columns_of_labels(state: dict) -> list[dict]:
+    """What belongs to each column of labels; nothing of numbers."""
+    if "calibration_coef_" not in state:
+        return []
+    if not isinstance(state["classes_"], list):
+        return [state]
+    names = "classes_", *_CALIBRATION
+    parts = zip(*(state[name] for name in names), strict=True)
+    return [dict(zip(names, own, strict=True)) | {"multilabel_": False} for own in parts]
 
 
 def _n_calibrated(state: dict) -> int:

@@ -6,6 +6,8 @@ import numpy as np
 
 from binfeat._machine.fitted.exact import ExactFunction
 
+_ROUNDING = 1e-9  # of a rank: (1 - 0.9) / 2 is less than 0.05
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Spread(ExactFunction):
@@ -29,20 +31,24 @@ class Spread(ExactFunction):
         Among n + 1 residuals, the last of which is new, it has a rank below ``level (n + 1)`` where the level is below
         1/2, and above where it is above (Lei et al. 2018). ValueError if the rows are too few for a level.
         """
-        n_rows, ranks = len(self.residuals), self._ranks(levels)
-        if not self.tells(levels):
+        untold, n_rows = levels[~self._told(levels)], len(self.residuals)
+        if untold.size:
             least = 1 / (n_rows + 1)
             raise ValueError(
                 f"{n_rows} rows left out tell quantiles from {least:.3g} to {1 - least:.3g} only; got "
-                f"{levels[(ranks < 1) | (ranks > n_rows)].tolist()}. Give fit more rows."
+                f"{np.round(untold, 9).tolist()}. Give fit more rows."
             )
-        return self.residuals[ranks.astype(np.int64) - 1]
+        return self.residuals[self._ranks(levels) - 1]
 
     def tells(self, levels: np.ndarray) -> bool:
-        """Whether there are rows enough for these levels."""
+        """Whether rows are enough for the quantiles of these levels."""
+        return bool(self._told(levels).all())
+
+    def _told(self, levels: np.ndarray) -> np.ndarray:
         ranks = self._ranks(levels)
-        return bool(ranks.min() >= 1 and ranks.max() <= len(self.residuals))
+        return (ranks >= 1) & (ranks <= len(self.residuals))
 
     def _ranks(self, levels: np.ndarray) -> np.ndarray:
+        """Of sorted residuals, counted from 1; below 1 or above their number where there is none."""
         places = levels * (len(self.residuals) + 1)
-        return np.where(levels < 0.5, np.floor(places), np.ceil(places))
+        return np.where(levels < 0.5, np.floor(places + _ROUNDING), np.ceil(places - _ROUNDING)).astype(np.int64)

@@ -19,6 +19,7 @@ MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
 Weights = np.ndarray | None  # (n_rows,) of mean 1
 Factor = tuple[np.ndarray, float]  # a triangle, and the penalty that was added to the kernel matrix
 Root = Callable[[np.ndarray, float, Weights], Factor]
+Solve = Callable[[np.ndarray], np.ndarray]  # with a matrix that is factorised
 
 
 class WithSlopes(Protocol):
@@ -69,9 +70,22 @@ def needs_precision(n_rows: int, alpha: float) -> bool:
     return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
 
 
-def precise_inverse_root(K: np.ndarray, alpha: float, weights: Weights = None, n_jobs: int | None = 1) -> Factor:
+def precise_inverse_root(
+    K: np.ndarray, alpha: float, weights: Weights = None, n_jobs: int | None = 1, *, overwrite: bool = False
+) -> Factor:
     """`inverse_root`, in float64 where `needs_precision` says so, with an alpha of any size above rounding."""
-    return inverse_root(K, alpha, weights, np.empty(K.shape) if needs_precision(len(K), alpha) else None, n_jobs)
+    out = np.empty(K.shape) if needs_precision(len(K), alpha) else K if overwrite else None
+    return inverse_root(K, alpha, weights, out, n_jobs)
+
+
+def solver_by(root: Root, K: np.ndarray) -> Callable[[float, Weights], tuple[Solve, float]]:
+    """Solves for any penalty and weights by products with the root of an inverse, which threads do side by side."""
+
+    def factored(alpha: float, weights: Weights) -> tuple[Solve, float]:
+        B, alpha = root(K, alpha, weights)
+        return lambda Y: B @ (B.T @ Y.astype(B.dtype)), alpha
+
+    return factored
 
 
 def squared_row_norms(A: np.ndarray) -> np.ndarray:
@@ -145,7 +159,8 @@ def leave_one_out(
     (m, n_targets), scratch = Y.shape, Scratch() if scratch is None else scratch
     probes = random_signs(rng, m, len(gamma))
     K, slopes = matrix.with_slopes(X, gamma, scratch)
-    B, alpha = inverse_root(K, alpha, weights, square(scratch, "B", m))
+    is_precise = needs_precision(m, alpha)
+    B, alpha = inverse_root(K, alpha, weights, np.empty((m, m)) if is_precise else square(scratch, "B", m))
     shares = np.ones(m, np.float32) if weights is None else weights.astype(np.float32)
     c, g = B @ (B.T @ Y), np.einsum("ij,ij->i", B, B)[:, np.newaxis]
     r = c / g
@@ -156,7 +171,7 @@ def leave_one_out(
     left, right = sides[:, :last], np.hstack([sides[:, last:], c])
     left[:, :n_probes] /= n_probes
     left[:, n_probes:] /= -n_targets
-    M = np.matmul(left, right.T, out=B)
+    M = (left @ right.T).astype(np.float32) if is_precise else np.matmul(left, right.T, out=B)
     by_alpha = float((np.diag(M) / shares).sum(dtype=np.float64))
     error = float((shares[:, np.newaxis] * r * r).mean(dtype=np.float64))
     return LeaveOneOut(error, 2 / m * slopes(M), 2 / m * alpha * by_alpha)

@@ -3,12 +3,19 @@
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, Weights, factor, inverse_root, needs_precision
+from binfeat._machine.kernel_algebra.leave_one_out import (
+    LEAST_ALPHA,
+    Solve,
+    Weights,
+    factor,
+    inverse_root,
+    needs_precision,
+)
 from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._rows.vectors import quotients
 
-_MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more rows take a quarter of the memory
+MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more rows take a quarter of the memory
 _RANK = 500  # of the preconditioner
 _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100
@@ -19,7 +26,7 @@ _VECTORS = 16  # of an iteration, for each target, with the temporary ones of a 
 
 def cholesky_rows(n_targets: int) -> int:
     """Rows up to which a Cholesky factor costs less than iterations, whose cost grows faster with targets."""
-    return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets, _MOST_FACTORED)
+    return min(2000 + 1000 * n_targets, 4500 + 500 * n_targets, MOST_FACTORED)
 
 
 def solve_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
@@ -47,15 +54,21 @@ def solve_kernel(
     iterations, which stop at a small part of the `error` of predictions relative to the targets.
     """
     if not isinstance(K, PackedKernel):
-        if needs_precision(len(K), alpha):
-            B, alpha = inverse_root(K, alpha, weights, np.empty(K.shape))
-            return B @ (B.T @ Y), alpha
-        U, alpha = factor(K, alpha, weights, K, n_jobs)
-        return lapack.spotrs(U.T, Y, lower=1)[0], alpha
+        solve, alpha = factored(K, alpha, weights, n_jobs)
+        return solve(Y), alpha
     alpha = max(alpha, LEAST_ALPHA * len(K))
     shift = np.full(len(K), alpha, np.float32) if weights is None else (alpha / weights).astype(np.float32)
     tol = np.clip(_PART_OF_ERROR * error, _LEAST_TOL, _MOST_TOL)
     return _conjugate_gradients(K, shift, Y, _Nystrom(K, shift), tol), alpha
+
+
+def factored(K: np.ndarray, alpha: float, weights: Weights, n_jobs: int | None = 1) -> tuple[Solve, float]:
+    """Solves with a matrix, which is overwritten by its Cholesky factor, and the alpha that it took."""
+    if needs_precision(len(K), alpha):
+        B, alpha = inverse_root(K, alpha, weights, np.empty(K.shape))
+        return lambda Y: B @ (B.T @ Y), alpha
+    U, alpha = factor(K, alpha, weights, K, n_jobs)
+    return lambda Y: lapack.spotrs(U.T, Y.astype(np.float32), lower=1)[0], alpha
 
 
 class _Nystrom:

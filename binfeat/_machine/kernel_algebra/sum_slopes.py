@@ -1,4 +1,4 @@
-"""Derivatives of a sum of kernels by the logarithms of all its length scales."""
+"""Derivatives of a sum of kernels by the logarithms of all its length scales and shares."""
 
 from collections.abc import Sequence
 
@@ -15,37 +15,46 @@ from binfeat._rows.rows import Scratch
 
 
 class SumWithSlopes:
-    """The kernel ``sum_p share_p k_p`` as `leave_one_out` takes one, of gammas (n_kernels * n_inputs,).
+    """The kernel ``sum_p share_p k_p`` as `leave_one_out` takes one.
 
-    Of a radial kernel with a linear map, gammas are those of the inputs before the map. Linear kernels stay as they
-    are: their slopes are 0.
+    Its parameters are the gammas of all kernels, (n_kernels * n_inputs,), and then the shares. Of a radial kernel with
+    a linear map, gammas are those of the inputs before the map. Linear kernels stay as they are: slopes by their gammas
+    are 0.
     """
 
-    def __init__(self, matrices: Sequence[KernelMatrix], shares: Sequence[float]) -> None:
-        self._matrices, self._shares = matrices, shares
+    def __init__(self, matrices: Sequence[KernelMatrix]) -> None:
+        self._matrices = matrices
         self._scratches = [Scratch() for _ in matrices]
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log gamma``, for all gammas."""
+        """Kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of every parameter."""
         total = square(scratch, "sum", X.shape[1])
         total[...] = 0.0
-        gammas, slopes = gamma.reshape(len(self._matrices), -1), list[Slopes | None]()
-        for matrix, share, own, memory in zip(self._matrices, self._shares, gammas, self._scratches, strict=True):
+        gammas, shares = self._parted(gamma)
+        values, slopes = list[np.ndarray](), list[Slopes | None]()
+        for matrix, share, own, memory in zip(self._matrices, shares, gammas, self._scratches, strict=True):
             if isinstance(matrix, DifferentiableMatrix):
                 K, slopes_of = matrix.with_slopes(X, own, memory)
             else:
                 K, slopes_of = matrix(X, X, own), None
             total += np.float32(share) * K
+            values.append(K)
             slopes.append(slopes_of)
 
         def all_slopes(M: np.ndarray) -> np.ndarray:
-            out = np.zeros(gammas.shape)
-            for k, (matrix, share, slopes_of) in enumerate(zip(self._matrices, self._shares, slopes, strict=True)):
+            by_gamma, by_share = np.zeros(gammas.shape), np.zeros(len(shares))
+            for k, (matrix, share, slopes_of) in enumerate(zip(self._matrices, shares, slopes, strict=True)):
+                by_share[k] = share * float(np.vdot(M, values[k]))
                 if slopes_of is not None:
-                    out[k] = share * _by_gamma(matrix, slopes_of(M.copy()))
-            return out.ravel()
+                    by_gamma[k] = share * _by_gamma(matrix, slopes_of(M.copy()))
+            return np.append(by_gamma.ravel(), by_share)
 
         return total, all_slopes
+
+    def _parted(self, parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gammas (n_kernels, n_inputs), and shares."""
+        n_kernels = len(self._matrices)
+        return parameters[:-n_kernels].reshape(n_kernels, -1), parameters[-n_kernels:]
 
 
 def _by_gamma(matrix: KernelMatrix, slopes: np.ndarray) -> np.ndarray:

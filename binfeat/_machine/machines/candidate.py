@@ -1,11 +1,14 @@
 """What kinds of kernel machines have in common for the choice among them."""
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from binfeat._common.validation import callers_level
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.features import FeatureFunction
@@ -13,6 +16,9 @@ from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.run import Run
 from binfeat._machine.search.length_scales import LengthScales
+from binfeat._machine.table.scalers import InputScaler
+
+_LARGE = 0.01  # of what is minimised, that a step which was not taken may promise
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +39,7 @@ class Solution:
     status: str
     errors: HeldOutErrors | None = None  # None where the function itself tells
     samples: RidgePosterior | None = None
+    known: tuple[np.ndarray, np.ndarray] | None = None  # rows of the machine, and predictions for them, if at hand
 
     @property
     def error(self) -> float:
@@ -41,6 +48,33 @@ class Solution:
     def scores(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
         return self.function.scores(X, self.intercept, n_jobs)
+
+    def predictor(self, scaler: InputScaler | None, n_jobs: int | None) -> "Predictor":
+        return Predictor(scaler, self.function, self.intercept, n_jobs)
+
+    def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        """The same for all rows of the table; those of a kernel matrix follow from their coefficients."""
+        if self.known is None:
+            return self.scores(X, n_jobs)
+        rows, own = self.known
+        out, others = np.empty((len(X), own.shape[1])), np.ones(len(X), bool)
+        out[rows], others[rows] = own, False
+        out[others] = self.scores(X[others], n_jobs)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """Predictions of the targets for encoded rows, wherever they are."""
+
+    scaler: InputScaler | None
+    function: KernelFunction | FeatureFunction
+    intercept: np.ndarray
+    n_jobs: int | None
+
+    def __call__(self, table: np.ndarray) -> np.ndarray:
+        X = table if self.scaler is None else self.scaler.transform(table)
+        return self.function.scores(X, self.intercept, self.n_jobs)
 
 
 class Candidate(ABC):
@@ -55,3 +89,10 @@ class Candidate(ABC):
     def so_far(self) -> Solution | None:
         """After Ctrl-C: the machine as it stands, if there is one."""
         return None
+
+
+def warn_of_steps(gain: float, loss: str) -> None:
+    """A ConvergenceWarning where steps have ended far from the minimum of a loss."""
+    if gain > _LARGE:
+        message = f"the last step of loss={loss!r} still promised {gain:.1%} less of what is minimised; raise alpha."
+        warnings.warn(message, ConvergenceWarning, stacklevel=callers_level())

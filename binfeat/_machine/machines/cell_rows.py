@@ -49,22 +49,19 @@ class CellRows:
         tree_cells = split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
         return tree_cells[0], [cell if len(cell) <= most else cell[:most] for cell in tree_cells[1]]
 
-    def left_out(
-        self, parts: list[Part], alpha: float, coef: np.ndarray, mean_diagonal: float, n_jobs: int | None
-    ) -> np.ndarray:
-        """Leave-one-out residuals of a machine of these rows, (n_rows, n_targets), by its coefficients.
+    def inverse_diagonal(
+        self, parts: list[Part], alpha: float, weights: np.ndarray | None, n_jobs: int | None
+    ) -> tuple[np.ndarray, bool]:
+        """Diagonal of ``(K + 1 1' + alpha / v)^-1`` of these rows, (n_rows, 1), by weights of all rows of the table.
 
-        These over the inverse's diagonal, which has the given mean, and goes up and down like that of rows in cells and
-        of landmarks. NaN where rows that do not differ are more than a cell takes.
+        It is that of rows in cells and of landmarks; and whether there is one cell, which makes it exact. NaN where
+        rows that do not differ are more than a cell takes.
         """
         kernel = kernel_sum(parts, self.frame, self.problem.categorical, 1)
         _, cells = self.split(parts, max(_FEWEST, int(np.sqrt(_WORK / len(self.rows)))), 0, 0)
-        known = [(self.columns(rows), self.problem.relative_weights(rows)) for rows in cells]
+        known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
         landmarks = self.columns(self.rows[evenly_spaced(len(self.rows), _LANDMARKS)])
         found = inverse_diagonals(kernel, known, landmarks, alpha, n_jobs)
         diagonal = np.full(len(self.X), np.nan)
         diagonal[np.concatenate(cells)] = np.concatenate(found)
-        own = diagonal[self.rows, np.newaxis]
-        if len(cells) > 1:
-            own *= mean_diagonal / np.nanmean(own)
-        return coef / own
+        return diagonal[self.rows, np.newaxis], len(cells) == 1

@@ -1,28 +1,35 @@
-"""Length scales and penalty for cells of rows: as dense as rows are, where the search before knew a sample of them."""
+"""Length scales, shares of kernels and penalty, learned from rows that are as dense as all rows are.
+
+The search before knew samples of the rows, which take wider kernels.
+"""
 
 from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from binfeat._engine.policy import side_by_side
-from binfeat._machine.fitted.kernel_function import Part, matrices_of
+from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.fitted.kernel_function import Part, main_part, matrices_of
 from binfeat._machine.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
-from binfeat._machine.kernel_algebra.matrices import Frame
+from binfeat._machine.kernel_algebra.matrices import Frame, Linear
 from binfeat._machine.kernel_algebra.sum_slopes import SumWithSlopes
 from binfeat._machine.search.adam import Adam
 from binfeat._rows.rows import Scratch
 
-_LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e3
+MOST_ALPHA = 1e3
 _RATE, _LAST_PART = 0.15, 0.1  # of Adam, and what is left of it at the end
+_ALPHA_RATE = 2.0  # times that of the others
+_PRIOR = 50.0  # rows' worth of log error that a squared deviation of a log gamma from those of its kernel counts as
+_LEAST_SHARE, _LEAST_LINEAR_SHARE = 0.05, 0.01  # of a kernel that is worth its time
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
 
 
 class CellSearch:
-    """Adam on the logarithms of the gammas of all parts of a kernel, and of the penalty.
+    """Adam on the logarithms of the gammas of all parts of a kernel, of their shares, and of the penalty.
 
-    A step goes down the mean slope of the logarithms of the leave-one-out errors of some cells.
+    A step goes down the mean slope of the logarithms of the leave-one-out errors of some sets of rows. The gammas of a
+    kernel have a factor in common, which moves beside them.
     """
 
     def __init__(
@@ -32,58 +39,101 @@ class CellSearch:
         frame: Frame,
         categorical: np.ndarray,
         *,
-        learns_gamma: bool = True,
-        learns_alpha: bool = True,
-        seed: int = 0,
-        n_jobs: int | None = None,
+        n_rows: int,
+        least_alpha: float,
+        learns_gamma: bool,
+        learns_alpha: bool,
+        seed: int,
+        n_jobs: int | None,
     ) -> None:
         self._parts, self._frame, self._n_jobs, self._seed = parts, frame, n_jobs, seed
-        self._shares = [part.share for part in parts]
+        self._least_alpha, self._prior = least_alpha, 2 * _PRIOR / n_rows
         self._matrices = matrices_of(parts, categorical, 1)
-        gammas = np.array([frame.gamma(part.scales.kernel, part.gamma) for part in parts]).ravel()
-        self._moves = np.append(learns_gamma & (gammas > 0), learns_alpha)
-        self._theta = np.log(np.append(np.where(gammas > 0, gammas, 1.0), alpha))
-        self._live, self._adam = gammas > 0, Adam(self._theta.shape)
+        gammas = np.array([frame.gamma(part.scales.kernel, part.gamma) for part in parts])
+        is_linear = np.array([isinstance(part.scales.kernel, Linear) for part in parts])[:, np.newaxis]
+        self._live = gammas > 0
+        self._moves = learns_gamma & self._live & ~is_linear
+        self._learns_shares, self._learns_alpha = learns_gamma and len(parts) > 1, learns_alpha
+        self._logs = np.log(np.where(self._live, gammas, 1.0))  # of gamma, (n_parts, n_inputs)
+        self._start = self._logs.copy()
+        self._log_shares = np.log([part.share for part in parts])
+        self._log_alpha = float(np.log(alpha))
+        shapes = self._logs.shape, (len(parts), 1), (len(parts),), ()
+        self._of_gammas, self._of_factors, self._of_shares, self._of_alpha = map(Adam, shapes)
         self._lanes: list[tuple[SumWithSlopes, Scratch]] = []
+        self.error = np.nan  # of the rows of the last step
 
     @property
     def alpha(self) -> float:
-        return float(np.exp(self._theta[-1]))
+        return float(np.exp(self._log_alpha))
+
+    @property
+    def _gammas(self) -> np.ndarray:
+        return np.exp(self._logs) * self._live
+
+    @property
+    def _shares(self) -> np.ndarray:
+        shares = np.exp(self._log_shares)
+        return shares / shares.sum()
 
     @property
     def parts(self) -> list[Part]:
-        """The parts of the kernel with the gammas after the steps so far."""
-        gammas = self._gamma.reshape(len(self._parts), -1)
-        parts = []
-        for part, gamma in zip(self._parts, gammas, strict=True):
-            own = gamma / self._frame.gamma(part.scales.kernel, 1.0)
-            parts.append(replace(part, scales=replace(part.scales, gamma=own), factor=1.0))
-        return parts
+        """The parts of the kernel that are worth their time, after the steps so far."""
+        parts = [
+            replace(
+                part, scales=replace(part.scales, gamma=self._in_inputs(part, gamma)), factor=1.0, share=float(share)
+            )
+            for part, gamma, share in zip(self._parts, self._gammas, self._shares, strict=True)
+        ]
+        main = main_part(parts)
+        kept = [part for part in parts if part is main or part.share >= _least_share(part)]
+        total = sum(part.share for part in kept)
+        return [replace(part, share=part.share / total) for part in kept]
 
-    @property
-    def _gamma(self) -> np.ndarray:
-        return np.exp(self._theta[:-1]) * self._live
+    def _in_inputs(self, part: Part, gamma: np.ndarray) -> np.ndarray:
+        return gamma / self._frame.gamma(part.scales.kernel, 1.0)
 
-    def step(self, cells: list[Cell], progress: float, number: int) -> None:
-        """A step by these cells, when this share of the steps is done."""
-        while len(self._lanes) < len(cells):
-            self._lanes.append((SumWithSlopes(self._matrices, self._shares), Scratch()))
+    def step(self, sets: list[Cell], progress: float, number: int) -> None:
+        """A step by these sets of rows, when this share of the steps is done."""
+        known = [own for own in self._left_out(sets, number) if own.error > 0]
+        if not known:
+            return
+        self.error = float(np.mean([own.error for own in known]))
+        rate = _RATE * (1 - (1 - _LAST_PART) * progress)
+        slopes = np.mean([own.slopes / own.error for own in known], axis=0)
+        by_gamma, by_share = slopes[: self._logs.size].reshape(self._logs.shape), slopes[self._logs.size :]
+        by_gamma = np.where(self._moves, by_gamma + self._prior_slopes(), 0.0)
+        factors = self._of_factors.step(by_gamma.sum(axis=1, keepdims=True))
+        self._logs -= rate * (self._of_gammas.step(by_gamma) + factors * self._moves)
+        if self._learns_shares:
+            self._log_shares -= rate * self._of_shares.step(by_share - self._shares * by_share.sum())
+        if self._learns_alpha:
+            slope = float(np.mean([own.alpha_slope / own.error for own in known]))
+            moved = self._log_alpha - _ALPHA_RATE * rate * float(self._of_alpha.step(slope))
+            self._log_alpha = float(np.clip(moved, np.log(self._least_alpha), np.log(MOST_ALPHA)))
+
+    def _left_out(self, sets: list[Cell], number: int) -> list[LeaveOneOut]:
+        """Errors and slopes of each set, side by side."""
+        while len(self._lanes) < len(sets):
+            self._lanes.append((SumWithSlopes(self._matrices), Scratch()))
         found: dict[int, LeaveOneOut] = {}
+        parameters = np.append(self._gammas.ravel(), self._shares)
 
         def look(lane: int) -> None:
             rng = np.random.default_rng([self._seed, number, lane])
             with suppress(SingularKernelError):
                 matrix, scratch = self._lanes[lane]
-                found[lane] = leave_one_out(matrix, *cells[lane], self._gamma, self.alpha, rng, scratch)
+                found[lane] = leave_one_out(matrix, *sets[lane], parameters, self.alpha, rng, scratch)
 
-        side_by_side(look, range(len(cells)), self._n_jobs)
-        slopes = [_log_slopes(found[lane]) for lane in sorted(found) if found[lane].error > 0]
-        if slopes:
-            rate = _RATE * (1 - (1 - _LAST_PART) * progress)
-            self._theta -= rate * self._adam.step(np.where(self._moves, np.mean(slopes, axis=0), 0.0))
-            if self._moves[-1]:
-                self._theta[-1] = np.clip(self._theta[-1], np.log(_LEAST_ALPHA), np.log(_MOST_ALPHA))
+        with one_blas_thread():
+            side_by_side(look, range(len(sets)), self._n_jobs)
+        return [found[lane] for lane in sorted(found)]
+
+    def _prior_slopes(self) -> np.ndarray:
+        moved = np.where(self._moves, self._logs - self._start, 0.0)
+        means = moved.sum(axis=1, keepdims=True) / np.maximum(1, self._moves.sum(axis=1, keepdims=True))
+        return self._prior * (moved - means)
 
 
-def _log_slopes(left_out: LeaveOneOut) -> np.ndarray:
-    return np.append(left_out.slopes, left_out.alpha_slope) / left_out.error
+def _least_share(part: Part) -> float:
+    return _LEAST_LINEAR_SHARE if isinstance(part.scales.kernel, Linear) else _LEAST_SHARE

@@ -6,6 +6,7 @@ from binfeat._common.held_out import surely_less
 from binfeat._common.memory import require_memory
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.kernel_algebra.solve import MOST_FACTORED
 from binfeat._machine.machines import local_size
 from binfeat._machine.machines.bins import BinsMachine, may_search, tries_factors
 from binfeat._machine.machines.candidate import Candidate
@@ -15,7 +16,7 @@ from binfeat._machine.machines.fourier import FourierMachine
 from binfeat._machine.machines.grown import GrownMachine
 from binfeat._machine.machines.hybrid import HybridMachine
 from binfeat._machine.machines.local import LocalMachine
-from binfeat._machine.problem import Problem
+from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
@@ -34,7 +35,7 @@ class MachineChoice:
     def of(cls, problem: Problem, rows: AllRows, run: Run) -> "MachineChoice":
         """What rows and settings allow; ValueError or MemoryError if that is nothing."""
         choice = cls(problem, rows, run)
-        asks_local = run.settings.features == "local"
+        asks_local = run.settings.features == "local" or isinstance(problem, MarginProblem)
         takes_local = asks_local or (choice._may_be_exact and local_size.fits(problem, run))
         return replace(choice, takes_exact=choice._takes_exact(), takes_local=takes_local)
 
@@ -102,7 +103,12 @@ class MachineChoice:
         """Whether the machine is to be exact: where rows are few, and nothing is asked for that only features have."""
         problem, settings = self.problem, self.run.settings
         if settings.features == "exact":
-            n_bytes = exact_bytes(len(problem.table), problem.n_targets)
+            if isinstance(problem, MarginProblem) and len(problem.table) > MOST_FACTORED:
+                raise ValueError(
+                    f"loss={settings.loss!r} needs one factor for all steps, which exact machines have of up to "
+                    f"{MOST_FACTORED:,} rows; got {len(problem.table):,} and features='exact'. Use 'local' or 'auto'."
+                )
+            n_bytes = exact_bytes(len(problem.table), problem.n_solves)
             require_memory(n_bytes, "an exact machine of so many rows", "Use features='auto' or fewer rows.")
             return True
         return self._may_be_exact and len(problem.table) <= most_exact_rows(problem, self.run)

@@ -1,6 +1,6 @@
 """Exact kernel machines: all rows that memory and time allow, without random features."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -8,18 +8,32 @@ import numpy as np
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction
-from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, main_part
-from binfeat._machine.kernel_algebra.solve import matrix_to_solve, solve_kernel
-from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.machines.cell_rows import CellRows
-from binfeat._machine.machines.exact_size import exact_seconds
-from binfeat._machine.machines.exact_tuning import LEAST_ALPHA, ExactTuning, Tuned
-from binfeat._machine.problem import Problem
+from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, kernel_sum, main_part
+from binfeat._machine.kernel_algebra.bounded import minimise, working_squares
+from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
+from binfeat._machine.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
+from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
+from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_seconds
+from binfeat._machine.machines.exact_tuning import ExactTuning, Tuned
+from binfeat._machine.machines.fine_tuning import ALL_ROWS, FineTuning
+from binfeat._machine.machines.kernel_rows import KernelRows
+from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
-_MOST_GROWTH, _DAMPING = 0.5, 0.5  # powers of the number of rows, by which factor and penalty are continued
+_MOST_LEVERAGE = 0.99  # of a row on its own prediction: what it says alone
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """For the rows of a machine: coefficients, what it makes of them, and of each of them without it."""
+
+    coef: np.ndarray  # (n_rows, n_targets)
+    alpha: float
+    scores: np.ndarray
+    left_out: np.ndarray
 
 
 class ExactMachine(Candidate):
@@ -31,11 +45,17 @@ class ExactMachine(Candidate):
         self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[Part], float] | None = None
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        self._tuning = ExactTuning(problem, run, kernels, exact_seconds(*problem.table.shape))
+        self._rows = KernelRows.of(problem, run, kernels.X)
 
     def tuned(self) -> Tuned:
-        """Kernels and penalty."""
-        return self._tuning.best() if self._known is None else self._tuning.of(*self._known)
+        """Kernels and penalty, in cells where rows are many."""
+        rows, seconds = self._rows, exact_seconds(*self._problem.table.shape)
+        if len(rows.all) > TUNING_ROWS:
+            # Between what rounding allows in a set of rows and in the solution.
+            least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
+            return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)
+        tuning = ExactTuning(rows, self._run, self._kernels, seconds)
+        return tuning.best() if self._known is None else tuning.of(*self._known)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("kernel and penalty"):
@@ -49,26 +69,26 @@ class ExactMachine(Candidate):
         return solution
 
     def solution(self, best: Tuned) -> Solution:
-        """Solve for all rows, with more or less of what fewer of them were best with."""
-        problem, settings, tuning = self._problem, self._run.settings, self._tuning
-        rows = tuning.all_rows
-        parts, alpha = self._continued(best, len(rows))
-        X, Y, weights = tuning.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
-        signs = np.random.default_rng(settings.seed).choice(_SIGNS, (len(rows), 1))
+        """Solve for all rows."""
+        problem, settings, rows, parts = self._problem, self._run.settings, self._rows.all, best.parts
+        X, weights = self._rows.columns(rows), problem.relative_weights(rows)
         with one_blas_thread():  # the order of its sums depends on their number
-            K = matrix_to_solve(tuning.kernel(parts), X, Y.shape[1])
-            error = np.sqrt(tuning.squared_error(best))
-            solved, alpha = solve_kernel(K, alpha, weights, np.hstack([Y, signs]), error, settings.n_jobs)
-        coef, probe = solved[:, :-1], solved[:, -1:]
-        judged, predictions = self._left_out(best, parts, alpha, coef, float((signs * probe).mean(dtype=np.float64)))
+            if isinstance(problem, MarginProblem):
+                solved = self._by_loss(problem, best, X)
+            else:
+                solved = self._by_squares(best, X)
+        judged, predictions = rows, best.predictions
+        if predictions is None:
+            told = np.isfinite(solved.left_out).all(axis=1) & np.isin(rows, self._rows.known)
+            judged, predictions = rows[told], solved.left_out[told]
         main = main_part(parts)
-        known = KernelFunction.arrays_of(parts, problem.categorical, X, tuning.frame, alpha, weights)
+        known = KernelFunction.arrays_of(parts, problem.categorical, X, self._rows.frame, solved.alpha, weights)
         return Solution(
             features=self.features,
             kernel=kernel_name(parts),
-            alpha=alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
-            function=ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C")),
-            intercept=coef.sum(axis=0, dtype=np.float64),
+            alpha=solved.alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
+            function=ExactFunction(**known, coef=np.array(solved.coef.T, np.float64, order="C")),
+            intercept=solved.coef.sum(axis=0, dtype=np.float64),
             scales=main.scales,
             gamma=main.gamma,
             power=main.scales.kernel.power,
@@ -76,37 +96,54 @@ class ExactMachine(Candidate):
             predictions=predictions,
             curve=[(0, float(problem.losses(judged)(predictions).mean()))],
             status="converged",
+            known=(rows, solved.scores),
         )
 
-    def _left_out(
-        self, best: Tuned, parts: list[Part], alpha: float, coef: np.ndarray, diagonal: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows with leave-one-out predictions, and these: of the machine, unless it was tuned with all of its rows.
+    def _by_squares(self, best: Tuned, X: np.ndarray) -> _Solved:
+        problem, rows, n_jobs = self._problem, self._rows.all, self._run.settings.n_jobs
+        Y, weights = problem.Y[rows], problem.relative_weights(rows)
+        signs = np.random.default_rng(self._run.settings.seed).choice(_SIGNS, (len(rows), 1))
+        K, error = matrix_to_solve(self._kernel(best), X, Y.shape[1]), np.sqrt(best.squared_error)
+        both, alpha = solve_kernel(K, best.alpha, weights, np.hstack([Y.astype(np.float32), signs]), error, n_jobs)
+        coef, probe = both[:, :-1], both[:, -1:]
+        v = 1.0 if weights is None else weights[:, np.newaxis]
+        residuals = np.zeros(Y.shape)
+        if best.predictions is None:
+            diagonal, is_exact = self._inverse_diagonal(best.parts, alpha, weights)
+            if not is_exact:  # a probe with random signs tells its mean (Hutchinson 1990)
+                diagonal *= (signs * probe).mean(dtype=np.float64) / np.nanmean(diagonal)
+            residuals = coef / diagonal
+        return _Solved(coef, alpha, Y - alpha / v * coef, Y - residuals)
 
-        What the `diagonal` of the inverse is on average, a probe with random signs tells (Hutchinson 1990).
-        """
-        tuning, problem = self._tuning, self._problem
-        if len(tuning.rows) == len(tuning.all_rows):
-            return tuning.rows, best.predictions
-        known = CellRows(problem, self._kernels.X, tuning.all_rows, tuning.frame)
-        residuals = known.left_out(parts, alpha, coef, diagonal, self._run.settings.n_jobs)
-        told = np.isfinite(residuals).all(axis=1) & np.isin(tuning.all_rows, tuning.known)
-        rows = tuning.all_rows[told]
-        return rows, problem.Y[rows] - residuals[told]
+    def _by_loss(self, problem: MarginProblem, best: Tuned, X: np.ndarray) -> _Solved:
+        rows, kernel, loss, n_jobs = self._rows.all, self._kernel(best), problem.loss, self._run.settings.n_jobs
+        Y, weights = problem.Y[rows], problem.relative_weights(rows)
 
-    def _continued(self, tuned: Tuned, n_rows: int) -> tuple[list[Part], float]:
-        """Parts and penalty for more rows than they were found with, continued as they went from fewer."""
-        some, few = len(self._tuning.rows), max(1, tuned.parts[0].scales.n_rows)
-        if n_rows <= some or some <= few:
-            return tuned.parts, tuned.alpha
-        growth, further = np.log(some / few), np.log(n_rows / some)
-        parts = []
-        for part in tuned.parts:
-            power = np.clip(np.log(part.factor) / growth, 0.0, _MOST_GROWTH)
-            parts.append(replace(part, factor=part.factor * np.exp(power * further)))
-        alpha = tuned.alpha
-        if self._run.settings.alpha is None:
-            before = np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts))
-            power = np.clip(np.log(alpha / before) / growth, -1.0, 0.0)
-            alpha = max(min(alpha, LEAST_ALPHA), alpha * np.exp(_DAMPING * power * further))
-        return parts, alpha
+        def solves(alpha: float, own: np.ndarray) -> tuple[Solve, float]:
+            return factored(kernel(X, X), alpha, own, n_jobs)
+
+        found, alpha = minimise(loss, solves, best.alpha, weights, Y)
+        warn_of_steps(found.gain, self._run.settings.loss)
+        left_out = found.scores
+        if best.predictions is None:
+            steps, v = working_squares(loss, Y, found.scores)
+            v = v if weights is None else v * weights[:, np.newaxis]
+            leverages = np.hstack([self._leverages(best.parts, alpha, own) for own in v.T])
+            left_out = found.scores - steps * leverages / (1 - leverages)
+        return _Solved(found.coef, alpha, found.scores, left_out)
+
+    def _kernel(self, best: Tuned) -> KernelSum:
+        return kernel_sum(best.parts, self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
+
+    def _leverages(self, parts: list[Part], alpha: float, weights: np.ndarray) -> np.ndarray:
+        """What each row does to its own prediction, (n_rows, 1)."""
+        diagonal, _ = self._inverse_diagonal(parts, alpha, weights)
+        return np.clip(1 - alpha * diagonal / weights[:, np.newaxis], 0.0, _MOST_LEVERAGE)
+
+    def _inverse_diagonal(self, parts: list[Part], alpha: float, weights: np.ndarray | None) -> tuple[np.ndarray, bool]:
+        """Diagonal of the inverse of all rows, (n_rows, 1), by their weights, and whether it is exact."""
+        rows, of_table = self._rows.all, None
+        if weights is not None:
+            of_table = np.ones(len(self._problem.table))
+            of_table[rows] = weights
+        return self._rows.cells(rows).inverse_diagonal(parts, alpha, of_table, self._run.settings.n_jobs)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from binfeat._machine.features.feature_bytes import fit_bytes
-from binfeat._machine.kernel_algebra.solve import solve_bytes
-from binfeat._machine.problem import Problem
+from binfeat._machine.kernel_algebra.solve import MOST_FACTORED, solve_bytes
+from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Phase, Run
 
 TUNING_ROWS = 1500  # on which leave-one-out errors are compared
@@ -25,9 +25,13 @@ def exact_bytes(n_rows: int | np.ndarray, n_targets: int) -> np.ndarray:
 def most_exact_rows(problem: Problem, run: Run) -> int:
     """Rows that an exact machine may have: its matrix and the solution take memory and time by their square."""
     limits, n_inputs = run.limits, problem.table.shape[1]
-    n_rows = min(limits.exact_rows, int(np.sqrt(limits.exact_work / max(1, n_inputs))))
-    taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), problem.n_targets))  # by these rows, or by fewer
-    n_rows = int(np.searchsorted(taken, fit_bytes(run.settings.max_bytes), "right")) - 1
+    most = min(limits.exact_rows, MOST_FACTORED) if isinstance(problem, MarginProblem) else limits.exact_rows
+    n_rows = min(most, int(np.sqrt(limits.exact_work / max(1, n_inputs))))
+    taken = np.maximum.accumulate(exact_bytes(np.arange(n_rows + 1), problem.n_solves))  # by these rows, or by fewer
+    by_bytes = int(np.searchsorted(taken, fit_bytes(run.settings.max_bytes), "right")) - 1
+    if by_bytes < len(problem.table) <= n_rows:
+        run.note_memory(f"exact with {by_bytes:,} rows")
+    n_rows = min(n_rows, by_bytes)
     while n_rows and not run.may_continue(Phase.EXACT, exact_seconds(n_rows, n_inputs)):
         n_rows -= -(-n_rows // 8)
     return n_rows

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
-from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import (
@@ -15,12 +14,10 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     SingularKernelError,
     inverse_root,
     precise_inverse_root,
-    residuals,
 )
-from binfeat._machine.kernel_algebra.matrices import Frame, Linear
-from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines.exact_size import TUNING_ROWS
-from binfeat._machine.problem import Problem
+from binfeat._machine.machines.kernel_rows import KernelRows
+from binfeat._machine.machines.linear_part import linear_part
+from binfeat._machine.problem import MarginProblem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -30,15 +27,22 @@ _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two 
 LEAST_ALPHA = 1e-3  # of more rows than float64 is worth its time for
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
-_MOST_NOISE = 0.9  # share of the variance of the targets
-_NEAR, _NEAR_ROWS = 2.0, 400  # times the error so far, up to which a linear machine's is near, and rows that tell
-_PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 
 _Place = tuple[np.float32, ...]  # of a try
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
+    """A kernel, or a sum, with a penalty."""
+
+    parts: list[Part]
+    alpha: float
+    squared_error: float  # of leave-one-out predictions, by the variance of the targets
+    predictions: np.ndarray | None = None  # of all rows of the machine, (n_rows, n_targets), if it was tuned by these
+
+
+@dataclass(frozen=True, eq=False)
+class _Try:
     """A kernel, or a sum, with a penalty, and the leave-one-out predictions with them."""
 
     parts: list[Part]
@@ -53,25 +57,23 @@ class Tuned:
 
 
 class ExactTuning:
-    """Tries, by leave-one-out predictions of some rows."""
+    """Tries, by leave-one-out predictions."""
 
-    def __init__(self, problem: Problem, run: Run, kernels: ScaledKernels, solution_seconds: float) -> None:
-        self._problem, self._run, self._kernels = problem, run, kernels
+    def __init__(self, rows: KernelRows, run: Run, kernels: ScaledKernels, solution_seconds: float) -> None:
+        self._rows, self._problem, self._run, self._kernels = rows, rows.problem, run, kernels
         self._solution_seconds = solution_seconds
-        train = self._weighty(problem.train)
-        # Rows that the machine may have, those that may be left out, and those of them that are in tries.
-        self.all_rows = np.append(train, self._weighty(problem.held_out)) if run.settings.refits else train
-        self.known = train if run.settings.has_cv else self.all_rows
-        self.rows = self.known[evenly_spaced(len(self.known), TUNING_ROWS)]
-        self.frame = Frame.of(kernels.X[self.rows], problem.categorical)
-        few = len(self.all_rows) <= MOST_PRECISE_ROWS
+        few = len(rows.all) <= MOST_PRECISE_ROWS
         self._root = precise_inverse_root if few else inverse_root
-        self._least_alpha = LEAST_PRECISE_ALPHA * len(self.all_rows) if few else LEAST_ALPHA
+        self._least_alpha = LEAST_PRECISE_ALPHA * len(rows.all) if few else LEAST_ALPHA
         self._try_seconds = 0.0  # of the longest try so far
 
     def best(self) -> Tuned:
-        """The kernels, tuned, or a sum of them, whatever has the least error."""
-        tuned_of: dict[LengthScales, Tuned] = {}
+        """The kernels, tuned, or a sum of them, whatever has the least error; of other losses only the penalty."""
+        if isinstance(self._problem, MarginProblem):
+            rows = replace(self._rows, problem=self._problem.of_squares)
+            squares = ExactTuning(rows, self._run, self._kernels, self._solution_seconds).best()
+            return self.of(squares.parts, squares.alpha)
+        tuned_of: dict[LengthScales, _Try] = {}
 
         def tune(scales: LengthScales) -> None:
             tuned_of[scales] = self._tuned(scales)
@@ -79,33 +81,25 @@ class ExactTuning:
         with one_blas_thread():
             side_by_side(tune, self._kernels.scales, self._run.settings.n_jobs)
             tuned = sorted((tuned_of[scales] for scales in self._kernels.scales), key=lambda tuned: tuned.loss)
-            return self._beside_linear(self._best_sum(*tuned))
+            return self._result(self._beside_linear(self._best_sum(*tuned)))
 
     def of(self, parts: list[Part], alpha: float) -> Tuned:
         """Known kernels. The penalty is tuned where there are more rows to judge it than it came from."""
         with one_blas_thread():
             tuned = self._try(parts, alpha)
-            if self._run.settings.alpha is None and len(self.rows) > parts[0].scales.n_rows:
+            if self._run.settings.alpha is None and len(self._rows.known) > parts[0].scales.n_rows:
                 tuned = self._descend(tuned, self._with_alpha, _DECREASE, set())
-        return tuned
+            return self._result(tuned)
 
-    def squared_error(self, tuned: Tuned) -> float:
-        """Of leave-one-out predictions, by the variance of the targets."""
-        problem, rows = self._problem, self.rows
+    def _result(self, tuned: _Try) -> Tuned:
+        predictions = tuned.predictions if len(self._rows.known) == len(self._rows.all) else None
+        return Tuned(tuned.parts, tuned.alpha, self._squared_error(tuned), predictions)
+
+    def _squared_error(self, tuned: _Try) -> float:
+        problem, rows = self._problem, self._rows.known
         return SquaredErrors(problem.Y[rows], problem.weights_of(rows))(tuned.predictions).mean()
 
-    def kernel(self, parts: list[Part]) -> KernelSum:
-        return kernel_sum(parts, self.frame, self._problem.categorical, self._run.settings.n_jobs)
-
-    def columns(self, rows: np.ndarray) -> np.ndarray:
-        """Rows as columns of the kernels."""
-        return self.frame.columns(self._kernels.X[rows])
-
-    def _weighty(self, rows: np.ndarray) -> np.ndarray:
-        weights = self._problem.weights_of(rows)
-        return rows if weights is None else rows[weights[:, 0] > 0]
-
-    def _tuned(self, scales: LengthScales) -> Tuned:
+    def _tuned(self, scales: LengthScales) -> _Try:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
         given = self._run.settings.alpha
         seen: set[_Place] = set()
@@ -120,10 +114,10 @@ class ExactTuning:
                 break
         return best
 
-    def _with_alpha(self, tuned: Tuned, step: float) -> tuple[list[Part], float, np.ndarray | None]:
+    def _with_alpha(self, tuned: _Try, step: float) -> tuple[list[Part], float, np.ndarray | None]:
         return tuned.parts, max(self._least_alpha, tuned.alpha * step), tuned.K
 
-    def _descend(self, best: Tuned, moved: Callable, step: float, seen: set[_Place]) -> Tuned:
+    def _descend(self, best: _Try, moved: Callable, step: float, seen: set[_Place]) -> _Try:
         """Steps down while that helps, or else steps up; what was seen before, and was not better, is not tried again.
 
         Of what is seen the best is always at hand.
@@ -150,12 +144,12 @@ class ExactTuning:
         seconds = self._try_seconds + self._solution_seconds
         return not self._kernels.is_perfect and self._run.may_continue(Phase.SOLUTION, seconds)
 
-    def _best_sum(self, best: Tuned, *others: Tuned) -> Tuned:
+    def _best_sum(self, best: _Try, *others: _Try) -> _Try:
         """More and more of the other kernel beside the better one, while that helps."""
-        first, mixed = best, dict[float, Tuned]()
+        first, mixed = best, dict[float, _Try]()
         for other in others if self._may_try() else ():
 
-            def mix(share: float, other: Tuned = other) -> None:
+            def mix(share: float, other: _Try = other) -> None:
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
                 K = _mixed(share, first.K, 1 - share, other.K)
                 mixed[share] = self._try(parts, first.alpha**share * other.alpha ** (1 - share), K)
@@ -167,13 +161,12 @@ class ExactTuning:
                 best = mixed[share]
         return best
 
-    def _beside_linear(self, best: Tuned) -> Tuned:
+    def _beside_linear(self, best: _Try) -> _Try:
         """More and more of a linear kernel beside the others, while that helps."""
         first, linear = best, self._linear(best)
         if linear is None or not self._may_try():
             return best
-        columns = self.columns(self.rows)
-        linear_K = self.kernel([linear])(columns, columns)
+        linear_K = self._matrix([linear])
         for share in _LINEAR_SHARES:
             own, others = share / linear.scales.alpha, (1 - share) / first.alpha
             alpha = 1 / (own + others)
@@ -187,46 +180,30 @@ class ExactTuning:
             best = self._descend(best, self._with_alpha, _DECREASE, set())
         return best
 
-    def _linear(self, best: Tuned) -> Part | None:
-        """The linear kernel of numbers of variance 1, where it may be of use; its penalty is noise by signal."""
-        problem, settings, numbers = self._problem, self._run.settings, ~self._problem.categorical
-        if settings.kernel is not None or settings.alpha is not None or not numbers.any():
-            return None
-        error = self.squared_error(best)
-        some = self.rows[:_NEAR_ROWS]
-        if _linear_error(self.columns(some)[numbers], problem.Y[some]) > _NEAR * error:
-            return None
-        gamma = np.where(numbers, 1 / (np.count_nonzero(numbers) * self.frame.unit**2), 0.0)
-        noise = min(_MOST_NOISE, error)
-        alpha = max(self._least_alpha, noise / (1 - noise))
-        return Part(LengthScales(Linear(), gamma, alpha, error, best.parts[0].scales.n_rows, 0), 1.0)
+    def _linear(self, best: _Try) -> Part | None:
+        """The linear kernel, where it may be of use."""
+        settings, error = self._run.settings, self._squared_error(best)
+        return linear_part(self._rows, settings, error, self._least_alpha)
 
-    def _try(self, parts: list[Part], alpha: float, K: np.ndarray | None = None) -> Tuned:
+    def _try(self, parts: list[Part], alpha: float, K: np.ndarray | None = None) -> _Try:
         """The leave-one-out predictions with parts whose kernel matrix may be known."""
-        problem, rows, start = self._problem, self.rows, self._run.clock.used
-        Y = problem.Y[rows].astype(np.float32)
-        if K is None:
-            columns = self.columns(rows)
-            K = self.kernel(parts)(columns, columns)
+        problem, rows, start = self._problem, self._rows.known, self._run.clock.used
+        K = self._matrix(parts) if K is None else K
         try:
-            predictions = problem.Y[rows] - residuals(K, alpha, problem.relative_weights(rows), Y, self._root)
+            predictions = problem.left_out(rows, K, alpha, self._root)
         except SingularKernelError:
-            return Tuned(parts, alpha, np.inf, np.zeros(Y.shape), K)
+            return _Try(parts, alpha, np.inf, np.zeros((len(rows), problem.n_targets)), K)
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
-        return Tuned(parts, alpha, float(problem.losses(rows)(predictions).mean()), predictions, K)
+        return _Try(parts, alpha, float(problem.losses(rows)(predictions).mean()), predictions, K)
+
+    def _matrix(self, parts: list[Part]) -> np.ndarray:
+        columns = self._rows.columns(self._rows.known)
+        kernel = kernel_sum(parts, self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
+        return kernel(columns, columns)
 
 
-def _with_factor(tuned: Tuned, step: float) -> tuple[list[Part], float, np.ndarray | None]:
+def _with_factor(tuned: _Try, step: float) -> tuple[list[Part], float, np.ndarray | None]:
     return [replace(part, factor=part.factor * step) for part in tuned.parts], tuned.alpha, None
-
-
-def _linear_error(columns: np.ndarray, Y: np.ndarray) -> float:
-    """What ridge regression leaves of targets, by generalised cross-validation (Golub, Heath & Wahba 1979)."""
-    X, Y = (values - values.mean(axis=0) for values in (columns.T, Y))
-    values, U = np.linalg.eigh(X @ X.T)
-    kept = values / (values + len(X) * _PENALTIES[:, np.newaxis])
-    left = (1 - kept) ** 2 @ ((U.T @ Y) ** 2).sum(axis=1)
-    return float((left / Y.size / (1 - kept.sum(axis=1) / len(X)) ** 2).min())
 
 
 def _place(parts: list[Part], alpha: float) -> _Place:

@@ -5,14 +5,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._common.held_out import SquaredErrors
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.cell_trees import CellTrees
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_sum
 from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
+from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat._machine.kernel_algebra.leave_one_out import (
+    left_out_variances,
+    precise_inverse_root,
+    solver_by,
+    squared_row_norms,
+)
 from binfeat._machine.machines.cell_rows import CellRows
+from binfeat._machine.problem import MarginProblem
 
 _NOTHING = np.empty(0)
 
@@ -25,8 +31,10 @@ class SolvedCell:
     coef: np.ndarray  # (n_rows, n_targets)
     intercept: np.ndarray  # (n_targets,)
     alpha: float  # that the coefficients took
+    scores: np.ndarray  # (n_rows, n_targets), of the rows
     residuals: np.ndarray  # (n_rows, n_targets), leave-one-out
     variances: np.ndarray  # (n_rows,), of the predictions without each row, as multiples of the noise
+    gain: float = 0.0  # that one more step promises, of a loss that takes steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +63,8 @@ class Forest:
         self._cells: list[SolvedCell] = []
         self._sums = np.zeros(rows.problem.Y.shape)  # of leave-one-out residuals
         self._variances = np.zeros(len(rows.X))
+        self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
+        self._counts = np.zeros(len(rows.X))  # of trees that have a row
         self._kernel = kernel_sum(parts, rows.frame, rows.problem.categorical, 1)
 
     @property
@@ -62,19 +72,28 @@ class Forest:
         return len(self._trees)
 
     @property
+    def gain(self) -> float:
+        """That one more step promises in any of the cells."""
+        return max(cell.gain for cell in self._cells)
+
+    @property
     def n_cells(self) -> int:
         """Of all trees."""
         return len(self._cells)
 
-    def promise(self, n_cells: int) -> float:
-        """What one more tree leaves of the mean squared error of the rows in so many of its cells, or in all."""
+    def ambiguity(self, n_cells: int) -> float:
+        """How far the mean of two trees is below their mean loss, by that loss, in some cells of the next tree.
+
+        Half of the variance of what single trees say of a row, if the loss is squared (Krogh & Vedelsby 1995).
+        """
         some = evenly_spaced(len(self._started.cells), n_cells).tolist()
         self._solve(some)
         solved = [self._started.solved[number] for number in some]
         rows, more = (np.concatenate([getattr(own, name) for own in solved]) for name in ("rows", "residuals"))
-        problem, before = self._rows.problem, self._sums[rows]
-        judge = SquaredErrors(np.zeros(before.shape), problem.weights_of(rows))
-        return float(judge((before + more) / (self.n_trees + 1)).mean() / judge(before / self.n_trees).mean())
+        problem, Y = self._rows.problem, self._rows.problem.Y[rows]
+        judge, one, other = problem.own_losses(rows), Y - self._sums[rows] / self.n_trees, Y - more
+        apart, both = (judge(one) + judge(other)).mean() / 2, judge((one + other) / 2).mean()
+        return float(max(apart - both, 0.0) / max(apart, np.finfo(float).tiny))
 
     def grow(self) -> None:
         """Add a tree."""
@@ -83,9 +102,11 @@ class Forest:
         for number in range(len(started.cells)):
             own = started.solved[number]
             self._sums[own.rows] += own.residuals
+            self._scores[own.rows] += own.scores
+            self._counts[own.rows] += 1
             if not self._trees:
                 self._variances[own.rows] = own.variances
-            self._cells.append(replace(own, residuals=_NOTHING, variances=_NOTHING))
+            self._cells.append(replace(own, scores=_NOTHING, residuals=_NOTHING, variances=_NOTHING))
         self._trees.append(started.tree)
         self._next = self._function = None
 
@@ -108,6 +129,11 @@ class Forest:
     def predictions(self, rows: np.ndarray) -> np.ndarray:
         """Leave-one-out predictions of these rows, (len(rows), n_targets)."""
         return self._rows.problem.Y[rows] - self._sums[rows] / self.n_trees
+
+    def known(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that are in a cell of every tree, and what the trees say of them."""
+        rows = np.flatnonzero(self._counts == self.n_trees)
+        return rows, self._scores[rows] / self.n_trees
 
     def variances(self, rows: np.ndarray) -> np.ndarray:
         """Of the predictions of the first tree for rows that it does without, as multiples of the noise."""
@@ -138,11 +164,23 @@ class Forest:
 
     def _solved(self, rows: np.ndarray) -> SolvedCell:
         X, Y, weights = self._rows.part(rows)
+        if isinstance(self._rows.problem, MarginProblem):
+            return self._minimised(self._rows.problem.loss, rows)
         if is_constant(Y):
             nothing = np.zeros(Y.shape)
-            return SolvedCell(rows, nothing, Y[0].astype(np.float64), self._alpha, nothing, np.zeros(len(rows)))
-        B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights)
+            return SolvedCell(rows, nothing, Y[0].astype(np.float64), self._alpha, Y, nothing, np.zeros(len(rows)))
+        B, alpha = precise_inverse_root(self._kernel(X, X), self._alpha, weights, overwrite=True)
         coef = B @ (B.T @ Y)
         g = squared_row_norms(B)
         intercept = coef.sum(axis=0, dtype=np.float64)
-        return SolvedCell(rows, coef, intercept, alpha, coef / g[:, np.newaxis], left_out_variances(g, alpha, weights))
+        scores = Y - alpha * coef / (1.0 if weights is None else weights[:, np.newaxis])
+        variances = left_out_variances(g, alpha, weights)
+        return SolvedCell(rows, coef, intercept, alpha, scores, coef / g[:, np.newaxis], variances)
+
+    def _minimised(self, loss: BoundedLoss, rows: np.ndarray) -> SolvedCell:
+        X, Y, weights = self._rows.part(rows)
+        K = self._kernel(X, X)
+        found, alpha = minimise(loss, solver_by(precise_inverse_root, K), self._alpha, weights, Y)
+        residuals = Y - left_out(loss, K, alpha, weights, Y, found.scores, precise_inverse_root)
+        coef, nothing = found.coef, np.zeros(len(rows))
+        return SolvedCell(rows, coef, coef.sum(axis=0), alpha, found.scores, residuals, nothing, found.gain)

@@ -10,20 +10,18 @@ from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.kernel_function import Part, kernel_name, main_part
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Candidate, Solution
-from binfeat._machine.machines.cell_rows import CellRows
-from binfeat._machine.machines.cell_search import CellSearch
-from binfeat._machine.machines.exact_tuning import ExactTuning
-from binfeat._machine.machines.forest import Forest, is_constant
+from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
+from binfeat._machine.machines.fine_tuning import CELLS, FineTuning
+from binfeat._machine.machines.forest import Forest
+from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.local_size import cell_rows, most_trees, tree_seconds
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
-_SEARCH_ROWS, _FEWEST = 1000, 150  # of a cell that length scales are learned in, at most and at least
-_STEPS, _LANES = 30, 2  # of the search, and cells of a step
-_LOOK = 5  # steps between looks at the clock
-_ENOUGH, _FEW_CELLS = 0.995, 8  # share of the error that one more tree has to be below, and its cells that tell
+_GAIN = 0.003  # share of the squared error that one more tree has to take away
+_FEW_CELLS = 16  # of the second tree, which tell how many trees are worth their time
+_LEAST_ALPHA = 1e-5
 _MOST_ERRORS = 10_000  # residuals that are kept
 
 
@@ -36,11 +34,11 @@ class LocalMachine(Candidate):
         self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[Part], float] | None = None
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        tuning = self._tuning = ExactTuning(problem, run, kernels, tree_seconds(problem, run))
+        rows = KernelRows.of(problem, run, kernels.X)
         self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
-        judged = problem.train if self._holds_out else tuning.all_rows
-        self._judged_rows = problem.held_out if self._holds_out else tuning.all_rows
-        self._rows = CellRows(problem, kernels.X, np.intersect1d(judged, tuning.all_rows), tuning.frame)
+        self._judged_rows = problem.held_out if self._holds_out else rows.all
+        judging = np.intersect1d(problem.train, rows.all) if self._holds_out else np.sort(rows.all)
+        self._rows = replace(rows, known=judging)
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
@@ -55,6 +53,7 @@ class LocalMachine(Candidate):
                 self._refit()
         run.note("features", "local", self._curve[-1][1])
         forest = self._grown
+        warn_of_steps(forest.gain, run.settings.loss)
         run.note("trees", f"{forest.n_trees}, of {forest.n_cells} cells in all", self._curve[-1][1])
         solution = self._solution("converged" if goes_on else "stopped")
         run.note("kernel", solution.kernel, solution.error)
@@ -72,43 +71,17 @@ class LocalMachine(Candidate):
 
     def _begin(self, run: Run) -> None:
         """The kernel, and the first tree."""
-        if self._known is not None:
-            self._parts, self._alpha = self._known
-        else:
-            tuned = self._tuning.best()
-            self._parts, self._alpha = self._in_cells(tuned.parts, tuned.alpha, run)
-        self._forest = self._new_forest(self._rows)
+        tuning = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA)
+        tuned = tuning.of(self._known, tree_seconds(self._problem, run))
+        self._parts, self._alpha = tuned.parts, tuned.alpha
+        self._forest = self._new_forest(self._rows.known)
         self._grow(run)
 
-    def _in_cells(self, parts: list[Part], alpha: float, run: Run) -> tuple[list[Part], float]:
-        """Length scales and penalty, learned further in cells of all rows."""
-        settings, learns_gamma = run.settings, self._kernels.learned
-        if self._kernels.is_perfect or not (learns_gamma or settings.alpha is None):
-            return parts, alpha
-        search = CellSearch(
-            parts,
-            alpha,
-            self._rows.frame,
-            self._problem.categorical,
-            learns_gamma=learns_gamma,
-            learns_alpha=settings.alpha is None,
-            seed=settings.seed,
-            n_jobs=settings.n_jobs,
-        )
-        _, cells = self._rows.split(parts, _SEARCH_ROWS, settings.seed, 0)
-        cells = [cell for cell in cells if len(cell) >= _FEWEST and not is_constant(self._problem.Y[cell])] or cells
-        rng, queue = np.random.default_rng(settings.seed), list[int]()
-        for k in range(_STEPS):
-            if k and not k % _LOOK and not (run.step() and run.may_continue(Phase.EXACT)):
-                break
-            while len(queue) < _LANES:
-                queue.extend(rng.permutation(len(cells)).tolist())
-            search.step([self._rows.part(cells[queue.pop()]) for _ in range(_LANES)], k / _STEPS, k)
-        return search.parts, search.alpha
-
-    def _new_forest(self, rows: CellRows) -> Forest:
+    def _new_forest(self, rows: np.ndarray) -> Forest:
         settings = self._run.settings
-        return Forest(rows, self._parts, self._alpha, cell_rows(self._run), settings.seed, settings.n_jobs)
+        return Forest(
+            self._rows.cells(rows), self._parts, self._alpha, cell_rows(self._run), settings.seed, settings.n_jobs
+        )
 
     def _grow(self, run: Run) -> None:
         start = run.clock.used
@@ -127,21 +100,29 @@ class LocalMachine(Candidate):
         return self._grown.function().scores(X, np.zeros(self._problem.n_targets), self._run.settings.n_jobs)
 
     def _add_trees(self, run: Run) -> bool:
-        """More trees, as long as a few cells say that it pays; whether callbacks let the fit go on."""
-        goes_on, is_given, forest = run.step(), run.settings.n_trees is not None, self._grown
-        most = 1 if self._kernels.is_perfect and not is_given else most_trees(self._problem, run)
+        """More trees, as far as that pays; whether callbacks let the fit go on."""
+        goes_on, forest = run.step(), self._grown
+        most = most_trees(self._problem, run)
+        if run.settings.n_trees is None:
+            most = 1 if self._kernels.is_perfect else min(most, self._worthwhile_trees())
         while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
-            if not (is_given or forest.promise(_FEW_CELLS) < _ENOUGH):
-                break
             self._grow(run)
             goes_on = run.step()
         return goes_on
+
+    def _worthwhile_trees(self) -> int:
+        """Trees of which each takes a share of the squared error away.
+
+        The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
+        """
+        variance = 2 * self._grown.ambiguity(_FEW_CELLS)
+        return max(1, int(np.sqrt(variance / _GAIN + 0.25) + 0.5))
 
     def _refit(self) -> None:
         """The same trees with the rows that were held out."""
         self._judged = self._judgement()
         n_trees = self._grown.n_trees
-        self._forest = self._new_forest(replace(self._rows, rows=np.sort(self._tuning.all_rows)))
+        self._forest = self._new_forest(np.sort(self._rows.all))
         while self._grown.n_trees < n_trees:
             self._grown.grow()
 
@@ -162,6 +143,7 @@ class LocalMachine(Candidate):
             curve=self._curve,
             status=status,
             errors=errors,
+            known=forest.known(),
         )
 
     def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:

@@ -25,7 +25,10 @@ def most_trees(problem: Problem, run: Run) -> int:
     shared = 4 * n_rows * n_inputs + _CELL_BYTES * min(n_rows, cell_rows(run)) ** 2
     of_tree = n_rows * (_NUMBER + _TARGET * problem.n_targets)
     by_bytes = (fit_bytes(run.settings.max_bytes) - shared) // of_tree
-    return int(np.clip(min(by_bytes, max(1, _MOST_WORK // n_rows)), 0, MOST_TREES))
+    by_work = min(max(1, _MOST_WORK // n_rows), MOST_TREES)
+    if 0 < by_bytes < by_work:
+        run.note_memory(f"{by_bytes} trees")
+    return int(np.clip(by_bytes, 0, by_work))
 
 
 def tree_seconds(problem: Problem, run: Run) -> float:

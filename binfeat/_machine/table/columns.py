@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from numbers import Real
 from typing import Any
 
@@ -17,6 +18,7 @@ from binfeat._common.calendar import days_of, times_of
 from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, callers_level, checked_rows
+from binfeat._machine.table.findings import ORDER, Finding, Findings, in_words
 from binfeat._machine.table.texts import DATES, NUMBERS, day_of, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
@@ -116,6 +118,18 @@ class Column:
             raise ValueError(infinite_in([self.name]))
         return keys
 
+    def strings(self) -> tuple[int, tuple[str, ...]]:
+        """The number of rows that hold strings, and some of these."""
+        distinct, places = self._distinct
+        are_strings = np.array([isinstance(value, str) for value in distinct])
+        return int(are_strings[places].sum()), in_words(map(repr, compress(distinct, are_strings)))
+
+    def missing(self) -> np.ndarray:
+        """Mask of the rows without a category."""
+        values, are_strings, _ = self._keys
+        missing = np.isnan(values) & ~are_strings
+        return missing if self._are_numbers else missing[self._distinct[1]]
+
     def categories(self) -> Categories:
         """The distinct numbers, sorted, the distinct strings, sorted, and whether some values are missing."""
         values, are_strings, strings = self._keys
@@ -204,6 +218,19 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
             raise TypeError(f"{column.name} of X has no times, and had {known} in fit.")
     matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
     return Table(columns, times, X.shape, matrix)
+
+
+def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]:
+    """A data frame with the columns of `fit` alone and in their order, and whether it had others; else X as it is."""
+    X, names = collected(X), list(getattr(estimator, "feature_names_in_", []))
+    if not (names and is_frame(X)):
+        return X, Findings()
+    frame = nw.from_native(X, eager_only=True)
+    if frame.columns == names or not set(names) <= set(frame.columns):
+        return X, Findings()
+    others = [name for name in frame.columns if name not in names]
+    which = in_words(map(repr, others)) or ("another order",)
+    return frame.select(names).to_native(), Findings.of(0, [Finding("All columns", ORDER, len(frame), which, "not so")])
 
 
 def _frame_column(series: nw.Series, name: str, times: str) -> Column:

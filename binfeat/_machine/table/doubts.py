@@ -48,8 +48,8 @@ def doubt_limit(seconds: float | None, used: float) -> None:
     """Warn of a limit of time that could not be kept; `seconds` may be None."""
     if seconds is not None and used > _LATE * seconds:
         _warn(
-            f"max_seconds={seconds:g} is less than the {used:.2g} s that a fit of this table takes at least. Kernels "
-            "that are compiled in the first fit of all are part of that."
+            f"max_seconds={seconds:g} is less than the {used:.2g} s that this fit took at least. The first run on a "
+            "computer compiles the kernels, and caches them: that is part of it."
         )
 
 

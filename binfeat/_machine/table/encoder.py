@@ -1,7 +1,7 @@
 """A raw table's columns as numbers: missing values, categories, frames of every kind."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from binfeat._common.calendar import part_of, parts_in
+from binfeat._common.calendar import part_of, parts_in, time_in_words
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
 from binfeat._machine.table.columns import (
@@ -23,8 +23,11 @@ from binfeat._machine.table.columns import (
     infinite_in,
     read_table,
 )
+from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, in_words
+from binfeat._machine.table.texts import NUMBERS
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
+_ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
 _MEDIAN_ROWS = 2**14  # evenly spaced rows whose median is taken; the median of 400,000 x 54 would take 0.4 s
 
 
@@ -51,6 +54,8 @@ class TableEncoder(ArrayRecord):
     missing: np.ndarray  # mask of the columns in which missing is a category
     times: np.ndarray  # of every column, as `times_of` has it, (n_inputs,)
     parts: np.ndarray  # names of the parts of the calendar
+    lows: np.ndarray  # least number in each raw column, (n_inputs,); above the largest one if there was none
+    highs: np.ndarray
 
     @classmethod
     def fit(
@@ -67,7 +72,8 @@ class TableEncoder(ArrayRecord):
         times = np.array(table.times, dtype=np.str_)
         chosen = _chosen(estimator, table, categorical_features)
         learned = {**_categories(table, chosen), "times": times}
-        bare = cls(chosen, np.arange(chosen.size), np.zeros(chosen.size), **learned, parts=NO_STRINGS)
+        blank = np.zeros(chosen.size)
+        bare = cls(chosen, np.arange(chosen.size), blank, **learned, parts=NO_STRINGS, lows=blank, highs=blank)
         matrix = bare._numbers_of(table, estimator)
         gaps = np.isnan(matrix)
         n_gaps = np.count_nonzero(gaps, axis=0)
@@ -75,37 +81,109 @@ class TableEncoder(ArrayRecord):
         parts, dated = _parts(matrix, np.where(chosen, "", times))
         flagged = np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix)))
         source = np.concatenate([np.arange(chosen.size), dated, flagged])
-        encoder = cls(
-            np.append(chosen, np.zeros(source.size - chosen.size, dtype=bool)), source, medians, **learned, parts=parts
+        categorical = np.append(chosen, np.zeros(source.size - chosen.size, dtype=bool))
+        learned["lows"], learned["highs"] = (
+            np.fmin.reduce(matrix, initial=np.inf),
+            np.fmax.reduce(matrix, initial=-np.inf),
         )
+        encoder = cls(categorical, source, medians, **learned, parts=parts)
         matrix = encoder._complete(matrix, gaps)
         check_moderate(matrix, "X")
         return encoder, matrix
 
-    def transform(self, estimator: BaseEstimator, X: RawTable) -> np.ndarray:
+    def transform(
+        self, estimator: BaseEstimator, X: RawTable, note: Callable[[Findings], None] | None = None
+    ) -> np.ndarray:
         """The numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; might be X itself.
+
+        `note` is called with what `fit` had not seen, if there is any.
 
         TypeError or ValueError if columns differ, hold infinity, or are not categorical and hold no numbers.
         """
-        if self._needs_no_check(estimator, X):
-            matrix = np.asarray(X, dtype=np.float64, order="C")
-        else:
-            matrix = self._numbers_of(read_table(estimator, X, self.times.tolist()), estimator)
+        matrix, table, is_known = self._read(estimator, X)
+        if note is not None and not (is_known and (table is None or not self._strings_in(table))):
+            note(self._findings(read_table(estimator, X, self.times.tolist()) if table is None else table, matrix))
+        if is_known and self.source.size == self.medians.size:
+            return _own(matrix)
         return self._complete(matrix, np.isnan(matrix))
 
-    def unseen(self, estimator: BaseEstimator, X: RawTable) -> Iterator[tuple[str, list]]:
-        """Pairs of a column, in words, and a list of categories in it that `fit` has not seen, if there are any."""
-        for j, column in enumerate(read_table(estimator, X, self.times.tolist()).columns):
-            numbers, strings, _ = self._categories_of(j)
-            if numbers.size + strings.size:  # the column is categorical, and no id
-                own_numbers, own_strings, _ = column.categories()
-                fresh = [*np.setdiff1d(own_numbers, numbers).tolist(), *np.setdiff1d(own_strings, strings).tolist()]
-                if fresh:
-                    yield column.name, fresh
+    def findings(self, estimator: BaseEstimator, X: RawTable) -> Findings:
+        """What a table has that `fit` had not seen."""
+        table = read_table(estimator, X, self.times.tolist())
+        return self._findings(table, self._numbers_of(table, estimator))
+
+    def _findings(self, table: Table, matrix: np.ndarray) -> Findings:
+        return Findings.of(
+            len(matrix), (each for j in range(self.medians.size) for each in self._of_column(table, matrix, j))
+        )
+
+    def _of_column(self, table: Table, matrix: np.ndarray, j: int) -> Iterator[Finding]:
+        """What a column has that `fit` had not seen; `matrix` has its numbers or codes."""
+        column, values, (low, high) = table.columns[j], matrix[:, j], self._ends[:, j]
+        if self.categorical[j]:
+            yield from self._of_categories(column, values > high, j)
+            return
+        missing, beyond = np.isnan(values), (values < low) | (values > high)
+        if missing.any() and not self._had_gaps[j]:
+            yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
+        if beyond.any():
+            shown = in_words(self._in_words(j, value) for value in np.unique(values[beyond]))
+            ends = [self._in_words(j, end) for end in (self.lows[j], self.highs[j])]
+            known = " to ".join(ends) if self.lows[j] <= self.highs[j] else "missing everywhere"
+            yield Finding(column.name, OUTSIDE, int(beyond.sum()), shown, known)
+        if j in self._strings_in(table):
+            strings = column.strings()
+            yield Finding(column.name, STRINGS, *strings, "numbers")
+
+    def _of_categories(self, column: Column, unknown: np.ndarray, j: int) -> Iterator[Finding]:
+        numbers, strings, _ = self.categories_of(j)
+        if not (unknown.any() and numbers.size + strings.size):  # an id has no categories
+            return
+        missing = column.missing() & unknown
+        if missing.any():
+            yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
+        if missing.sum() < unknown.sum():
+            own_numbers, own_strings, _ = column.categories()
+            fresh = [*np.setdiff1d(own_numbers, numbers).tolist(), *np.setdiff1d(own_strings, strings).tolist()]
+            known = f"{numbers.size + strings.size:,} categories"
+            yield Finding(column.name, CATEGORIES, int((unknown & ~missing).sum()), in_words(map(repr, fresh)), known)
+
+    def _strings_in(self, table: Table) -> list[int]:
+        """Columns of numbers that come as strings."""
+        if table.matrix is not None:
+            return []
+        return [j for j, column in enumerate(table.columns) if not self.categorical[j] and column.holds_strings]
+
+    def _in_words(self, j: int, value: float) -> str:
+        times = str(self.times[j])
+        return f"{value:.6g}" if times in ("", NUMBERS) else time_in_words(value, times)
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """Numbers, or codes, beyond which a column has what `fit` had not seen: farther away than its range is wide."""
+        most, lows, highs = np.finfo(np.float64).max, self.lows, self.highs
+        far = np.zeros(lows.size)
+        np.subtract(highs, lows, out=far, where=np.isfinite(lows))
+        far += _ROUNDING * np.maximum(abs(lows), abs(highs), where=np.isfinite(lows), out=np.zeros(lows.size))
+        n_levels = np.diff(self.number_starts) + np.diff(self.string_starts) + self.missing
+        chosen = self.categorical[: lows.size]
+        ends = np.where(chosen, 0.0, lows - far), np.where(chosen, np.maximum(n_levels - 1, 0), highs + far)
+        return np.clip(ends, -most, most)
+
+    @cached_property
+    def _had_gaps(self) -> np.ndarray:
+        """Mask of the columns of numbers that were missing in some rows."""
+        flagged = self.source[self.medians.size + self.parts.size :]
+        return np.isin(np.arange(self.medians.size), flagged) | (self.lows > self.highs)
+
+    def _are_known(self, matrix: np.ndarray) -> bool:
+        """Whether nothing is missing, far away or infinite, and all categories are those of `fit`."""
+        low, high = self._ends
+        return bool(((matrix >= low) & (matrix <= high)).all())
 
     def level(self, j: int, code: int) -> str:
         """The category of a code in words."""
-        numbers, strings, _ = self._categories_of(j)
+        numbers, strings, _ = self.categories_of(j)
         known = [*(f"{number:g}" for number in numbers), *strings.tolist()]
         return known[code] if code < len(known) else "missing" if self.missing[j] and code == len(known) else "unknown"
 
@@ -125,8 +203,19 @@ class TableEncoder(ArrayRecord):
     def _all_numbers(self) -> bool:
         return not (self.categorical.any() or (self.times != "").any())
 
+    def _read(self, estimator: BaseEstimator, X: RawTable) -> tuple[np.ndarray, Table | None, bool]:
+        """Numbers and codes, with NaN; the table that they come from, if it was read; and `_are_known`."""
+        if self._needs_no_check(estimator, X):
+            matrix = np.asarray(X, dtype=np.float64, order="C")
+            is_known = self._are_known(matrix)
+            if is_known or not np.isinf(matrix).any():
+                return matrix, None, is_known
+        table = read_table(estimator, X, self.times.tolist())
+        matrix = self._numbers_of(table, estimator)
+        return matrix, table, self._are_known(matrix)
+
     def _needs_no_check(self, estimator: BaseEstimator, X: RawTable) -> bool:
-        """Whether scikit-learn's checks, which take longer than a prediction, could only leave X as it is."""
+        """Whether scikit-learn's checks, which take longer than a prediction, could find nothing but infinity."""
         return (
             type(X) is np.ndarray
             and X.dtype.char in "df"
@@ -134,7 +223,6 @@ class TableEncoder(ArrayRecord):
             and len(X) > 0
             and self._all_numbers
             and not hasattr(estimator, "feature_names_in_")
-            and not np.isinf(X).any()
         )
 
     def _numbers_of(self, table: Table, estimator: BaseEstimator) -> np.ndarray:
@@ -144,7 +232,7 @@ class TableEncoder(ArrayRecord):
             matrix = np.empty(table.shape) if matrix is None else matrix.copy()
             for j, column in enumerate(table.columns):
                 if self.categorical[j]:
-                    matrix[:, j] = column.codes(*self._categories_of(j))
+                    matrix[:, j] = column.codes(*self.categories_of(j))
                 elif table.matrix is None:
                     matrix[:, j] = column.numbers()
         try:
@@ -155,7 +243,7 @@ class TableEncoder(ArrayRecord):
                 raise
             raise ValueError(infinite_in([table.columns[j].name for j in np.flatnonzero(infinite).tolist()])) from None
 
-    def _categories_of(self, j: int) -> Categories:
+    def categories_of(self, j: int) -> Categories:
         own_numbers = self.numbers[self.number_starts[j] : self.number_starts[j + 1]]
         own_strings = self.strings[self.string_starts[j] : self.string_starts[j + 1]]
         return own_numbers, own_strings, bool(self.missing[j])
@@ -164,7 +252,7 @@ class TableEncoder(ArrayRecord):
         """Fill the gaps, and add parts of dates and the columns that mark gaps."""
         n_inputs = self.medians.size
         if self.source.size == n_inputs and not gaps.any():
-            return matrix if matrix.flags.carray else matrix.copy()
+            return _own(matrix)
         out = np.empty((matrix.shape[0], self.source.size))
         out[:, :n_inputs] = matrix
         np.copyto(out[:, :n_inputs], self.medians, where=gaps)
@@ -177,6 +265,10 @@ class TableEncoder(ArrayRecord):
 
 def _is_from_dtype(categorical_features: ArrayLike | None) -> bool:
     return isinstance(categorical_features, str) and categorical_features == "from_dtype"
+
+
+def _own(matrix: np.ndarray) -> np.ndarray:
+    return matrix if matrix.flags.carray else matrix.copy()
 
 
 def _chosen(estimator: BaseEstimator, table: Table, categorical_features: ArrayLike | None) -> np.ndarray:

@@ -20,7 +20,12 @@ def huber_weights(residuals: np.ndarray, known: np.ndarray | slice = slice(None)
     With r a row's residual in robust standard deviations, the root of the mean square if there are several targets, the
     weight is ``min(1, 1.345 / |r|)``. The deviations are computed from the `known` rows, a mask or a slice.
     """
-    sizes = np.sqrt(((residuals / scales(residuals[known])) ** 2).mean(axis=1, keepdims=True))
+    return weights_by(residuals, scales(residuals[known]))
+
+
+def weights_by(residuals: np.ndarray, deviations: np.ndarray) -> np.ndarray:
+    """The same by robust standard deviations (n_targets,) that are known."""
+    sizes = np.sqrt(((residuals / deviations) ** 2).mean(axis=1, keepdims=True))
     return _TUNING / np.maximum(sizes, _TUNING)
 
 

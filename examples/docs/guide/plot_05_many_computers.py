@@ -1,6 +1,6 @@
 """
-On many machines
-================
+On many computers
+=================
 
 ``binfeat.distributed`` has the maps, the ridge machines and the kernel machines on Dask arrays and data frames. Rows
 stay where they are: in each iteration the solver sends one block of coefficients to the workers and gets one sum back.
@@ -22,10 +22,11 @@ x = np.linspace(-3, 3, 200)[:, np.newaxis]
 print(f"largest error: {np.abs(machine.predict(x) - np.sin(x[:, 0])).max():.3f}")
 
 # %%
-# Here Dask has the threads of this process. On a cluster, one machine runs ``dask scheduler``, and each of the others
-# ``dask worker tcp://10.0.0.1:8786 --nworkers 8 --nthreads 1`` with the address that the scheduler printed, in the same
-# Python environment. With ``distributed.Client("tcp://10.0.0.1:8786")`` before them, the lines above run there. A table
-# comes from ``dask.dataframe.read_parquet``, which reads folders and object stores: ``"s3://bucket/folder"``.
+# By default Dask uses threads of the current process. On a cluster, one computer runs ``dask scheduler``, and each of
+# the others ``dask worker tcp://10.0.0.1:8786 --nworkers 8 --nthreads 1`` with the address that the scheduler printed,
+# in the same Python environment. With ``distributed.Client("tcp://10.0.0.1:8786")`` before them, the lines above run
+# there. A table comes from ``dask.dataframe.read_parquet``, which reads folders and object stores:
+# ``"s3://bucket/folder"``.
 
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")

@@ -1,0 +1,1 @@
+"""Fitted machines in forms that need none of this package to predict."""

@@ -1,0 +1,131 @@
+"""Kernels and penalty for many rows: from what samples of them are best with to what rows as dense as all need."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from binfeat._machine.fitted.kernel_function import Part, kernel_sum
+from binfeat._machine.kernel_algebra.leave_one_out import inverse_root
+from binfeat._machine.machines.cell_search import MOST_ALPHA, Cell, CellSearch
+from binfeat._machine.machines.exact_tuning import Tuned
+from binfeat._machine.machines.forest import is_constant
+from binfeat._machine.machines.kernel_rows import KernelRows
+from binfeat._machine.machines.linear_part import linear_part
+from binfeat._machine.run import Phase, Run
+from binfeat._machine.search.scaled_kernels import ScaledKernels
+
+_FEWEST = 150  # rows of a cell that is learned from
+_LANES = 2  # sets of rows of a step
+_LOOKS = 6  # at the clock
+_BETTER_SHARE, _LINEAR_SHARE = 0.75, 0.05  # to start with
+_DENSER = 0.2  # times the penalty of a sample of rows, to start with
+_DECREASE = np.sqrt(10.0)  # between two penalties that a score is asked for
+_SCORED = 8  # cells
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps of a search, and the sets of rows that they go by."""
+
+    set_rows: int  # at most
+    n_steps: int
+    takes_samples: bool  # beside cells
+
+
+CELLS = Plan(500, 60, takes_samples=False)  # for machines that have cells, too
+ALL_ROWS = Plan(1000, 30, takes_samples=True)  # inputs that the tree splits hardly vary within a cell
+
+
+class FineTuning:
+    """The search for kernels and penalty in cells of rows, or in cells and in samples of all rows in turn."""
+
+    def __init__(self, rows: KernelRows, kernels: ScaledKernels, run: Run, plan: Plan, least_alpha: float) -> None:
+        self._rows, self._kernels, self._run, self._plan, self._least_alpha = rows, kernels, run, plan, least_alpha
+        self._cell_rows = rows.cells(rows.known)
+        self._learns_alpha = run.settings.alpha is None
+
+    def of(self, known: tuple[list[Part], float] | None, seconds: float) -> Tuned:
+        """Kernels, whose length scales are kept if they are known, and the penalty; `seconds` have to be left."""
+        rows, run = self._rows, self._run
+        parts, alpha = self._start() if known is None else known
+        learns_gamma = known is None and self._kernels.learned
+        error = min(part.scales.error for part in parts)
+        cells = self._cells(parts)
+        if not self._kernels.is_perfect and (learns_gamma or self._learns_alpha):
+            search = CellSearch(
+                parts,
+                alpha,
+                rows.frame,
+                rows.problem.categorical,
+                n_rows=len(rows.known),
+                least_alpha=self._least_alpha,
+                learns_gamma=learns_gamma,
+                learns_alpha=self._learns_alpha,
+                seed=run.settings.seed,
+                n_jobs=run.settings.n_jobs,
+            )
+            self._search(search, cells, lambda: run.step() and run.may_continue(Phase.EXACT, seconds))
+            parts, alpha, error = search.parts, search.alpha, search.error
+        if not rows.problem.is_judged_by_squares and self._learns_alpha:
+            alpha = self._scored(cells[:_SCORED], parts, alpha)
+        return Tuned(parts, alpha, error)
+
+    def _start(self) -> tuple[list[Part], float]:
+        """More of the better kernel than of the other, and a little of a linear one where that may be of use."""
+        rows, settings = self._rows, self._run.settings
+        scales = sorted(self._kernels.scales, key=lambda scales: scales.error)
+        shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
+        parts = [Part(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
+        if settings.alpha is not None:
+            return parts, settings.alpha / rows.problem.mean_weight
+        alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
+        linear = linear_part(rows, settings, scales[0].error, self._least_alpha)
+        if linear is not None:
+            parts = [replace(part, share=(1 - _LINEAR_SHARE) * part.share) for part in parts]
+            parts.append(replace(linear, share=_LINEAR_SHARE))
+        return parts, alpha
+
+    def _cells(self, parts: list[Part]) -> list[np.ndarray]:
+        """Rows of cells that may be learned from, in random order."""
+        seed = self._run.settings.seed
+        _, cells = self._cell_rows.split(parts, self._plan.set_rows, seed, 0)
+        known = [own for own in cells if len(own) >= _FEWEST and not is_constant(self._rows.problem.Y[own])] or cells
+        return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
+
+    def _search(self, search: CellSearch, cells: list[np.ndarray], goes_on: Callable[[], bool]) -> None:
+        sets, n_steps = self._sets(cells), self._plan.n_steps
+        for k in range(n_steps):
+            if k and not k % (n_steps // _LOOKS) and not goes_on():
+                break
+            search.step([next(sets) for _ in range(_LANES)], k / n_steps, k)
+
+    def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
+        """Sets of rows for steps, without end: every cell once before any comes again."""
+        rng, rows, Y = np.random.default_rng(self._run.settings.seed), self._rows.known, self._rows.problem.Y
+        while True:
+            for number in rng.permutation(len(cells)):
+                yield self._cell_rows.part(cells[number])
+                if self._plan.takes_samples:
+                    some = rng.choice(rows, min(self._plan.set_rows, len(rows)), replace=False)
+                    if not is_constant(Y[some]):
+                        yield self._cell_rows.part(some)
+
+    def _scored(self, cells: list[np.ndarray], parts: list[Part], alpha: float) -> float:
+        """The penalty by what rows left out are judged by, from one that squared errors are best with."""
+        problem, numbers = self._rows.problem, np.concatenate(cells)
+        kernel, losses = kernel_sum(parts, self._rows.frame, problem.categorical, 1), problem.losses(numbers)
+        known = [kernel(X, X) for X in map(self._rows.columns, cells)]
+
+        def loss(alpha: float) -> float:
+            left = [problem.left_out(rows, K, alpha, inverse_root) for rows, K in zip(cells, known, strict=True)]
+            return float(losses(np.concatenate(left)).mean())
+
+        best = loss(alpha)
+        for move in (1 / _DECREASE, _DECREASE):
+            before = alpha
+            while self._least_alpha <= alpha * move <= MOST_ALPHA and (other := loss(alpha * move)) < best:
+                alpha, best = alpha * move, other
+            if alpha != before:
+                break
+        return alpha

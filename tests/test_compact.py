@@ -1,0 +1,86 @@
+"""Compact copies of kernel machines: smaller files, and predictions within the bound that is declared."""
+
+import numpy as np
+import pytest
+from limits import limited
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+
+sio = pytest.importorskip("skops.io")
+
+TRUSTED = ["binfeat.machine.KernelMachineClassifier", "binfeat.machine.KernelMachineRegressor"]
+KINDS = ["exact", "local", "binning", "fourier"]
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A regressor and a classifier of each kind, with the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + rng.normal(size=400) * np.exp(X[:, 2]) / 5
+    labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
+    found = {}
+    with limited(n_steps=8, sample_grids=(5, 20), n_fourier=64):
+        for kind in KINDS:
+            given = {"features": kind, "random_state": 0}
+            sampled = {"n_posterior_samples": 4} if kind in ("binning", "fourier") else {}
+            found[kind] = (
+                KernelMachineRegressor(**given, **sampled).fit(X, y, sample_weight=rng.uniform(0.5, 2, size=400)),
+                KernelMachineClassifier(**given).fit(X, labels),
+            )
+    return found, X, y
+
+
+def bound(machine):
+    """2^-24 of the sum of the coefficients, and the roundings of float64."""
+    return 2.0**-24 * np.abs(machine.feature_coef_).sum(axis=1).max() + 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_within_the_bound(made, kind):
+    found, X, _ = made
+    for machine in found[kind]:
+        small = machine.compact()
+        assert np.abs(small._scores(X) - machine._scores(X)).max() <= bound(machine)
+        assert small.feature_coef_.dtype == np.float32
+        assert machine.feature_coef_.dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_goes_on_working(made, kind):
+    found, X, _ = made
+    machine, classifier = found[kind]
+    small = machine.compact()
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    for pair in zip(machine.predict(X, return_std=True), small.predict(X, return_std=True), strict=True):
+        np.testing.assert_allclose(*pair, **close)
+    for method in ("deviations", "quantiles"):
+        intervals = (each.predict_interval(X, method=method) for each in (machine, small))
+        np.testing.assert_allclose(*intervals, **close)
+    values = (each.shapley_values(X[:5], X[:50], n_permutations=2).values for each in (machine, small))
+    np.testing.assert_allclose(*values, **close)
+    np.testing.assert_allclose(classifier.predict_proba(X), classifier.compact().predict_proba(X), **close)
+    assert small.summary() == machine.summary()
+    assert repr(small.check(X)) == repr(machine.check(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_smaller_and_give_the_same(made, kind):
+    found, X, _ = made
+    for machine in found[kind]:
+        small = machine.compact()
+        data = sio.dumps(small)
+        assert len(data) < len(sio.dumps(machine))
+        loaded = sio.loads(data, trusted=TRUSTED)
+        np.testing.assert_array_equal(loaded.predict(X), small.predict(X))
+        np.testing.assert_array_equal(loaded.compact().predict(X), small.predict(X))
+        assert loaded.length_scale_gammas_.shape == (0, machine.gamma_.size)
+
+
+def test_a_warm_start_from_a_compact_machine(made, limits):
+    limits(n_steps=8)
+    found, X, y = made
+    small = found["exact"][0].compact().set_params(warm_start=True)
+    again = small.fit(X, y)
+    np.testing.assert_array_equal(again.gamma_, found["exact"][0].gamma_)
+    assert again.feature_coef_.dtype == np.float64

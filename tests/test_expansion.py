@@ -1,0 +1,84 @@
+"""Sums of kernel values times coefficients in compiled calls, beside sums pair by pair in float64."""
+
+import numpy as np
+import pytest
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat._machine.fitted import expansion
+from binfeat._machine.kernel_algebra import matrices, sums
+from tests import naive
+
+CATEGORICAL = np.array([False] * 5 + [True])
+PROFILES = {
+    "laplacian": (kernels.Laplacian(), lambda t: np.exp(-t)),
+    "rbf": (kernels.RBF(), lambda s: np.exp(-s)),
+    "once": (kernels.Matern(1.5), lambda s: (1 + np.sqrt(6 * s)) * np.exp(-np.sqrt(6 * s))),
+    "twice": (kernels.Matern(2.5), lambda s: (1 + np.sqrt(10 * s) + 10 * s / 3) * np.exp(-np.sqrt(10 * s))),
+}
+
+
+def columns(rng, n):
+    return np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32)
+
+
+def of_all_rows(kernel, support, coef, frame=None):
+    frame = matrices.Frame(np.zeros(6), np.ones(6)) if frame is None else frame
+    return expansion.FullExpansion(kernel, CATEGORICAL, support, coef, frame)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("n_support", [1, 70])
+@pytest.mark.parametrize("name", PROFILES)
+def test_one_kernel(rng, name, n_support):
+    kernel, profile = PROFILES[name]
+    gamma = np.array([0.5, 0.0, 0.3, 0.1, 0.2, 0.4])
+    support, X, coef = columns(rng, n_support), columns(rng, 4), rng.normal(size=(2, n_support))
+    of_kernel = sums.KernelSum([matrices.kernel_matrix(kernel, CATEGORICAL)], [0.8], [gamma])
+    found = of_all_rows(of_kernel, support, coef)(X.T.astype(float), None)
+    radial = name != "laplacian"
+    expected = 0.8 * naive.kernel_matrix(X.T, support.T, gamma, profile, categorical={5}, radial=radial) @ coef.T
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(coef).sum())
+
+
+@pytest.mark.engine
+def test_a_sum_with_a_linear_map_a_linear_part_and_rows_that_do_not_count(rng):
+    gamma, linear_map = rng.uniform(0.1, 0.5, size=(3, 6)), rng.normal(size=(6, 3))
+    frame = matrices.Frame(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
+    of_kernels = [
+        matrices.kernel_matrix(kernel, CATEGORICAL, 1, linear_map if kernel is PROFILES["once"][0] else None)
+        for kernel in (PROFILES["once"][0], kernels.Laplacian(), matrices.Linear())
+    ]
+    shares, support, coef = [0.5, 0.3, 0.2], columns(rng, 30), rng.normal(size=(3, 30))
+    coef[:, ::3] = 0.0
+    made = of_all_rows(sums.KernelSum(of_kernels, shares, gamma), support, coef, frame)
+    X = columns(rng, 5).T * frame.unit + frame.center
+    rows = ((X - frame.center) / frame.unit).astype(np.float32)
+    numbers = slice(0, 5)
+    roots = np.sqrt(gamma[0, numbers])[:, np.newaxis] * linear_map[numbers]
+    mapped = [np.column_stack([table[:, numbers] @ roots, table[:, 5]]) for table in (rows, support.T)]
+    ones = np.append(np.ones(3), gamma[0, 5])
+    expected = 0.5 * naive.kernel_matrix(*mapped, ones, PROFILES["once"][1], categorical={3}, radial=True)
+    expected += 0.3 * naive.kernel_matrix(rows, support.T, gamma[1], PROFILES["laplacian"][1], categorical={5})
+    expected += 0.2 * (rows[:, numbers] * gamma[2, numbers]) @ support[numbers]
+    np.testing.assert_allclose(made(X, None), expected @ coef.T, atol=1e-5)
+
+
+def machines(rng):
+    """Exact machines with a sum of kernels, a linear map, categories, several classes."""
+    X = np.column_stack([rng.normal(size=(700, 5)), rng.integers(3, size=700)])
+    y = np.sin(X[:, 0] + X[:, 1]) + X[:, 2] + (X[:, 5] == 1)
+    given = {"features": "exact", "random_state": 0, "categorical_features": [5]}
+    yield KernelMachineRegressor(**given).fit(X, y), X
+    yield KernelMachineRegressor(kernel="rbf", gamma="scale", alpha=1e-4, **given).fit(X, np.column_stack([y, -y])), X
+    yield KernelMachineClassifier(gamma="scale", kernel=kernels.Matern(2.5), **given).fit(X, X[:, 5]), X
+
+
+def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, limits, threads):
+    limits(n_steps=15)
+    for machine, X in machines(rng):
+        rows = np.concatenate([X, rng.normal(size=(4500, 6))])
+        many = machine._scores(rows)
+        for some in (slice(0, 1), slice(0, 65), slice(100, 4200)):
+            np.testing.assert_array_equal(machine._scores(rows[some]), many[some])
+        for n_jobs in (1, 2):
+            np.testing.assert_array_equal(machine.set_params(n_jobs=n_jobs)._scores(rows), many)

@@ -1,0 +1,118 @@
+"""Machines as models of ONNX: predictions of its runtime beside those of the machines."""
+
+import json
+
+import numpy as np
+import pytest
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+GIVEN = {"features": "exact", "scaling": "standard", "alpha": 0.1, "gamma": [0.5, 0.3, 0.2], "random_state": 0}
+LOCAL = {**GIVEN, "features": "local", "cell_rows": 40, "n_trees": 3}
+
+
+@pytest.fixture
+def rows(rng):
+    X = rng.normal(size=(300, 3))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=300)
+
+
+def answers(machine, X):
+    """What the runtime makes of rows, by the names of the outputs."""
+    model = machine.to_onnx()
+    onnx.checker.check_model(model, full_check=True)
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    return dict(zip([each.name for each in session.get_outputs()], session.run(None, {"X": np.asarray(X, float)})))
+
+
+def assert_same(machine, X, tolerance=1e-5):
+    found, expected = answers(machine, X)["predictions"], machine.predict(X)
+    assert found.shape == expected.shape
+    scale = max(machine._target_std.max(), expected.std())
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "rbf", kernels.Matern(1.5), kernels.Matern(2.5)], ids=str)
+@pytest.mark.parametrize("given", [GIVEN, LOCAL], ids=["exact", "local"])
+def test_every_kernel(rows, given, kernel):
+    X, y = rows
+    machine = KernelMachineRegressor(**given, kernel=kernel).fit(X[:200], y[:200])
+    assert_same(machine, X)
+    assert_same(machine, X[:1])
+
+
+@pytest.mark.parametrize("given", [GIVEN, LOCAL], ids=["exact", "local"])
+@pytest.mark.parametrize("scaling", ["arcsinh", "quantile", None])
+def test_scaling_missing_values_and_categories(rows, rng, given, scaling):
+    X, y = rows
+    X = np.column_stack([X, rng.integers(3, size=300), rng.integers(5, size=300)])
+    X[:, 0] **= 5
+    X[::7, 1] = X[::11, 3] = np.nan
+    categories = {"categorical_features": [3, 4], "gamma": np.full(5, 0.3)}
+    machine = KernelMachineRegressor(**{**given, **categories, "scaling": scaling}, on_unseen="ignore")
+    machine.fit(X[:200], y[:200] + (X[:200, 4] == 2))
+    X[-3:, 3], X[-2:, 4], X[-1, 2] = 7, np.nan, np.nan
+    assert_same(machine, X)
+
+
+def test_learned_machines_with_sums_maps_and_warps(rng, limits):
+    """Whatever a search ends with; those below have a linear part, a linear map, warped inputs."""
+    limits(n_steps=15)
+    X = rng.uniform(-2, 2, size=(700, 3))
+    for target, features in ((3 * X[:, 0], "exact"), (np.sin(3 * (X[:, 0] + X[:, 1])), "exact"), (X[:, 2], "local")):
+        machine = KernelMachineRegressor(features=features, random_state=0)
+        machine.fit(X[:500], target[:500] + 0.05 * rng.normal(size=500))
+        assert_same(machine, X, 1e-4)
+
+
+@pytest.mark.parametrize("transform", ["log", "arcsinh"])
+def test_transformed_targets(rows, transform):
+    X, y = rows
+    y = np.exp(2 * y) if transform == "log" else np.sinh(3 * y)
+    machine = KernelMachineRegressor(**GIVEN).fit(X, y)
+    assert machine.target_transform_ == transform
+    assert_same(machine, X)
+    two = KernelMachineRegressor(**GIVEN).fit(X, np.column_stack([y, -X[:, 0]]))
+    assert_same(two, X)
+    assert_same(KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, np.exp(X[:, 0])), X)
+
+
+@pytest.mark.parametrize("given", [GIVEN, LOCAL], ids=["exact", "local"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes(rows, given, n_classes):
+    X, y = rows
+    labels = np.array(["low", "middle", "high"])[np.digitize(y, [0.0, 1.0][: n_classes - 1])]
+    machine = KernelMachineClassifier(**given).fit(X[:200], labels[:200])
+    far = np.vstack([X, 50 * X])
+    machine.set_params(on_unseen="ignore")
+    found = answers(machine, far)
+    np.testing.assert_allclose(found["probabilities"], machine.predict_proba(far), atol=1e-5)
+    np.testing.assert_array_equal(machine.classes_[found["class_number"]], machine.predict(far))
+    words = {each.key: each.value for each in machine.to_onnx().metadata_props}
+    assert json.loads(words["classes"]) == machine.classes_.tolist()
+
+
+def test_what_cannot_be_exported_is_named(rows, few_grids, without_package):
+    pd = pytest.importorskip("pandas")
+    X, y = rows
+    small = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
+    made = {
+        "whose features are random": (
+            KernelMachineRegressor(features="binning", n_grids=4, **small),
+            X,
+            y,
+        ),
+        "takes columns of numbers": (KernelMachineRegressor(**small), pd.DataFrame({"a": ["u", "v"] * 150}), y),
+        "has no quantiles": (KernelMachineRegressor(loss="quantile", **small), X, y),
+        "takes one label a row": (KernelMachineClassifier(**small), X, (X > 0).astype(int)),
+    }
+    for words, (machine, table, target) in made.items():
+        with pytest.raises(ValueError, match=words):
+            machine.fit(table, target).to_onnx()
+    machine = KernelMachineRegressor(**small).fit(X, y)
+    without_package("onnx")
+    with pytest.raises(ImportError, match=r"pip install 'binfeat\[onnx\]'"):
+        machine.to_onnx()

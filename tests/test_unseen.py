@@ -1,0 +1,244 @@
+"""What rows have that `fit` had not seen: counted, listed, warned of, refused or ignored, never silently."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from limits import limited
+from scipy import sparse
+from sklearn.base import clone
+
+import binfeat
+
+N = 120
+PARAMETERS = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
+
+
+def frame_of(n_rows, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "size": rng.uniform(1, 3, size=n_rows),
+            "gaps": np.where(np.arange(n_rows) % 7 == 0, np.nan, rng.normal(size=n_rows)),
+            "colour": rng.choice(["red", "blue"], size=n_rows),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(30, size=n_rows), unit="D"),
+            "same": 5.0,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def machine():
+    frame = frame_of(N)
+    with limited(n_steps=3):
+        return binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(frame, frame["size"])
+
+
+@pytest.fixture(scope="module")
+def of_arrays():
+    X = frame_of(N)[["size", "gaps"]].to_numpy()
+    return binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(X, X[:, 0])
+
+
+@pytest.fixture(scope="module")
+def of_strings():
+    frame = frame_of(N)[["size", "day"]]
+    words = frame.assign(size=frame["size"].map("{:.4f}".format), day=frame["day"].dt.strftime("%Y-%m-%d"))
+    with limited(n_steps=3), pytest.warns(UserWarning, match="as strings"):
+        return binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(words, frame["size"]), words
+
+
+def found_in(machine, X):
+    return {(each.column, each.found): (each.n_rows, each.examples, each.known) for each in machine.check(X)}
+
+
+def counted(X, known):
+    """The slow twin: each value beside all values of its column in fit, as counts of rows by column and kind."""
+    counts = {}
+    for name in known:
+        seen = [value for value in known[name] if not pd.isna(value)]
+        for value in X[name]:
+            if pd.isna(value):
+                kind = None if known[name].isna().any() else "missing values"
+            elif isinstance(value, str):
+                kind = None if value in seen else "unseen categories"
+            else:
+                least, largest = min(seen), max(seen)
+                width = largest - least
+                slack = 0 * width if isinstance(value, pd.Timestamp) else 1e-6 * max(abs(least), abs(largest))
+                inside = least - width - slack <= value <= largest + width + slack
+                kind = None if inside else "far outside"
+            if kind:
+                counts[f"Column {name!r}", kind] = counts.get((f"Column {name!r}", kind), 0) + 1
+    return counts
+
+
+def test_rows_of_fit_have_nothing_new(machine, of_arrays):
+    frame = frame_of(N)
+    found = machine.check(frame)
+    assert not found
+    assert len(found) == 0
+    assert found.n_rows == N
+    assert str(found) == "120 rows, in which nothing is new."
+    assert not of_arrays.check(frame[["size", "gaps"]].to_numpy())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine.predict(frame)
+
+
+def test_findings_are_those_of_the_twin(machine, rng):
+    frame = frame_of(300, seed=1)
+    for name in frame:
+        frame.loc[rng.random(300) < 0.1, name] = None
+    frame.loc[rng.random(300) < 0.1, "size"] = 1e30
+    frame.loc[rng.random(300) < 0.1, "gaps"] = -40.0
+    frame.loc[rng.random(300) < 0.1, "colour"] = "green"
+    frame.loc[rng.random(300) < 0.1, "day"] = pd.Timestamp("2030-05-06")
+    frame.loc[rng.random(300) < 0.1, "same"] = 5.1
+    found = found_in(machine, frame)
+    assert {key: n_rows for key, (n_rows, *_) in found.items()} == counted(frame, frame_of(N))
+    assert len(found) == 9
+    assert found["Column 'size'", "far outside"][1] == ("1e+30",)
+    assert found["Column 'colour'", "unseen categories"][1:] == (("'green'",), "2 categories")
+    assert found["Column 'day'", "far outside"][1:] == (("2030-05-06",), "2026-01-01 to 2026-01-30")
+    assert found["Column 'same'", "far outside"][1:] == (("5.1",), "5 to 5")
+
+
+def test_the_table_of_findings(machine):
+    frame = frame_of(3, seed=1).assign(colour=["green", None, "red"])
+    text = str(machine.check(frame))
+    assert [line.split()[0] for line in text.splitlines()] == ["column", "Column", "Column"]
+    assert "'green'" in text
+    assert repr(machine.check(frame)) == text
+    assert [each.n_rows for each in machine.check(frame)] == [1, 1]
+    assert machine.check(frame)[1].found == "unseen categories"
+
+
+@pytest.mark.parametrize("convert", [pl.from_pandas, lambda frame: pl.from_pandas(frame).lazy(), lambda frame: frame])
+def test_any_frame(machine, convert):
+    frame = frame_of(20, seed=1).assign(colour="green")
+    assert found_in(machine, convert(frame)) == {
+        ("Column 'colour'", "unseen categories"): (20, ("'green'",), "2 categories")
+    }
+
+
+def test_arrays_and_sparse_matrices(of_arrays):
+    X = frame_of(20, seed=1)[["size", "gaps"]].fillna(0.0).to_numpy().copy()
+    X[3, 0], X[4, 0], X[5, 1] = np.nan, 99.0, np.nan
+    for rows in (X, X.astype(np.float32), np.asfortranarray(X), X.tolist(), sparse.csr_array(X)):
+        found = found_in(of_arrays, rows)
+        assert found["Column 0", "missing values"] == (1, ("NaN",), "none")
+        assert found["Column 0", "far outside"][:2] == (1, ("99",))
+        assert len(found) == 2
+        with pytest.warns(UserWarning, match=r"Column 0: missing values, in 1 rows, such as NaN \(none in fit\); "):
+            of_arrays.predict(rows)
+
+
+def test_numbers_as_strings_are_read_and_said(machine):
+    frame = frame_of(20, seed=1)
+    strings = frame.assign(size=frame["size"].astype(str))
+    assert found_in(machine, strings)["Column 'size'", "numbers as strings"][0] == 20
+    with pytest.warns(UserWarning, match="numbers as strings, in 20 rows"):
+        found = machine.predict(strings)
+    np.testing.assert_array_equal(found, machine.predict(frame))
+
+
+def test_strings_of_fit_are_numbers_and_dates(of_strings):
+    machine, frame = of_strings
+    assert len(machine.check(frame)) == 0
+    typed = frame.assign(size=frame["size"].astype(float), day=pd.to_datetime(frame["day"]))
+    assert len(machine.check(typed)) == 0
+    far = frame.assign(size=["99.5", *frame["size"][1:]], day=[*frame["day"][:-1], "2031-01-01"])
+    ends = [f"{end:.6g}" for end in (typed["size"].min(), typed["size"].max())]
+    assert found_in(machine, far) == {
+        ("Column 'size'", "far outside"): (1, ("99.5",), " to ".join(ends)),
+        ("Column 'day'", "far outside"): (1, ("2031-01-01",), "2026-01-01 to 2026-01-30"),
+    }
+    missing = frame.assign(size=[None, *frame["size"][1:]])
+    for each in (machine, pickle.loads(pickle.dumps(machine)).compact()):
+        assert found_in(each, missing) == {("Column 'size'", "missing values"): (1, ("NaN",), "none")}
+
+
+def test_other_columns_are_listed_and_refused_by_predictions(machine):
+    frame = frame_of(20, seed=1)
+    for other, example in ((frame.assign(more=1), "'more'"), (frame[frame.columns[::-1]], "another order")):
+        assert found_in(machine, other)["All columns", "other columns"] == (20, (example,), "not so")
+        with pytest.raises(ValueError, match="feature names"):
+            machine.predict(other)
+    with pytest.raises(ValueError, match="missing"):
+        machine.check(frame.drop(columns="day"))
+    with pytest.raises(ValueError, match="infinity"):
+        machine.check(frame.assign(size=np.inf))
+
+
+METHODS = {
+    "predict": lambda machine, X: machine.predict(X),
+    "std": lambda machine, X: machine.predict(X, return_std=True),
+    "quantiles": lambda machine, X: machine.predict_quantiles(X),
+    "interval": lambda machine, X: machine.predict_interval(X),
+    "samples": lambda machine, X: machine.sample_y(X),
+    "shapley": lambda machine, X: machine.shapley_values(X),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_says_it_once(machine, method):
+    frame = frame_of(10, seed=1).assign(size=77.0)
+    with pytest.warns(UserWarning, match="Column 'size': far outside, in 10 rows, such as 77") as told:
+        METHODS[method](machine, frame)
+    assert len([one for one in told if "fit had not seen" in str(one.message)]) == 1
+    assert told[0].filename == __file__
+    other = clone(machine).set_params(on_unseen="error")
+    other.__dict__ |= {name: value for name, value in vars(machine).items() if name.endswith("_") or name[0] == "_"}
+    with pytest.raises(ValueError, match=r"on_unseen is 'error'. Column 'size': far outside"):
+        METHODS[method](other, frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        METHODS[method](other.set_params(on_unseen="ignore"), frame)
+
+
+def test_of_several_blocks_it_is_said_once(of_arrays):
+    X = frame_of(60, seed=1)[["size", "gaps"]].to_numpy().copy()
+    X[::20, 0] = 99.0
+    source = binfeat.blocks(X, np.zeros(60), block_rows=10)
+    with pytest.warns(UserWarning, match="Column 0: far outside, in 3 rows") as told:
+        found = of_arrays.predict(source)
+    assert len(told) == 1
+    np.testing.assert_allclose(found, of_arrays.set_params(on_unseen="ignore").predict(X), rtol=1e-6)
+    of_arrays.set_params(on_unseen="warn")
+    assert found_in(of_arrays, source)["Column 0", "far outside"][0] == 3
+    assert of_arrays.check(source).n_rows == 60
+
+
+@pytest.mark.parametrize("features", ["local", "binning", "fourier"])
+def test_every_kind_of_machine_and_files(features, few_steps):
+    X = frame_of(N)[["size", "gaps"]].to_numpy()
+    n_grids = {"n_grids": 8} if features == "binning" else {}
+    machine = binfeat.KernelMachineClassifier(features=features, **n_grids, **PARAMETERS).fit(X, X[:, 0] > 2)
+    machine = pickle.loads(pickle.dumps(machine))
+    X = X[:9].copy()
+    X[0, 0] = 1e30
+    for method in (machine.predict, machine.predict_proba, machine.decision_function):
+        with pytest.warns(UserWarning, match=r"far outside, in 1 rows, such as 1e\+30"):
+            method(X)
+    if features == "local":
+        with pytest.warns(UserWarning, match="far outside, in 1 rows"):
+            machine.apply(X)
+
+
+def test_columns_of_nothing_but_gaps_and_of_ids(rng):
+    frame = pd.DataFrame({"x": rng.normal(size=N), "empty": np.nan, "id": [f"row {i}" for i in range(N)]})
+    with pytest.warns(UserWarning, match="different value in nearly every row"):
+        machine = binfeat.KernelMachineRegressor(features="exact", **PARAMETERS).fit(frame, frame["x"])
+    assert not machine.check(frame.assign(id="another"))
+    found = found_in(machine, frame.assign(empty=0.0))
+    assert found == {("Column 'empty'", "far outside"): (N, ("0",), "missing everywhere")}
+
+
+def test_a_wrong_policy_is_refused(machine):
+    for wrong in ("warning", None, 3):
+        with pytest.raises(ValueError, match="on_unseen must be 'warn', 'ignore' or 'error', got"):
+            clone(machine).set_params(on_unseen=wrong).fit(frame_of(N), np.arange(N))
