@@ -114,6 +114,8 @@ class Problem:
         if self.scoring is None:
             return self.own_losses(rows)
         scored = self.scoring.losses(self.table[rows], self.y[rows], self.targets)
+        if not isinstance(self.targets, AnyLabels):
+            return scored
 
         def calibrated(predictions: np.ndarray) -> np.ndarray:
             with one_blas_thread():

@@ -34,7 +34,7 @@ class Plan:
 
 
 CELLS = Plan(500, 60, takes_samples=False)  # for machines that have cells, too
-ALL_ROWS = Plan(1000, 30, takes_samples=True)  # inputs that the tree splits hardly vary within a cell
+ALL_ROWS = Plan(750, 30, takes_samples=True)  # inputs that the tree splits hardly vary within a cell
 
 
 class FineTuning:
