@@ -234,6 +234,14 @@ def test_length_scales_of_dense_cells_are_shorter(rng, short):
     assert given.alpha_ == 0.2
 
 
+def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
+    """With a longer scale, too: targets may change fast along one input and slowly along others."""
+    X = rng.uniform(-1, 1, size=(1200, 4))
+    machine = KernelMachineRegressor(**{**LOCAL, "cell_rows": 300}, n_trees=1)
+    machine.fit(X, np.sin(8 * X[:, 0]) * X[:, 1] + X.sum(axis=1))
+    assert machine.kernel_.count("Matern") == 2
+
+
 # Beside other machines.
 
 
