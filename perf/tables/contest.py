@@ -11,7 +11,7 @@ import numpy as np
 
 from perf.data import MissingDataError, Split
 from perf.measure import with_peak
-from perf.tables import TABLES
+from perf.tables import load
 from perf.tables.peers import MACHINES
 from perf.tables.results import Result, error_of
 from perf.tables.scores import auc_of, log_loss_of
@@ -97,7 +97,7 @@ def _serve(pipe, table, machines):
     """Load a table, report that, and fit what is asked for until the other end of the pipe is closed."""
     warnings.simplefilter("ignore")
     try:
-        source = TABLES[table]()
+        source = load(table)
     except MissingDataError as error:
         pipe.send(str(error))
         return
