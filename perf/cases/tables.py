@@ -82,6 +82,8 @@ def run(
     machines = {name: machine for name, machine in machines.items() if not peers or name in (OURS, *peers)}
     absent = [name for name, machine in machines.items() if not machine.installed]
     yield from (Row(f"{name}: not installed, skipped", None) for name in absent)
+    others = [name for name in peers or () if name not in machines]
+    yield from (Row(f"{name}: skipped, it fits only with{'out' * bool(seconds)} --seconds", None) for name in others)
     if drawn is not None:
         tables = draw(drawn, count or N_TABLES)
         yield Row("seed of the draw", drawn, unit="")
@@ -90,7 +92,7 @@ def run(
         own = only or (tables if drawn is not None else in_time.TABLES)
         yield from in_time.run(own, there, seconds, splits or 1, printed, child, folder)
         return
-    fitted = () if printed else [OURS] if ours else peers or machines
+    fitted = () if printed else [OURS] if ours else [name for name in machines if not peers or name in peers]
     yield from _run(only or tables, machines, fitted, splits or N_SPLITS, child, folder)
 
 

@@ -156,7 +156,7 @@ def _strengths(wins):
     X, weights = np.zeros((len(pairs), len(wins))), np.array([wins[pair] for pair in pairs])
     for row, (i, j) in zip(X, pairs):
         row[[i, j]] = 1, -1
-    model = LogisticRegression(fit_intercept=False, C=_WEAK, tol=1e-6, max_iter=1000)
+    model = LogisticRegression(fit_intercept=False, C=_WEAK, solver="newton-cholesky", tol=1e-6)
     model.fit(np.concatenate([X, -X]), np.repeat([1, 0], len(X)), sample_weight=np.tile(weights, 2) / 2)
     logits = model.coef_[0] - model.coef_[0].mean()
     return _MIDDLE + _TEN_TO_ONE * logits / np.log(10)
