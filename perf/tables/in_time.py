@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from perf.data import MissingDataError
 from perf.record import Row
+from perf.suite import guarded
 from perf.tables.peers import OURS
 from perf.tables.results import keep, kept
 from perf.tables.standings import geometric_mean, standing_of
@@ -39,15 +40,20 @@ def run(tables, machines, seconds, n_splits, printed, child, folder):
             for who in machines
             if who == OURS or (table, f"{who}@{own:g}", k) not in before
         ]
-        try:
-            with child(table, machines) as process:
-                for who, k, own in orders:
-                    result = replace(process.fit(who, k, own), who=f"{who}@{own:g}")
+        yield from guarded(table, _fit, table, machines, orders, child, folder)
+    yield from _compared(tables, machines, seconds, n_splits, kept(folder).values())
+
+
+def _fit(table, machines, orders, child, folder):
+    try:
+        with child(table, machines) as process:
+            for who, k, own in orders:
+                if (result := process.fit(who, k, own)) is not None:
+                    result = replace(result, who=f"{who}@{own:g}")
                     print(result, flush=True)
                     keep(result, folder)
-        except MissingDataError as error:
-            yield Row(f"{table}: skipped, {error}", None)
-    yield from _compared(tables, machines, seconds, n_splits, kept(folder).values())
+    except MissingDataError as error:
+        yield Row(f"{table}: skipped, {error}", None)
 
 
 def _compared(tables, machines, seconds, n_splits, results):

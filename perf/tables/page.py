@@ -106,13 +106,24 @@ def _seconds(rows):
         at = row["at"]
         lines.setdefault((at["table"], at["series"]), {})[at["asked"]] = f"{row['ours']:.3g} % ({at['x']:.2g} s)"
     header = ("table", "", *(f"{own:g} s" for own in asked))
-    return _table(header, [(*who, *(own.get(s, "") for s in asked)) for who, own in lines.items()]) if lines else ""
+    table = _table(header, [(*who, *(own.get(s, "") for s in asked)) for who, own in lines.items()])
+    return f"{_PICTURE}{table}" if lines else ""
+
+
+_PICTURE = """.. figure:: ../../perf/pictures/seconds.png
+   :alt: Error against the seconds that a fit took, a panel for each table, a line for each machine.
+
+   Error against the seconds of the fit.
+
+"""
 
 
 def _tables(rows):
     """Errors of each table."""
     lines = []
     for row in _of_panel(rows, "tables"):
+        if "rows" not in row["at"]:  # an old record
+            continue
         traits = (row["at"][what] or "" for what in ("table", "rows", "inputs", "classes"))
         lines.append((*traits, f"{row['ours']:.3g}", f"{row['reference']:.3g}", row["at"]["best"]))
     header = ("table", "training rows", "inputs", "classes", "our error, %", "best peer's, %", "which")
