@@ -164,6 +164,8 @@ def test_rules_of_drawn_tables():
     np.testing.assert_array_equal(table.y, number[50:])
     classes = drawn.table_of(pd.DataFrame({**columns, "flag": rng.integers(2, size=n)}).drop(columns="rare"))
     assert classes.y.tolist() == [str(flag) for flag in classes.y.astype(int)]
+    grouped = drawn.table_of(pd.DataFrame({**columns, "school": np.arange(n) // 20, "mean": np.arange(n) // 20 % 12}))
+    assert "school" not in grouped.X
     with pytest.raises(LookupError, match="no column can be the target"):
         drawn.table_of(pd.DataFrame({"rare": columns["rare"]}))
     with pytest.raises(LookupError, match="too few rows or inputs"):

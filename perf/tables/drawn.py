@@ -3,7 +3,7 @@
 An item can be drawn if the catalogue gives it 300 to 200,000 rows and 4 to 500 columns, and no chosen table its name.
 Columns without use go: constant ones, numbers of rows, texts of more than 50 values, those of which more than half is
 missing. The target is the last column that can be one: a number of at least ten values, or 2 to 20 classes of at least
-ten rows each. Rows without it go, and so do inputs that only repeat it.
+ten rows each. Rows without it go, and so do inputs that alone say what it is.
 """
 
 from itertools import islice
@@ -104,8 +104,8 @@ def _has_numbers(column):
 
 
 def _repeats(column, y):
-    """Whether an input is the target in other units, or under other names."""
-    if _is_number(y):
-        return _has_numbers(column) and abs(column.corr(y, method="spearman")) > _REPEATED
-    pairs = column.to_frame("x").assign(y=y).drop_duplicates()
-    return len(pairs) == pairs["x"].nunique() == pairs["y"].nunique()
+    """Whether an input alone says what the target is: in other units, under other names, or as a group of rows."""
+    if _is_number(y) and _has_numbers(column) and abs(column.corr(y, method="spearman")) > _REPEATED:
+        return True
+    pairs = column.to_frame("x").assign(y=y).dropna().drop_duplicates()
+    return len(pairs) == pairs["x"].nunique() <= len(y) / 2
