@@ -111,15 +111,19 @@ def peak_memory(prepare, *arguments):
 
 
 def _peak_here(prepare, arguments):
-    call = prepare(*arguments)
+    return with_peak(prepare(*arguments))[1]
+
+
+def with_peak(call):
+    """What a call returns, and its peak memory in this process beyond what was held before; see `peak_memory`."""
     gc.collect()
     try:
         Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to what is held now
     except OSError:
-        return None
+        return call(), None
     before = _peak_so_far()
-    _result = call()
-    return _peak_so_far() - before
+    result = call()
+    return result, _peak_so_far() - before
 
 
 def _peak_so_far():

@@ -45,7 +45,7 @@ def tables(rows):
     from matplotlib.ticker import StrMethodFormatter
 
     figure, ax = _canvas(9.0, 6.5)
-    points = [row["at"] for row in rows if row.get("at")]
+    points = [at for row in rows if (at := row.get("at")) and at["panel"] == "tables" and at["x"] is not None]
     for i, series in enumerate(("regression", "classes")):
         own = [at for at in points if at["series"] == series]
         ax.scatter([at["x"] for at in own], [at["y"] for at in own], s=14, color=f"C{i}", label=series)
@@ -58,6 +58,29 @@ def tables(rows):
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(StrMethodFormatter("{x:g}"))
     ax.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def against_seconds(rows):
+    """Error against the seconds that a fit took: a panel for each table, a line for each machine."""
+    from matplotlib.figure import Figure
+
+    points = {}
+    for row in rows:
+        if (at := row.get("at")) and at["panel"] == "seconds":
+            points.setdefault(at["table"], {}).setdefault(at["series"], []).append((at["x"], row["ours"]))
+    n_columns = min(3, max(1, len(points)))
+    n_lines = max(1, -(-len(points) // n_columns))
+    figure = Figure(figsize=(3.4 * n_columns, 2.8 * n_lines), layout="constrained")
+    panels = figure.subplots(n_lines, n_columns, squeeze=False).ravel()
+    for ax, (table, lines) in zip(panels, points.items()):
+        for i, (who, own) in enumerate(lines.items()):
+            ax.plot(*zip(*sorted(own)), marker="o", markersize=3, label=who, linewidth=1 if i else 2)
+        ax.set(xscale="log", title=table, xlabel="seconds of the fit", ylabel="error, %")
+        ax.grid(color="0.92", linewidth=0.7)
+    for ax in panels[len(points) :]:
+        ax.set_axis_off()
+    panels[0].legend(fontsize="x-small", frameon=False)
     return figure
 
 

@@ -15,13 +15,14 @@ PAGES = (
     ROOT / "perf" / "paper.md",
     *sorted((ROOT / "perf" / "notes").glob("*.md")),
     ROOT / "examples" / "docs" / "measured.rst",
+    ROOT / "examples" / "docs" / "standings.rst",
 )
 PICTURES = ROOT / "perf" / "pictures"
 PAGE = "report.html"
 
 _BLOCKS = {
-    ".md": re.compile(r"(<!-- perf: ([\w ]+) -->\n).*?(<!-- /perf -->)", flags=re.DOTALL),
-    ".rst": re.compile(r"(\.\. perf: ([\w ]+)\n\n).*?(\.\. /perf)", flags=re.DOTALL),
+    ".md": re.compile(r"(<!-- perf: ([\w.: ]+) -->\n).*?(<!-- /perf -->)", flags=re.DOTALL),
+    ".rst": re.compile(r"(\.\. perf: ([\w.: ]+)\n\n).*?(\.\. /perf)", flags=re.DOTALL),
 }
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; color: #222 }
@@ -61,7 +62,7 @@ def _pictures(records, errors, cases):
     pictures = {"reach": {"reach.png": _png(plots.reached(_aimed(records)))}}
     for case, kept in records.items():
         try:
-            draw = getattr(cases[case], "pictures", None)
+            draw = getattr(cases[case.partition(".")[0]], "pictures", None)
             drawn = {} if draw is None else draw(kept.content)
             pictures[case] = {name: _png(figure) for name, figure in drawn.items()}
         except Exception as error:
@@ -117,21 +118,24 @@ def blocks(text, suffix):
     return [block[2].split() for block in _BLOCKS[suffix].finditer(text)]
 
 
-def renew(text, records, suffix):
+def renew(text, records, suffix, cases=suite.CASES):
     """Text of a page with its tables made anew.
 
     Between ``<!-- perf: CASE ... -->`` and ``<!-- /perf -->`` of Markdown (".md"), and between ``.. perf: CASE ...``
     and ``.. /perf`` of a page of the documentation (".rst"), goes the table of the rows of these cases that have a
-    reach; ``reach`` stands for all cases. Tables of cases without a record stay.
+    reach; ``reach`` stands for all cases, and ``CASE:PART`` for what the case's `parts` makes of its record. Tables of
+    cases without a record stay.
     """
     table = markdown if suffix == ".md" else restructured
 
     def block(found):
-        names = list(records) if found[2] == "reach" else found[2].split()
+        whole, _, part = found[2].partition(":")
+        names = list(records) if whole == "reach" else whole.split()
         if not all(name in records for name in names):
             return found[0]
         own = {name: records[name] for name in names}
-        return f"{found[1]}{_origin(own)}\n\n{table(_aimed(own))}{found[3]}"
+        text = cases[whole.partition(".")[0]].parts(records[whole].content)[part] if part else table(_aimed(own))
+        return f"{found[1]}{_origin(own)}\n\n{text}{found[3]}"
 
     return _BLOCKS[suffix].sub(block, text)
 

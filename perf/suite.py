@@ -85,7 +85,8 @@ def _run_one(name, cases, quick, options, folder):
         print("Not recorded, since it is a part of the case only.\n", flush=True)
         return ok
     try:
-        print(f"Recorded in {record.save(name, rows, quick, folder)}\n", flush=True)
+        recorded_as = getattr(cases[name], "recorded_as", lambda **_: name)  # some options make records of their own
+        print(f"Recorded in {record.save(recorded_as(**options), rows, quick, folder)}\n", flush=True)
     except record.RecordError as error:
         print(error, file=sys.stderr)
         return False

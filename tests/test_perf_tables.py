@@ -17,7 +17,7 @@ from perf import __main__ as command
 from perf import plots, record, suite
 from perf.cases import tables as case
 from perf.data import MissingDataError, Split
-from perf.tables import TABLES, contest, loss_peers, splitting
+from perf.tables import TABLES, boosting, contest, loss_peers, splitting
 from perf.tables.contest import Child
 from perf.tables.peers import LIGHTGBM, MACHINES, OURS, Peer
 from perf.tables.results import Result, error_of, keep, kept
@@ -165,6 +165,26 @@ def raises(X, y, seed):
     return Mean("raises")
 
 
+class Shares(Mean):
+    """Every class has the same probability."""
+
+    def predict(self, X):
+        return np.zeros(len(X), int)
+
+    def predict_proba(self, X):
+        return np.full((len(X), 3), 1 / 3)
+
+
+def shares(X, y, seed):
+    return Shares("is good")
+
+
+def told(X, y, seed, seconds):
+    machine = Shares("is good")
+    machine.n_trials_ = seconds
+    return machine
+
+
 def dies(X, y, seed):
     return Mean("dies")
 
@@ -188,6 +208,18 @@ def test_a_fit_that_raises_or_dies_leaves_the_others():
     assert 90 < fits["good"].error < 120
     assert (fits["good"].regression, fits["good"].n_train, fits["good"].n_inputs) == (True, 354, 10)
     assert again.error != fits["good"].error
+    assert (fits["good"].categories, fits["good"].missing, fits["good"].n_classes) == (False, False, 0)
+    assert fits["good"].log_loss is None
+
+
+def test_a_child_keeps_losses_of_probabilities_and_says_how_many_seconds_there_are():
+    machines = {"shares": Peer(shares), "told": Peer(told)}
+    with Child("iris", machines) as child:
+        result, slow = child.fit("shares", 0), child.fit("told", 0, 0.5)
+    assert result.log_loss == pytest.approx(np.log(3))
+    assert result.auc_loss == 0.5
+    assert result.n_classes == 3
+    assert slow.n_trials == 0.5
 
 
 @pytest.mark.hard
@@ -217,8 +249,8 @@ class StandIn:
             raise MissingDataError("not here")
         self.table = table
 
-    def fit(self, who, split):
-        FITS.append((self.table, who, split))
+    def fit(self, who, split, seconds=None):
+        FITS.append((self.table, who, split) if seconds is None else (self.table, who, split, seconds))
         return failed(who, split, self.table) if who == "svm" else result(who, 5.0 + split, split, self.table)
 
     def __enter__(self):
@@ -303,13 +335,56 @@ def test_every_peer_takes_categories_missing_values_and_classes(name, who, monke
     if not MACHINES[who].installed:
         pytest.skip(f"{who} is not installed")
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # threads that wait for each other are slow on a busy machine
+    monkeypatch.setattr(boosting, "MOST_TREES", 100)
     split = contest._few(contest._with_numbered_classes(TABLES[name]().split(0)))
     with threadpool_limits(1):
-        predictions, fit, predict = contest._timed(MACHINES[who], split, 0)
-    assert predictions.shape == split.y.shape
-    assert error_of(predictions, split.y)[0] < 100
-    assert fit > 0
-    assert predict > 0
+        seconds = 0.1 if MACHINES[who].takes_our_seconds else None
+        fit = contest._timed(MACHINES[who], split, 0, seconds)
+    assert fit.predictions.shape == split.y.shape
+    assert error_of(fit.predictions, split.y)[0] < 100
+    assert fit.seconds > 0
+    assert fit.seconds_of_predict > 0
+
+
+def test_boosting_stops_on_a_tenth_of_every_class():
+    y = np.repeat([0, 1, 2], [100, 40, 3])
+    inner = boosting.held_out(np.arange(143.0)[:, None], y, 0)
+    assert np.bincount(inner.y_test).tolist() == [10, 4]
+    assert np.bincount(inner.y).tolist() == [90, 36, 3]
+    assert sorted(np.concatenate([inner.X, inner.X_test])[:, 0]) == list(range(143))
+
+
+@pytest.mark.parametrize(("seconds", "whole", "n_trials", "loss"), [(0, True, 1, 3), (5, True, 3, 2), (0, False, 1, 3)])
+def test_trials_go_on_while_seconds_last(seconds, whole, n_trials, loss, monkeypatch):
+    """And the one with the least loss is the machine; only the first may take longer."""
+    losses, limits = iter([3, 2, 4]), []
+
+    def fit(inner, seed, until, n_estimators, learning_rate):
+        limits.append(until - time.perf_counter())
+        return SimpleNamespace(loss=(own := next(losses)), trees=n_estimators * learning_rate), own
+
+    monkeypatch.setitem(boosting.LIBRARIES, "stand-in", (fit, lambda rng: None))
+    rates = [{}, {"learning_rate": 0.01}, {"learning_rate": 0.1}]
+    machine = boosting.Boosting("stand-in", lambda draw, seed: rates, 0, seconds, whole)
+    machine.fit(np.zeros((20, 1)), np.arange(20.0))
+    assert (machine.n_trials_, machine.machine_.loss, machine.machine_.trees) == (n_trials, loss, 250)
+    assert limits[0] > 500 if whole else limits[0] <= 0
+    assert all(limit <= seconds for limit in limits[1:])
+
+
+@pytest.mark.parametrize("library", boosting.LIBRARIES)
+def test_boosting_ends_in_time_with_settings_of_any_draw(library):
+    pytest.importorskip(library)
+    fit, draw = boosting.LIBRARIES[library]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    inner = boosting.held_out(X, X[:, 0], 0)
+    with threadpool_limits(1):
+        for _ in range(3):
+            settings = draw(rng)
+            machine, loss = fit(inner, 0, time.perf_counter() + 0.2, n_estimators=10**9, **settings)
+            assert np.isfinite(loss)
+            assert machine.predict(X).shape == (200,)
 
 
 def test_the_case_is_among_the_others():

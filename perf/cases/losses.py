@@ -3,7 +3,7 @@
 from time import perf_counter
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, log_loss, mean_pinball_loss, mean_poisson_deviance, roc_auc_score
+from sklearn.metrics import brier_score_loss, mean_pinball_loss, mean_poisson_deviance
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from perf.cases.intervals import noisy
@@ -12,6 +12,7 @@ from perf.peers import QUICK, skipped
 from perf.record import Row
 from perf.suite import guarded, names_among
 from perf.tables import TABLES, counts, loss_peers
+from perf.tables.scores import auc_of, log_loss_of
 from perf.tables.splitting import is_regression
 from perf.tables.standings import geometric_mean
 
@@ -19,7 +20,6 @@ NARROWING = ("only", "rows", "loss")
 QUANTILES = (0.1, 0.5, 0.9)
 _QUICK_TABLES, _QUICK_ROWS = ("diabetes", "breast_cancer", "made_counts"), 300
 _MOST_ROWS = 50_000
-_LEAST_SHARE = 1e-7  # that a probability is taken for, so that one row does not decide
 _LEAST_FIGURE = 1e-4  # that ratios are made of, so that a table without errors does not decide
 _BINS = 15  # of confidence, with equally many rows
 REACH = {
@@ -99,8 +99,8 @@ def _counts(split, options):
 def _of_classes(split, shares):
     classes = np.unique(split.y)
     return {
-        "log-loss": _log_loss(classes, shares, split.y_test),
-        "1 - AUC": 1 - _auc(classes, shares, split.y_test),
+        "log-loss": log_loss_of(classes, shares, split.y_test),
+        "1 - AUC": 1 - auc_of(classes, shares, split.y_test),
         "Brier score": _brier(classes, shares, split.y_test),
         "calibration error": calibration_error(classes, shares, split.y_test),
     }
@@ -120,18 +120,6 @@ def _timed(make):
     start = perf_counter()
     made = make()
     return made, perf_counter() - start
-
-
-def _log_loss(classes, shares, y):
-    known = np.clip(shares, _LEAST_SHARE, None)
-    return log_loss(y, known / known.sum(axis=1, keepdims=True), labels=classes)
-
-
-def _auc(classes, shares, y):
-    if len(classes) == 2:
-        return roc_auc_score(y == classes[1], shares[:, 1])
-    present = [k for k, own in enumerate(classes) if 0 < np.mean(y == own) < 1]
-    return np.mean([roc_auc_score(y == classes[k], shares[:, k]) for k in present])
 
 
 def _brier(classes, shares, y):

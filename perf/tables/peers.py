@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -21,6 +22,7 @@ from sklearn.svm import SVC, SVR
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from perf.peers import QUICK, XRFMClassifier, XRFMRegressor, lightgbm
+from perf.tables.boosting import Boosting, categories_as_text, slower, stopped, tuned
 from perf.tables.splitting import is_regression
 
 OURS, LIGHTGBM = "binfeat", "lightgbm"
@@ -37,23 +39,28 @@ class Peer:
     Parameters
     ----------
     make : callable
-        From training inputs, training targets and a seed to a machine that takes the table as it is.
+        From training inputs, training targets and a seed to a machine that takes the table as it is; of some machines
+        `seconds` too.
     package : str
     most_rows : float
         It is left out on tables of more training rows.
+    takes_our_seconds : bool
+        Whether it gets as many seconds as our fit took on the split.
     """
 
     make: object
     package: str = "sklearn"
     most_rows: float = float("inf")
+    takes_our_seconds: bool = False
 
     @property
     def installed(self):
         return find_spec(self.package) is not None
 
 
-def _ours(X, y, seed):
-    return (KernelMachineRegressor if is_regression(y) else KernelMachineClassifier)(random_state=seed)
+def _ours(X, y, seed, seconds=None):
+    kind = KernelMachineRegressor if is_regression(y) else KernelMachineClassifier
+    return kind(random_state=seed, max_seconds=seconds)
 
 
 def _ours_quick(X, y, seed):
@@ -83,15 +90,21 @@ def _catboost(X, y, seed):
     return make_pipeline(FunctionTransformer(categories_as_text), kind(cat_features=names, **options))
 
 
-def categories_as_text(X):
-    """The frame with text in place of categories, and a text for missing ones, as CatBoost wants it."""
-    names = X.select_dtypes("category").columns
-    return X.assign(**{name: X[name].astype(object).fillna("missing").astype(str) for name in names})
-
-
 def _boosting(X, y, seed):
     kind = HistGradientBoostingRegressor if is_regression(y) else HistGradientBoostingClassifier
     return kind(random_state=seed)  # categories from the dtype is its default
+
+
+def _stopped(library, X, y, seed):
+    return Boosting(library, stopped, seed)
+
+
+def _tuned(library, X, y, seed, seconds):
+    return Boosting(library, tuned, seed, seconds, first_is_whole=True)
+
+
+def _in_time(library, trials, X, y, seed, seconds):
+    return Boosting(library, trials, seed, seconds)
 
 
 def _trees(X, y, seed):
@@ -147,5 +160,12 @@ MACHINES = {
     "svm": Peer(_svm, most_rows=_MOST_ROWS_OF_SVM),
     "xrfm": Peer(_xrfm, "xrfm", _MOST_ROWS_OF_XRFM),
 }
+_LIBRARIES = (LIGHTGBM, "xgboost", "catboost")
+MACHINES |= {f"{name}_stopped": Peer(partial(_stopped, name), name) for name in _LIBRARIES}
+MACHINES |= {f"{name}_tuned": Peer(partial(_tuned, name), name, takes_our_seconds=True) for name in _LIBRARIES}
 PEERS = tuple(name for name in MACHINES if name != OURS)
 QUICK_MACHINES = {OURS: Peer(_ours_quick, "binfeat"), **{name: MACHINES[name] for name in ("rbf_sampler", "svm")}}
+
+IN_TIME = {OURS: MACHINES[OURS]}  # machines that are told how many seconds they have
+IN_TIME |= {f"{name}_slower": Peer(partial(_in_time, name, slower), name) for name in (LIGHTGBM, "catboost")}
+IN_TIME |= {f"{name}_tuned": Peer(partial(_in_time, name, tuned), name) for name in (LIGHTGBM, "catboost")}

@@ -29,8 +29,18 @@ class Result:
         An error too small to be told from 0: half a test row, or 0.05 %. It is added to both errors of a ratio.
     fit, predict : float
         Seconds.
+    memory : float or None
+        Megabytes at the peak of fit and predictions, beyond what the process held before.
     regression : bool
     n_train, n_inputs : int
+    n_classes : int
+        0 of numbers.
+    categories, missing : bool
+        Whether inputs have them.
+    log_loss, auc_loss : float or None
+        Of the probabilities of machines that have some; `auc_loss` is 1 - AUC.
+    n_trials : int or None
+        Of machines that try several settings.
     """
 
     table: str
@@ -44,6 +54,13 @@ class Result:
     regression: bool | None = None
     n_train: int | None = None
     n_inputs: int | None = None
+    memory: float | None = None
+    n_classes: int | None = None
+    categories: bool | None = None
+    missing: bool | None = None
+    log_loss: float | None = None
+    auc_loss: float | None = None
+    n_trials: int | None = None
 
     def __str__(self):
         figures = f"{self.error:.4g} %, fit {self.fit:.3g} s, predict {self.predict:.3g} s" if not self.failed else ""

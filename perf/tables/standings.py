@@ -10,15 +10,31 @@ from perf.tables.peers import LIGHTGBM, OURS
 
 _TITLE = "{:24}{:>10}{:>12}{:>12}{:>7}"
 _LINE = "{:24}{:>8.3f} %{:>10.3g} s{:>10.3g} s{:>7g}"
+_FIGURES = ("fit", "predict", "memory", "log_loss", "auc_loss", "n_trials")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A machine on one table: mean error over the splits, and medians of seconds."""
+    """A machine on one table: errors on the splits, and medians of other figures, NaN where there is none."""
 
-    error: float
-    fit: float
-    predict: float
+    errors: tuple
+    fit: float = np.nan
+    predict: float = np.nan
+    memory: float = np.nan
+    log_loss: float = np.nan
+    auc_loss: float = np.nan
+    n_trials: float = np.nan
+
+    @property
+    def error(self):
+        return float(np.mean(self.errors))
+
+    @property
+    def spread(self):
+        """Standard deviation of the errors over their mean; NaN for one split."""
+        if len(self.errors) < 2 or not self.error:
+            return np.nan
+        return float(np.std(self.errors, ddof=1)) / self.error
 
 
 @dataclass(frozen=True)
@@ -36,9 +52,8 @@ class Standing:
         Machines that failed, and why.
     floor : float
         Added to both errors of a ratio.
-    kind : str
-        "regression" or "classes".
-    size : str
+    traits : Result
+        Any result, for rows, inputs, classes.
     """
 
     name: str
@@ -46,8 +61,15 @@ class Standing:
     entries: dict
     failed: dict
     floor: float
-    kind: str
-    size: str
+    traits: object
+
+    @property
+    def kind(self):
+        return "regression" if self.traits.regression else "classes"
+
+    @property
+    def is_made(self):
+        return self.name.startswith("made_")
 
     @property
     def best_peer(self):
@@ -59,11 +81,15 @@ class Standing:
         """Whether there are figures of ours and of a peer."""
         return OURS in self.entries and self.best_peer is not None
 
+    def ratio(self, who):
+        """Our error over another's."""
+        ours, theirs = (self.entries[own].error + self.floor for own in (OURS, who))
+        return ours / theirs
+
     @property
     def error_ratio(self):
         """Our error over the best peer's."""
-        ours, theirs = (self.entries[who].error + self.floor for who in (OURS, self.best_peer))
-        return ours / theirs
+        return self.ratio(self.best_peer)
 
     @property
     def fit_ratio(self):
@@ -84,7 +110,7 @@ class Standing:
         """The table's figures, laid out, best error first."""
         ranks = self.ranks(everybody)
         lines = [
-            f"{self.name}: {self.size}, {self.kind}, splits: {len(self.splits)}",
+            f"{self.name}: {self.traits.n_train} x {self.traits.n_inputs}, {self.kind}, splits: {len(self.splits)}",
             _TITLE.format("", "error", "fit", "predict", "rank"),
         ]
         for who, entry in sorted(self.entries.items(), key=lambda named: named[1].error):
@@ -117,14 +143,14 @@ def standing_of(name, results):
             failed[who] = reasons[0]
         elif splits:
             entries[who] = _entry([own[split] for split in splits])
-    some = next((result for result in results if not result.failed), results[0])
-    kind = "regression" if some.regression else "classes"
-    return Standing(name, splits, entries, failed, some.floor, kind, f"{some.n_train} x {some.n_inputs}")
+    traits = min(results, key=lambda result: (bool(result.failed), result.categories is None))  # old ones lack traits
+    return Standing(name, splits, entries, failed, traits.floor, traits)
 
 
 def _entry(results):
-    fit, predict = (float(np.median([getattr(result, side) for result in results])) for side in ("fit", "predict"))
-    return Entry(float(np.mean([result.error for result in results])), fit, predict)
+    figures = {what: [getattr(result, what) for result in results] for what in _FIGURES}
+    medians = {what: float(np.median(own)) for what, own in figures.items() if None not in own}
+    return Entry(tuple(result.error for result in results), **medians)
 
 
 def mean_ranks(standings, everybody):
@@ -140,3 +166,9 @@ def mean_ranks(standings, everybody):
 
 def geometric_mean(ratios):
     return float(np.exp(np.mean(np.log(ratios))))
+
+
+def median_of(entries, what):
+    """Median over tables of a figure of one machine; NaN if no table has it."""
+    values = [value for entry in entries if np.isfinite(value := getattr(entry, what))]
+    return float(np.median(values)) if values else np.nan

@@ -1,0 +1,87 @@
+"""Error against seconds: machines that are told how many seconds they have, on a few tables."""
+
+from dataclasses import replace
+
+from perf.data import MissingDataError
+from perf.record import Row
+from perf.suite import guarded
+from perf.tables.peers import OURS
+from perf.tables.results import keep, kept
+from perf.tables.standings import geometric_mean, standing_of
+
+TABLES = ("cpu_act", "wine_quality_white", "phoneme", "diamonds", "adult", "forest_cover_2")
+
+
+def run(tables, machines, seconds, n_splits, printed, child, folder):
+    """Fit what is not kept, ours anew, and compare; `printed` fits nothing.
+
+    Parameters
+    ----------
+    tables : iterable of str
+    machines : dict of str to Peer
+    seconds : list of float
+    n_splits : int
+    printed : bool
+    child : type
+        As `contest.Child`.
+    folder : Path
+        Results are kept in it under names such as "binfeat@3".
+
+    Yields
+    ------
+    row : Row
+    """
+    for table in () if printed else tables:
+        before = kept(folder)
+        orders = [
+            (who, k, own)
+            for k in range(n_splits)
+            for own in seconds
+            for who in machines
+            if who == OURS or (table, f"{who}@{own:g}", k) not in before
+        ]
+        yield from guarded(table, _fit, table, machines, orders, child, folder)
+    yield from _compared(tables, machines, seconds, n_splits, kept(folder).values())
+
+
+def _fit(table, machines, orders, child, folder):
+    try:
+        with child(table, machines) as process:
+            for who, k, own in orders:
+                if (result := process.fit(who, k, own)) is not None:
+                    result = replace(result, who=f"{who}@{own:g}")
+                    print(result, flush=True)
+                    keep(result, folder)
+    except MissingDataError as error:
+        yield Row(f"{table}: skipped, {error}", None)
+
+
+def _compared(tables, machines, seconds, n_splits, results):
+    ratios = {}
+    for table in tables:
+        own = [
+            result
+            for result in results
+            if result.table == table and result.who.partition("@")[0] in machines and result.split < n_splits
+        ]
+        own = [result for result in own if float(result.who.partition("@")[2] or -1) in seconds]
+        if own:
+            yield from _of_table(standing_of(table, own), machines, seconds, ratios)
+    for (who, asked), own in ratios.items():
+        yield Row(f"error in {asked:g} s / {who}'s, geometric mean of {len(own)}", geometric_mean(own), unit="")
+
+
+def _of_table(standing, machines, seconds, ratios):
+    """Rows of a table; adds our error over each other's with as many seconds."""
+    for who, why in standing.failed.items():
+        yield Row(f"{standing.name}: {who}", None, error=why)
+    for who in machines:
+        for asked in seconds:
+            if (entry := standing.entries.get(f"{who}@{asked:g}")) is None:
+                continue
+            ours = standing.entries.get(f"{OURS}@{asked:g}")
+            at = {"panel": "seconds", "table": standing.name, "series": who, "asked": asked, "x": entry.fit}
+            yield Row(f"{standing.name}: {who} in {asked:g} s", entry.error, unit="%", at=at)
+            if who != OURS and ours is not None:
+                ratio = (ours.error + standing.floor) / (entry.error + standing.floor)
+                ratios.setdefault((who, asked), []).append(ratio)

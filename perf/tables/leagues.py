@@ -1,0 +1,162 @@
+"""Groups of tables; our machine against each peer on a group; Elo of all machines."""
+
+from dataclasses import dataclass
+from itertools import pairwise, permutations
+
+import numpy as np
+from scipy.stats import wilcoxon
+from sklearn.linear_model import LogisticRegression
+
+from perf.tables.peers import OURS
+from perf.tables.standings import geometric_mean
+
+_SIZES = (0, 1_500, 5_000, 15_000, 50_000, 150_000, np.inf)
+_LEAST_LOSS = 1e-4  # added to both losses of a ratio, so that a table without errors does not decide
+_TEN_TO_ONE, _MIDDLE, _ROUNDS, _INTERVAL = 400, 1000, 200, (2.5, 97.5)
+_WEAK = 1e4  # inverse of a penalty that only keeps finite who always wins
+
+
+def groups(standings):
+    """The tables by kind and by size; made ones are in a group of their own.
+
+    Returns
+    -------
+    groups : dict of str to list of Standing
+        Without empty ones.
+    """
+    real = [standing for standing in standings if not standing.is_made]
+    kinds = {
+        "numbers to predict": lambda own: own.regression,
+        "classes": lambda own: not own.regression,
+        "two classes": lambda own: own.n_classes == 2,
+        "more classes": lambda own: (own.n_classes or 0) > 2,
+        "inputs are numbers": lambda own: own.categories is False,
+        "inputs with categories": lambda own: own.categories,
+        "inputs with missing values": lambda own: own.missing,
+    }
+    found = {"real tables": real}
+    found |= {name: [standing for standing in real if is_of(standing.traits)] for name, is_of in kinds.items()}
+    for low, high in pairwise(_SIZES):
+        name = f"up to {high:,} training rows" if np.isfinite(high) else f"more than {low:,} training rows"
+        found[name] = [standing for standing in real if low < standing.traits.n_train <= high]
+    found["made tables"] = [standing for standing in standings if standing.is_made]
+    return {name: own for name, own in found.items() if own}
+
+
+@dataclass(frozen=True)
+class Versus:
+    """Our machine against a peer on a group of tables; ratios are ours over the peer's.
+
+    Parameters
+    ----------
+    n : int
+        Tables on which both have figures.
+    wins, ties, losses : int
+        A win is a lower error on every split, a loss a higher one on every split.
+    p : float
+        Wilcoxon's signed-rank test of the logarithms of ratios of errors, a table each, two-sided.
+    median, mean : float
+        Of the ratios of errors; the mean is geometric.
+    worst : str
+        The peer's worst table beside ours.
+    worst_ratio, mean_without_worst : float
+    log_loss, auc_loss, fit, predict : float
+        Medians of ratios; NaN where there are none.
+    """
+
+    n: int
+    wins: int
+    ties: int
+    losses: int
+    p: float
+    median: float
+    mean: float
+    worst: str
+    worst_ratio: float
+    mean_without_worst: float
+    log_loss: float
+    auc_loss: float
+    fit: float
+    predict: float
+
+
+def versus(standings, who):
+    """Our machine against a peer; None if there is no table on which both have figures."""
+    own = sorted(
+        (standing for standing in standings if OURS in standing.entries and who in standing.entries),
+        key=lambda standing: standing.ratio(who),
+    )
+    if not own:
+        return None
+    ratios = np.array([standing.ratio(who) for standing in own])
+    outcomes = [_outcome(standing.entries[OURS].errors, standing.entries[who].errors) for standing in own]
+    logs = np.log(ratios)
+    return Versus(
+        n=len(own),
+        wins=outcomes.count(1),
+        ties=outcomes.count(0),
+        losses=outcomes.count(-1),
+        p=float(wilcoxon(logs).pvalue) if logs.any() else 1.0,
+        median=float(np.median(ratios)),
+        mean=geometric_mean(ratios),
+        worst=own[0].name,
+        worst_ratio=float(ratios[0]),
+        mean_without_worst=geometric_mean(ratios[1:]) if len(own) > 1 else np.nan,
+        **{what: _median_ratio(own, who, what, _LEAST_LOSS) for what in ("log_loss", "auc_loss")},
+        **{what: _median_ratio(own, who, what) for what in ("fit", "predict")},
+    )
+
+
+def _outcome(ours, theirs):
+    """1, 0 or -1: won, tied or lost, by all splits."""
+    signs = set(np.sign(np.subtract(theirs, ours)))
+    return int(signs.pop()) if len(signs) == 1 else 0
+
+
+def _median_ratio(standings, who, what, least=0.0):
+    pairs = [[getattr(standing.entries[own], what) + least for own in (OURS, who)] for standing in standings]
+    ratios = [ours / theirs for ours, theirs in pairs if np.isfinite(ours + theirs)]
+    return float(np.median(ratios)) if ratios else np.nan
+
+
+def elo(standings, everybody, seed=0):
+    """Elo as TabArena has it: Bradley and Terry's model of all pairs of machines on all tables, of mean 1,000.
+
+    400 more mean that the odds of a lower error are ten to one. The likelihood is greatest at these figures, equal
+    errors being half a win for each; intervals of 95 % are quantiles over 200 bootstrap samples of the tables. Who
+    fails on a table has lost to all that have figures there; who was not fitted is not compared.
+
+    Returns
+    -------
+    figures : dict of str to tuple of float
+        Elo, and the ends of its interval.
+    """
+    wins = np.array([_wins(standing, everybody) for standing in standings])
+    rng = np.random.default_rng(seed)
+    samples = [wins[rng.integers(len(wins), size=len(wins))].sum(axis=0) for _ in range(_ROUNDS)]
+    low, high = np.percentile([_strengths(sample) for sample in samples], _INTERVAL, axis=0)
+    return dict(zip(everybody, zip(*(own.tolist() for own in (_strengths(wins.sum(axis=0)), low, high)))))
+
+
+def _wins(standing, everybody):
+    """Entry (i, j) is 1 if i has a lower error than j, and 1/2 if it is equal."""
+    errors = {who: entry.error for who, entry in standing.entries.items()} | dict.fromkeys(standing.failed, np.inf)
+    wins = np.zeros((len(everybody), len(everybody)))
+    for (i, one), (j, other) in permutations(enumerate(everybody), 2):
+        if one in errors and other in errors and np.isfinite(errors[one]):
+            wins[i, j] = (errors[one] < errors[other]) + 0.5 * (errors[one] == errors[other])
+    return wins
+
+
+def _strengths(wins):
+    """Greatest likelihood of a table of wins, by logistic regression: a row for each pair and each outcome."""
+    pairs = [(i, j) for i, j in zip(*np.nonzero(wins))]
+    if not pairs:
+        return np.full(len(wins), float(_MIDDLE))
+    X, weights = np.zeros((len(pairs), len(wins))), np.array([wins[pair] for pair in pairs])
+    for row, (i, j) in zip(X, pairs):
+        row[[i, j]] = 1, -1
+    model = LogisticRegression(fit_intercept=False, C=_WEAK, solver="newton-cholesky", tol=1e-6)
+    model.fit(np.concatenate([X, -X]), np.repeat([1, 0], len(X)), sample_weight=np.tile(weights, 2) / 2)
+    logits = model.coef_[0] - model.coef_[0].mean()
+    return _MIDDLE + _TEN_TO_ONE * logits / np.log(10)

@@ -1,0 +1,137 @@
+"""Parts of the page of standings, in reStructuredText, from the rows of a record."""
+
+import math
+
+_SURE = 0.05
+
+
+def parts(content):
+    """Parts of the page by name.
+
+    Parameters
+    ----------
+    content : dict
+        Of a record of the case `tables`.
+
+    Returns
+    -------
+    parts : dict of str to str
+    """
+    rows = content["rows"]
+    found = {
+        "machines": _machines(rows),
+        "groups": _groups(rows),
+        "seconds": _seconds(rows),
+        "tables": _tables(rows),
+        "failures": _failures(rows),
+    }
+    return {name: text or "Nothing.\n\n" for name, text in found.items()}
+
+
+def _of_panel(rows, panel):
+    return [row for row in rows if (row.get("at") or {}).get("panel") == panel]
+
+
+def _table(header, lines):
+    """A table of text."""
+    quoted = [", ".join('"' + str(cell).replace('"', '""') + '"' for cell in line) for line in (header, *lines)]
+    return "\n".join([f".. csv-table::\n   :header: {quoted[0]}\n", *(f"   {line}" for line in quoted[1:])]) + "\n\n"
+
+
+def _digits(value, digits=2):
+    return "" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _machines(rows):
+    """Elo, ranks, spread over splits, and what a fit costs."""
+    lines = []
+    for row in sorted(_of_panel(rows, "elo"), key=lambda row: -row["ours"]):
+        at = row["at"]
+        interval = f"{at['low']:.0f} to {at['high']:.0f}"
+        figures = (_digits(at[what], digits) for what, digits in _OF_MACHINES.values())
+        lines.append((at["series"], f"{row['ours']:.0f}", interval, at["n"], at["failed"], *figures))
+    header = ("", "Elo", "95 %", "tables", "failed", *_OF_MACHINES)
+    return _table(header, lines) if lines else ""
+
+
+_OF_MACHINES = {  # titles, and the figure and its digits
+    "mean rank": ("rank", 2),
+    "spread over splits, %": ("spread", 1),
+    "fit, s": ("fit", 2),
+    "predict, s": ("predict", 3),
+    "memory, MB": ("memory", 0),
+    "trials": ("n_trials", 0),
+}
+
+
+def _groups(rows):
+    """For each group of tables its title, and our figures over those of each peer."""
+    groups = {}
+    for row in _of_panel(rows, "groups"):
+        groups.setdefault(row["at"]["group"], []).append(row["at"])
+    texts = []
+    for name, own in groups.items():
+        lines = [(at["series"], at["n"], _outcomes(at), *(_digits(at[what]) for what in _RATIOS.values()), _worst(at))
+                 for at in own]  # fmt: skip
+        header = ("ours / the peer's", "tables", "won-tied-lost", *_RATIOS, "its worst table")
+        texts.append(f"{name[0].upper()}{name[1:]}\n{'^' * len(name)}\n\n{_table(header, lines)}")
+    return "".join(texts)
+
+
+_RATIOS = {
+    "median": "median",
+    "mean": "mean",
+    "mean without its worst": "mean_without_worst",
+    "log-loss": "log_loss",
+    "1 - AUC": "auc_loss",
+    "fit": "fit",
+    "predict": "predict",
+}
+
+
+def _outcomes(at):
+    sure = "*" if at["p"] < _SURE else ""
+    return f"{at['wins']}-{at['ties']}-{at['losses']}{sure}"
+
+
+def _worst(at):
+    return f"{at['worst']} ({_digits(at['worst_ratio'])})"
+
+
+def _seconds(rows):
+    """Errors of each table with as many seconds as were given; the seconds that were taken in brackets."""
+    asked = sorted({row["at"]["asked"] for row in _of_panel(rows, "seconds")})
+    lines = {}
+    for row in _of_panel(rows, "seconds"):
+        at = row["at"]
+        lines.setdefault((at["table"], at["series"]), {})[at["asked"]] = f"{row['ours']:.3g} % ({at['x']:.2g} s)"
+    header = ("table", "", *(f"{own:g} s" for own in asked))
+    table = _table(header, [(*who, *(own.get(s, "") for s in asked)) for who, own in lines.items()])
+    return f"{_PICTURE}{table}" if lines else ""
+
+
+_PICTURE = """.. figure:: ../../perf/pictures/seconds.png
+   :alt: Error against the seconds that a fit took, a panel for each table, a line for each machine.
+
+   Error against the seconds of the fit.
+
+"""
+
+
+def _tables(rows):
+    """Errors of each table."""
+    lines = []
+    for row in _of_panel(rows, "tables"):
+        if "rows" not in row["at"]:  # an old record
+            continue
+        traits = (row["at"][what] or "" for what in ("table", "rows", "inputs", "classes"))
+        lines.append((*traits, f"{row['ours']:.3g}", f"{row['reference']:.3g}", row["at"]["best"]))
+    header = ("table", "training rows", "inputs", "classes", "our error, %", "best peer's, %", "which")
+    return _table(header, lines) if lines else ""
+
+
+def _failures(rows):
+    """What failed or was skipped, and why."""
+    failed = [(row["what"], row["error"].splitlines()[0]) for row in rows if row["error"]]
+    skipped = [(row["what"], "") for row in rows if not row["error"] and "skipped" in row["what"]]
+    return _table(("what", "why"), failed + skipped) if failed or skipped else ""
