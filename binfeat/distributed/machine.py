@@ -11,6 +11,7 @@ from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y
 from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.features.all_rows import check_beyond_memory
 from binfeat._machine.run import Clock
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.doubts import doubt_classes
@@ -69,6 +70,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         X, y, sample_weight, groups = table.sample()
         targets, all_rows = self._targets(y), None
         if not table.is_whole:
+            check_beyond_memory(settings, takes_cells=False)
             targets, all_rows = self._targets_of(table, y), partial(DaskMachineRows, estimator=self, table=table)
         return self._fit_table(X, y, sample_weight, groups, settings, clock, targets, all_rows)
 
