@@ -119,10 +119,10 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
 
     Notes
     -----
-    **Decisions** are those for a source of blocks of the same rows; chunks make no difference. This process fetches a
-    sample of up to 200,000 rows, which the seed picks. What is decided on a sample is decided on that; the overall
-    length scale, the penalty, the number of grids and the coefficients take all rows, by the solver of `CGRidge`. If
-    the sample is all rows, the machine is the one for rows in memory.
+    **Decisions** are those for a source of blocks of the same rows where neither has cells; chunks make no difference.
+    This process fetches a sample of up to 200,000 rows, which the seed picks. What is decided on a sample is decided on
+    that; the overall length scale, the penalty, the number of grids and the coefficients take all rows, by the solver
+    of `CGRidge`. If the sample is all rows, the machine is the one for rows in memory.
 
     **Limits.** `features` "hybrid", "exact" and "local", losses "log" and "squared_hinge", and several columns of
     labels need all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
