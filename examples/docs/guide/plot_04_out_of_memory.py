@@ -39,8 +39,8 @@ local = KernelMachineRegressor(random_state=0).fit(source)
 print(local.features_, f"{local.score(table[['a', 'b', 'c']], table['y']):.3f}")
 
 # %%
-# Rows that do not fit take grids, which grow on all rows; ``features="binning"`` asks for them. ``max_bytes`` limits the
-# memory of codes; what exceeds it is in a scratch file, which has no name and is gone when the process ends.
+# Rows that do not fit take grids, which grow on all rows; ``features="binning"`` asks for them. ``max_bytes`` limits
+# the memory of codes; what exceeds it is in a scratch file, which has no name and is gone when the process ends.
 
 learned = KernelMachineRegressor(features="binning", max_grids=200, max_bytes=10**8, random_state=0).fit(source)
 print(learned.summary())
