@@ -74,7 +74,8 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     Warns
     -----
     UserWarning
-        If more than a tenth of the rows share no bin with another row.
+        If more than a tenth of the rows share no bin with another row, or if, with ``gamma="scale"``, an input has more
+        than ten times the spread of a typical one, so that rows are similar by it alone.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 
@@ -234,7 +235,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     Warns
     -----
     UserWarning
-        If more than a tenth of the rows share no bin with another row.
+        If more than a tenth of the rows share no bin with another row, or if, with ``gamma="scale"``, an input has more
+        than ten times the spread of a typical one, so that rows are similar by it alone.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 

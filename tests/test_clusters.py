@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 from functools import partial
 
 import naive
@@ -23,6 +24,8 @@ from binfeat import (
     blocks,
 )
 from binfeat._graph import eigenvectors, neighbours, scale, similarity, start
+
+pd = pytest.importorskip("pandas")
 
 MAP = RandomBinning(n_grids=20, random_state=0)
 
@@ -166,6 +169,20 @@ def test_gamma_scale_fills_bins_with_three_rows(rng, unit):
     assert len(set(codes[0])) > 50
     counts = RandomBinning(gamma=gamma, n_grids=200, random_state=1, output="codes").fit(X).bin_counts_
     assert np.exp((counts * np.log(counts)).sum() / counts.sum()) == pytest.approx(3.0, rel=0.25)
+
+
+def test_an_input_that_has_most_of_the_spread_is_named(blobs):
+    X, y = blobs
+    message = r"Input 1 has 2e\+03 times the spread of a typical input.*similar by it alone.*Scale X"
+    with pytest.warns(UserWarning, match=message):
+        large = SpectralClustering(3, random_state=0).fit(sparse.csr_array(X * [1, 1000]))
+    frame = pd.DataFrame(X * [1, 1000], columns=["width", "height"])
+    with pytest.warns(UserWarning, match="Input 'height' has"):
+        assert (SpectralClustering(3, random_state=0).fit(frame).labels_ == large.labels_).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SpectralClustering(3, gamma=[0.3, 0.0003], random_state=0).fit(X * [1, 1000])
+        assert adjusted_rand_score(SpectralClustering(3, random_state=0).fit(X).labels_, y) > 0.9
 
 
 def test_gamma_scale_of_rows_that_are_all_alike():

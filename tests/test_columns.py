@@ -272,7 +272,7 @@ def test_infinite_values(rng, value):
     estimator, columns, _ = fit(X)
     wrong = X.copy()
     wrong[3, 1] = value
-    message = re.escape("Input X contains infinity or a value too large for dtype('float64').")
+    message = re.escape("Input X contains infinity or a value too large for dtype('float64'); it is in column 1.")
     for same in (wrong, wrong.astype(np.float32), wrong.astype(object), sparse.csr_array(wrong), pd.DataFrame(wrong)):
         with pytest.raises(ValueError, match=message):
             fit(same)
@@ -485,3 +485,77 @@ def test_frames_are_imported_by_their_users_alone():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
+
+
+@pytest.fixture
+def words():
+    """Numbers and dates that stand as strings, beside strings that only look like them."""
+    days = pd.to_datetime("2024-02-01") + pd.to_timedelta(np.arange(40) * 5, unit="D")
+    return pd.DataFrame(
+        {
+            "price": [f"{value:.2f}" for value in np.linspace(-9, 9, 40)],
+            "day": days.strftime("%Y-%m-%d"),
+            "minute": (days + pd.to_timedelta(np.arange(40), unit="min")).strftime("%Y-%m-%d %H:%M"),
+            "zip": [f"{value % 7:05d}" for value in range(40)],
+            "word": ["7", "many"] * 20,
+            "kind": pd.Categorical(["1", "2"] * 20),
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_numbers_and_dates_as_strings(words, kind):
+    words.loc[3, ["price", "day"]] = None
+    X = FRAMES[kind](words)
+    with pytest.warns(UserWarning, match="as strings") as warned:
+        estimator, columns, matrix = fit(X)
+    assert [str(warning.message).partition(",")[0] for warning in warned] == [
+        "Column 'price' of X has numbers as strings",
+        "Column 'day' of X has dates as strings",
+        "Column 'minute' of X has dates as strings",
+    ]
+    assert columns.categorical[:6].tolist() == [False, False, False, True, True, True]
+    there = words["price"].notna()
+    np.testing.assert_array_equal(matrix[there, 0], words["price"][there].astype(float))
+    for j, name in ((1, "day"), (2, "minute")):
+        days = (pd.to_datetime(words[name]) - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        np.testing.assert_allclose(matrix[there, j], days[there], rtol=1e-15)
+    assert {"day of week", "hour"} <= set(columns.parts)
+    typed = words.assign(
+        price=words["price"].astype(float), day=pd.to_datetime(words["day"]), minute=pd.to_datetime(words["minute"])
+    )
+    for same in (X, FRAMES[kind](typed)):
+        np.testing.assert_array_equal(columns.transform(estimator, same), matrix)
+    for name, value in (("price", "dear"), ("day", "2024-02-30"), ("minute", "noon")):
+        with pytest.raises(ValueError, match=f"Column '{name}' of X .*'?{value}"):
+            columns.transform(estimator, FRAMES[kind](words.assign(**{name: value})))
+
+
+def test_strings_in_categorical_features_are_names(words):
+    _, columns, _ = fit(words, list(words))
+    assert columns.categorical.all()
+    with pytest.warns(UserWarning, match="Column 0 of X has numbers as strings"):
+        _, columns, matrix = fit(words[["price", "word"]].to_numpy(dtype=object))
+    np.testing.assert_array_equal(matrix[:, 0], words["price"].astype(float))
+    assert columns.categorical.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("values", "conversion"),
+    [
+        (pd.period_range("2024-01", periods=5, freq="M"), r"\.dt\.to_timestamp\(\)"),
+        ([datetime.date(2024, 1, day) for day in range(1, 6)], r"pandas\.to_datetime"),
+        ([datetime.time(hour) for hour in range(5)], r"hours"),
+        (pd.interval_range(0, 5), r"\.array\.mid"),
+    ],
+)
+def test_conversions_are_named(values, conversion):
+    with pytest.raises(TypeError, match=f"Column 'when' of X must hold numbers.*{conversion}"):
+        fit(pd.DataFrame({"x": np.arange(5.0), "when": values}))
+
+
+def test_infinite_columns_are_named(frame):
+    with pytest.raises(ValueError, match=r"Input X contains infinity .*; it is in columns 'age' and 'count'\."):
+        fit(frame.assign(age=np.inf, count=[1.0, -np.inf, 2.0, 3.0]))
+    with pytest.raises(ValueError, match="; it is in column 'size'"):
+        fit(frame[["count"]].assign(size=[np.inf, 1.0, 2.0, 3.0]), ["size"])

@@ -100,3 +100,10 @@ def test_class_on_dask_refers_to_the_class_with_the_same_parameters(pair):
     in_memory, on_dask = pair
     assert inspect.signature(in_memory) == inspect.signature(on_dask)
     assert f"`binfeat.{in_memory.__name__}`" in on_dask.__doc__ or f"binfeat.{in_memory.__name__} :" in on_dask.__doc__
+
+
+@pytest.mark.parametrize("machine", MACHINES[0], ids=name_of)
+def test_type_checkers_know_the_attributes(machine):
+    declared = {name for home in machine.__mro__ for name in vars(home).get("__annotations__", {})}
+    known = declared | {name for name, value in inspect.getmembers(machine) if isinstance(value, property)}
+    assert known >= entries(machine.__doc__, "Attributes").keys()

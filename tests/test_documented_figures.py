@@ -129,7 +129,8 @@ def percent_lower(ratio):
 
 
 def test_losses_of_the_readme_are_those_that_were_measured():
-    measured = {row[0].split(",")[0].split(" at")[0]: row for row in rows_of_tables(NOTES / "losses.md")}
+    tables = rows_of_tables(NOTES / "losses.md")
+    measured = {row[0].split(",")[0].split(" at")[0]: row for row in tables if len(row) == 6 and row[1].isdigit()}
     shown = [row for row in rows_of_tables(ROOT / "README.md") if row[-1][0].isdigit()]
     assert len(shown) == 4
     for loss, mean, median, lower in shown:

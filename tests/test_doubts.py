@@ -8,6 +8,7 @@ import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._machine.table.doubts import share_of_copies
+from binfeat._machine.table.row_hashes import row_hashes
 from tests.machines import FIXED
 
 
@@ -63,10 +64,10 @@ def test_copies(table):
 def test_share_of_copies_counts_equal_rows(rng):
     table, Y = rng.integers(3, size=(9000, 4)).astype(float), rng.integers(2, size=(9000, 1)).astype(float)
     different = len(np.unique(np.hstack([table, Y]), axis=0))
-    assert share_of_copies(table, Y) == 1 - different / 9000
+    assert share_of_copies(row_hashes(table, Y)) == 1 - different / 9000
     for scale in (1e-9, 1.0, 1e9):  # of numbers with few bits
         column = scale * np.arange(5000.0)[:, np.newaxis]
-        assert share_of_copies(column, np.zeros((5000, 1))) == 0
+        assert share_of_copies(row_hashes(column, np.zeros((5000, 1)))) == 0
 
 
 def test_a_limit_that_cannot_be_kept(table, clock_of_fits):

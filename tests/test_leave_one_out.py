@@ -148,6 +148,14 @@ def test_penalties_below_what_float32_can_tell(rng, weighted):
         precise_inverse_root(np.full((3, 3), -5.0, np.float32) * 1e9, 0.0)
 
 
+def test_penalties_are_raised_above_the_rounding_of_large_values(rng):
+    x = 1e7 * rng.normal(size=(60, 1))
+    K = (x @ x.T).astype(np.float32)
+    B, alpha = inverse_root(K, 1e-3)
+    assert np.isfinite(B).all()
+    assert alpha < 1e-3 * K.max()
+
+
 def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
     """With as many probes as rows they are exact, as tests of gradients show; with few ones they are unbiased."""
     X, Y = rows(rng, 100)

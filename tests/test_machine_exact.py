@@ -141,6 +141,18 @@ def test_a_linear_part_where_targets_are_linear(rng, monkeypatch):
     assert KernelMachineRegressor(**EXACT).fit(X[:400], y).score(X[400:], truth[400:]) < score
 
 
+def test_values_too_far_for_a_linear_part(rng):
+    """Of more rows than origin and unit of an input are known by, one may be so far that float32 holds no kernel."""
+    X = rng.normal(size=(2000, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=2000)
+    options = {"features": "local", "cell_rows": 200, "n_trees": 1, "scaling": None, "random_state": 0}
+    assert "Linear" in KernelMachineRegressor(**options).fit(X, y).kernel_
+    X[7, 1] = 1e12
+    machine = KernelMachineRegressor(**options).fit(X, y)
+    assert "Linear" not in machine.kernel_
+    assert machine.score(X, y) > 0.9
+
+
 def test_a_linear_part_goes_on_beyond_the_rows(rng):
     X = rng.uniform(-1, 1, size=(300, 2))
     machine = KernelMachineRegressor(**EXACT).fit(X, 2 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=300))

@@ -39,6 +39,21 @@ def test_ctrl_c_keeps_the_machine_so_far(table, home, name, call):
     assert machine.fit(X, labels).status_ == "converged"
 
 
+def test_ctrl_c_says_where_the_machine_is(table):
+    """``machine = KernelMachineRegressor().fit(X, y)`` leaves no name for a machine that is worth keeping."""
+    X, _, labels = table
+    machine = KernelMachineClassifier(**GROWING)
+    with interrupted(growth.Growth, "solve", 4, once=True), pytest.raises(KeyboardInterrupt) as stopped:
+        machine.fit(X, labels)
+    assert stopped.value.estimator is machine
+    (note,) = stopped.value.__notes__
+    assert "name before it is fitted" in note
+    assert "sys.last_value.estimator" in note
+    with interrupted(growth.Growth, "__init__"), pytest.raises(KeyboardInterrupt) as stopped:
+        KernelMachineClassifier(**GROWING).fit(X, labels)
+    assert not hasattr(stopped.value, "__notes__")
+
+
 def interrupted_solver(solve, call):
     """The solver, one of whose calls meets Ctrl-C after an iteration."""
     left = [call]

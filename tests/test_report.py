@@ -1,5 +1,6 @@
 """The report: one page that needs nothing else, from quantities that are checked here one by one."""
 
+import pickle
 import re
 from html.parser import HTMLParser
 
@@ -9,9 +10,11 @@ from machines import FIXED
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
 
-from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._common.subsets import evenly_spaced
-from binfeat._report import bottlenecks, effects, errors, reasons
+from binfeat._report import bottlenecks, effects, errors, learning, reasons
+from binfeat.kernels import Laplacian
+from tests import naive
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")
@@ -102,6 +105,48 @@ def test_several_targets(tmp_path, table):
     Y = np.column_stack([y, -y])
     KernelMachineRegressor(**FIXED).fit(X, Y).report(tmp_path / "page.html", X[:50], Y[:50])
     assert (tmp_path / "page.html").read_text(encoding="utf-8").count("Root mean squared error, target") == 2
+
+
+def page_of(machine, folder, X, y):
+    machine.report(folder / "page.html", X, y)
+    return Elements((folder / "page.html").read_text(encoding="utf-8")).text
+
+
+@pytest.mark.parametrize("kind", ["numbers", "labels", "many rows"])
+def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
+    X, y, labels = table
+    own, Machine = (labels, KernelMachineClassifier) if kind == "labels" else (y, KernelMachineRegressor)
+    if kind == "many rows":
+        monkeypatch.setattr("binfeat._machine.table.row_hashes._KEPT", 100)
+    machine = pickle.loads(pickle.dumps(Machine(**FIXED).fit(X[:300], own[:300])))
+    assert machine._seen["hashes"].nbytes <= 2400
+    assert "All of these 300 rows are rows of fit, targets included" in page_of(machine, tmp_path, X[:300], own[:300])
+    new = page_of(machine, tmp_path, X[300:], own[300:])
+    assert "rows of fit" not in new
+    assert f"measured on {len(X) - 300} rows that the machine had not seen" in new
+    some = judged(machine, X[200:], own[200:]).seen
+    assert some == pytest.approx(100 / (len(X) - 200), abs=0.2 if kind == "many rows" else 0)
+    swapped = np.roll(own[:300], 1)
+    assert judged(machine, X[:300], swapped).seen < 0.7  # other targets
+
+
+def test_rows_of_a_source_are_not_said_to_be_new(tmp_path, table, sampled_rows):
+    X, y, _ = table
+    sampled_rows(200)
+    machine = KernelMachineRegressor(**FIXED).fit(blocks([(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]))
+    assert "whether fit had seen them" in page_of(machine, tmp_path, X, y)
+
+
+def test_what_pictures_leave_out_is_said(tmp_path):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(26, size=1000)
+    X = pd.DataFrame({"x": np.sin(codes) + 0.1 * rng.normal(size=1000), "level": pd.Categorical(codes % 13)})
+    machine = KernelMachineClassifier(**{**FIXED, "gamma": "scale"}).fit(
+        X[:800], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[:800]]
+    )
+    text = page_of(machine, tmp_path, X[800:], np.array([*"abcdefghijklmnopqrstuvwxyz"])[codes[800:]])
+    assert "Labels, observed and predicted, the 12 most frequent of 26 labels" in text
+    assert "Effect of level, the 10 most frequent of 13 levels, on the first 4 of 26 labels" in text
 
 
 def judged(machine, X, y):
@@ -215,14 +260,79 @@ def test_what_limits_the_error():
     found = limits(noisy, X[400:], 0.05 * smooth[400:] + noise[400:])
     assert not found["Rows"].counts
     assert found["Noise"].counts
-    hungry = KernelMachineRegressor(random_state=0).fit(X[:60], smooth[:60])
+    hungry = KernelMachineRegressor(random_state=0).fit(X[:100], smooth[:100])
     found = limits(hungry, X[400:], smooth[400:])
     assert found["Rows"].counts
     assert not found["Noise"].counts
     coarse = KernelMachineRegressor(features="binning", gamma=1.0, alpha=0.01, max_grids=20, random_state=0)
     found = limits(coarse.fit(X[:400], smooth[:400]), X[400:], smooth[400:])
     assert found["Time"].counts
-    assert limits(noisy, X[:20], noisy.predict(X[:20]))["Rows"].says == "There is no error left on the test rows."
+    assert "keeps none" in found["Rows"].says
+    left = limits(noisy, X[400:420], noisy.predict(X[400:420]))
+    assert left["Noise"].says == "There is no error left on the test rows."
+    assert set(limits(noisy, X[380:420], noise[380:420])) == {"Time", "Random features", "Rows", "Noise"}
+    seen = limits(noisy, X[:20], (0.05 * smooth + noise)[:20])
+    assert set(seen) == {"Time", "Random features", "Rows"}  # residuals of rows of fit tell nothing of noise
+
+
+@pytest.mark.parametrize("loss", ["poisson", "squared_hinge"])
+def test_squares_that_stand_for_a_loss_tell_nothing_of_more_rows(table, loss):
+    X, y, labels = table
+    Machine, own = (KernelMachineRegressor, np.exp(y)) if loss == "poisson" else (KernelMachineClassifier, labels)
+    machine = Machine(loss=loss, features="exact", gamma="scale", alpha=0.3, random_state=0).fit(X[:100], own[:100])
+    found = {limit.what: limit for limit in bottlenecks.limits_of(machine, None)}
+    assert found["Rows"].says == f"What more of them would bring is not known with loss={loss!r}."
+
+
+def test_what_twice_the_rows_bring():
+    """Beside a fit to twice the rows; of neighbours' residuals alone nothing was to be seen of it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 5))
+    y = np.sin(3 * X[:, 0] + 2 * X[:, 1]) + np.abs(X[:, 2] * X[:, 3])
+    machines = [KernelMachineRegressor(random_state=0).fit(X[:n], y[:n]) for n in (800, 1600)]
+    before, after = (np.mean((machine.predict(X[1600:]) - y[1600:]) ** 2) for machine in machines)
+    gain, spread = learning.gain_of_twice_the_rows(machines[0]._fitted.function, machines[0]._fitted.intercept, None)
+    assert abs(gain - (1 - after / before)) < 3 * spread
+    assert gain > 2 * spread
+
+
+def test_gains_of_doublings_are_a_geometric_series():
+    def errors(n_rows):
+        return 0.2 + 3.0 * n_rows**-0.6
+
+    for doublings in (0.0, 1.0, 3.0):
+        n_rows = 100 * 2**doublings
+        expected = 1 - errors(2 * n_rows) / errors(n_rows)
+        assert learning._gain(errors(np.array([25, 50, 100])), doublings) == pytest.approx(expected)
+    assert learning._gain(np.array([1.0, 1.0, 1.25]), 0.0) == -0.2
+    assert learning._gain(np.array([3.0, 2.0, 1.0]), 9.0) == 1
+
+
+@pytest.mark.parametrize(
+    "options", [{"features": "exact"}, {"features": "local", "cell_rows": 30}, {"features": "local", "cell_rows": 80}]
+)
+def test_rows_of_a_machine_with_their_targets(options):
+    """They are those of fit; errors are those of naive refits without each row."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.uniform(-2, 2, size=(120, 2)), rng.uniform(0.5, 2.0, size=120)
+    y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=120)
+    given = {"kernel": "laplacian", "gamma": 0.5, "scaling": None, "alpha": 0.3, "random_state": 0, "n_trees": 1}
+    fitted = KernelMachineRegressor(**given, **options).fit(X, y, sample_weight=weights)._fitted
+    function = fitted.function
+    exact = options["features"] == "exact"
+    known = learning._of_rows(function, fitted.intercept) if exact else learning._of_cells(function)
+    rows = known.X.T * function.unit + function.center
+    places = np.abs(rows[:, np.newaxis] - X).sum(axis=2).argmin(axis=1)
+    np.testing.assert_allclose(rows, X[places], atol=1e-5)
+    np.testing.assert_allclose(known.Y[:, 0], ((y - y.mean()) / y.std())[places], atol=1e-3)
+    for sets in known.levels:
+        assert np.sort(np.concatenate(sets)).tolist() == list(range(len(places)))
+        found = known.errors(sets, 1.0, 1.0, None)
+        for own in sets[:2]:
+            K = Laplacian()(X[places[own]], gamma=0.5)
+            shares = known.weights[own]
+            residuals = naive.left_out_residuals(K, known.Y[own], float(function.alpha), shares)
+            np.testing.assert_allclose(found[own], shares * residuals[:, 0] ** 2, rtol=0.01, atol=1e-5)
 
 
 def test_grids_are_extrapolated_by_their_inverse():

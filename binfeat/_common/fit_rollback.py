@@ -6,13 +6,18 @@ from typing import TypeVar
 
 from binfeat._common.callbacks import with_callbacks
 
+_KEPT = (
+    "What {0} had learned so far is kept. Give an estimator a name before it is fitted, as in `machine = {0}(...)` and "
+    "then `machine.fit(X, y)`; of one without a name, an interactive session has `sys.last_value.estimator`."
+)
 _Method = TypeVar("_Method", bound=Callable)
 
 
 def all_or_nothing(fit: _Method) -> _Method:
     """Decorate a method that fits: if it fails or is interrupted, the estimator is as it was before.
 
-    A fit that is interrupted by Ctrl-C may keep its result: as its last step it sets `status_` to "interrupted".
+    A fit that is interrupted by Ctrl-C may keep its result: as its last step it sets `status_` to "interrupted". The
+    exception has the estimator then.
     """
 
     @functools.wraps(fit)
@@ -22,11 +27,20 @@ def all_or_nothing(fit: _Method) -> _Method:
         try:
             return fit(self, *arguments, **options)
         except BaseException as error:
-            if not (isinstance(error, KeyboardInterrupt) and vars(self).get("status_") == "interrupted"):
+            if isinstance(error, KeyboardInterrupt) and vars(self).get("status_") == "interrupted":
+                _attach(error, self)
+            else:
                 self.__dict__ = before
             raise
 
     return run  # type: ignore[return-value]
+
+
+def _attach(interrupt: KeyboardInterrupt, estimator: object) -> None:
+    """Say of an interrupt how to come by the estimator that was fitted."""
+    if not hasattr(interrupt, "estimator"):
+        interrupt.estimator = estimator  # type: ignore[attr-defined]
+        interrupt.add_note(_KEPT.format(type(estimator).__name__))
 
 
 def fit_method(fit: _Method) -> _Method:

@@ -10,10 +10,10 @@ from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.input_checks import ARRAY_CHECKS
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.persistence import Persistent
-from binfeat._common.validation import callers_level, canonical, checked_rows, seed_of
+from binfeat._common.validation import callers_level, canonical, check_categorical, checked_rows, seed_of
 from binfeat._engine.policy import thread_count
 from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans, check_graph
-from binfeat._graph.scale import gamma_by_occupancy
+from binfeat._graph.scale import doubt_units, gamma_by_occupancy
 from binfeat._graph.similarity import ColumnMeans, SimilarityGraph
 from binfeat._graph.start import rows_of_sample
 from binfeat._rows.sampled import SampledSource
@@ -80,7 +80,9 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The grids are too fine")  # bins of one row have no weight
             if isinstance(made, RandomBinning) and isinstance(made.gamma, str) and made.gamma == "scale":
-                made.set_params(gamma=gamma_by_occupancy(made, self._sample(X)))
+                sample, names = self._sample(X), getattr(self, "feature_names_in_", None)
+                doubt_units(sample, check_categorical(made.categorical_features, self), names)
+                made.set_params(gamma=gamma_by_occupancy(made, sample))
             Z = made.fit_transform(X)
         if Z.shape[0] < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")

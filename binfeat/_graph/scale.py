@@ -1,7 +1,13 @@
 """A length scale without labels: bins of a few rows."""
 
+import warnings
+
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
+
+from binfeat._common.gamma_scale import Moments
+from binfeat._common.validation import callers_level
 
 # Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 2, 3, 6 and 10, clusters of digits,
 # optdigits, satimage, rings and moons are the best with 3: with 2, groups of a few rows break off satimage.
@@ -9,6 +15,25 @@ _ROWS_IN_A_BIN = 3.0
 _PILOT_GRIDS = 16
 _DOUBLINGS = 10  # up or down from one over the spread of the values
 _HALVINGS = 3  # of the last factor 2
+_UNLIKE = 10.0  # times the median standard deviation, from which an input decides alone which rows are similar
+
+
+def doubt_units(X, categorical, names):
+    """Warn if one gamma for all inputs leaves the similarity of rows to a single one, of a larger unit."""
+    columns = X.tocsc() if sparse.issparse(X) else X
+    numbers = np.flatnonzero(~categorical)
+    spreads = np.array([Moments.of(columns[:, [j]]).std for j in numbers])
+    spread = spreads[spreads > 0]
+    typical = np.quantile(spread, 0.5, method="lower") if spread.size else np.inf
+    if spread.max(initial=0.0) > _UNLIKE * typical:
+        widest = numbers[spreads.argmax()]
+        name = widest if names is None else repr(str(names[widest]))
+        warnings.warn(
+            f"Input {name} has {spread.max() / typical:.2g} times the spread of a typical input, so that rows are "
+            "similar by it alone. Scale X, as StandardScaler does, or pass a gamma for each input.",
+            UserWarning,
+            stacklevel=callers_level(),
+        )
 
 
 def gamma_by_occupancy(binning, X):

@@ -274,16 +274,15 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
     @np.errstate(over="ignore", invalid="ignore")
     def _fit_more(self, rows: LocalRows, first: bool, flat: bool = False, needs_rows: bool = False) -> None:
-        """Solve for these rows and all of the earlier calls, from where the last solve ended.
+        """Solve for these rows and all of the earlier calls, from 0, so that a `tol` that stops early is that of `fit`.
 
         Of dense rows only sums are kept, unless the solver `needs_rows`.
         """
         self._forget_errors()
-        options, start = self._options(), None
+        options = self._options()
         if first:
             kept: KeptRows | KeptSums = KeptRows.first(rows)
         else:
-            start = self._last_result()
             kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(rows.Z, "n_jobs", None))
             if flat != (self.coef_.ndim == 1) or rows.n_targets != kept.to_solve.n_targets:
                 raise ValueError("y must have the targets of the earlier calls of partial_fit, and has others.")
@@ -291,7 +290,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         kept = kept.settled(options.fit_intercept, needs_rows)
         alpha = check_alpha(self.alpha, rows.n_targets)
         try:
-            result = self._solve(kept.to_solve, alpha, options, start)
+            result = self._solve(kept.to_solve, alpha, options, None)
         except SolveInterrupted as error:
             self._keep_all(kept, alpha, error.result, flat)
             raise

@@ -3,8 +3,11 @@
 import numpy as np
 
 from binfeat._common.labels import AnyLabels
+from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread
+from binfeat._machine.fitted.features import FeatureFunction
 from binfeat._machine.fitted.fitted import Fitted
+from binfeat._machine.fitted.importance import ROWS, rises_of_features
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.machines.candidate import Solution
 from binfeat._machine.noise import spread_of
@@ -44,7 +47,20 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         samples=solution.samples,
         errors=solution.errors,
         spread=spread,
+        rises=_rises(problem, kernels, solution, run),
     )
+
+
+def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> np.ndarray | None:
+    """Rises of the loss when an input is shuffled, of a machine that keeps no rows to find them by later."""
+    function = solution.function
+    if not isinstance(function, FeatureFunction):
+        return None
+    rows = solution.rows[evenly_spaced(len(solution.rows), ROWS)]
+    weights = problem.relative_weights(rows)
+    residuals = problem.Y[rows] - solution.predictions[evenly_spaced(len(solution.rows), ROWS)]
+    own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
+    return rises_of_features(function, *own, problem.encoder.source, solution.gamma, run.settings.n_jobs)
 
 
 def _spread(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Run) -> Spread:

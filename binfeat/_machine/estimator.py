@@ -3,6 +3,7 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Self
 
@@ -36,6 +37,7 @@ from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.doubts import doubt_limit, doubt_rows
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.findings import Attention
+from binfeat._machine.table.row_hashes import SeenRows, row_hashes
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.warm_start import fitted_with, known_targets, previous_fit
 from binfeat._rows.sampled import SampledSource
@@ -60,6 +62,25 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     _check_state = staticmethod(check_machine)
     _migrate = staticmethod(migrate)
     _limits = Limits()
+
+    gamma_: np.ndarray
+    feature_relevances_: np.ndarray
+    features_: str
+    kernel_: str
+    scaling_: str
+    alpha_: float
+    n_grids_: int
+    n_trees_: int
+    length_scale_errors_: np.ndarray
+    length_scale_gammas_: np.ndarray
+    held_out_error_: np.ndarray
+    learning_curve_: np.ndarray
+    decisions_: np.ndarray
+    status_: str
+    feature_coef_: np.ndarray
+    intercept_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def _settings(self) -> Settings:
         return Settings.of(self)
@@ -143,9 +164,12 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(self))
         is_grouped = groups is not None
         problem = Problem(table, y, targets, weights, train, held_out, encoder, scoring, is_grouped)
-        doubt_rows(table, problem.Y, apart=is_grouped or settings.has_cv)
+        hashes = row_hashes(table, problem.answers)
+        doubt_rows(table, hashes, apart=is_grouped or settings.has_cv)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
+        seen = SeenRows.of(hashes[np.append(train, held_out)]) if all_rows is None else None
+        fitted = replace(fitted, seen=seen)
         self.__dict__.pop("target_transformer_", None)
         self.__dict__ |= attributes_of(fitted)
         self._fitted_with, self._derived = fitted_with(self), Derived()
@@ -210,8 +234,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """`feature_relevances_`, by the name that scikit-learn's selectors of features know."""
-        return self.feature_relevances_
+        """What each input does for the loss; see the class."""
+        return self._fitted.importances(self.n_jobs)
 
     @property
     def linear_map_(self) -> np.ndarray | None:

@@ -103,7 +103,8 @@ class NumbersMachineBase(ServedMachineBase):
         """Intervals that hold the given share of new targets, by split conformal prediction (Lei et al. 2018).
 
         The share holds on average over rows like those of `fit`, whatever the noise; it may differ from one region of
-        the inputs to another, less so with "quantiles" where noise varies.
+        the inputs to another, less so with "quantiles" where noise varies. It is not promised of few rows, by which
+        length scales and penalty are chosen, too: of 15 to 100 rows 80 % held 75 to 77 %, and 90 % held 84 to 88 %.
 
         Parameters
         ----------

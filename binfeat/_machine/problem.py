@@ -97,6 +97,11 @@ class Problem:
         return self.targets.encode(self.y)
 
     @property
+    def answers(self) -> np.ndarray:
+        """What the caller gives to learn, (n_rows, n_targets): numbers as they are, labels as 1 and -1."""
+        return self.Y if isinstance(self.targets, AnyLabels) else as_columns(self.y)
+
+    @property
     def categorical(self) -> np.ndarray:
         return self.encoder.categorical
 
@@ -110,6 +115,8 @@ class Problem:
         if self.scoring is None:
             return self.own_losses(rows)
         scored = self.scoring.losses(self.table[rows], self.y[rows], self.targets)
+        if not isinstance(self.targets, AnyLabels):
+            return scored
 
         def calibrated(predictions: np.ndarray) -> np.ndarray:
             with one_blas_thread():

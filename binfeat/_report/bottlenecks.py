@@ -5,13 +5,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, residuals
+from binfeat._machine.fitted.kernel_function import KernelFunction
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.kernel_algebra.matrices import Frame, kernel_matrix
+from binfeat._machine.target.deviance import DEVIANCES
+from binfeat._report.learning import FEWEST, gain_of_twice_the_rows
 from binfeat.kernels import Laplacian
 
-_ROWS = 1000  # test rows that predict each other's residuals
-_FACTORS, _PENALTIES = (0.25, 0.5, 1.0), (0.1, 1.0, 10.0)  # of gamma, and of machines that learn residuals
+_ROWS = 1000  # test rows that are compared with their neighbours
 _CERTAIN = 2.0  # standard errors
+_MUCH = 0.03  # share of the error that more grids or rows would take away
 
 
 @dataclass(frozen=True)
@@ -24,9 +28,9 @@ class Limit:
 
 
 def limits_of(machine, judged):
-    """The limits that are known: two for any machine, and two more with test rows."""
-    limits = [_time(machine), _grids(machine)]
-    return limits if judged is None else limits + _rows_and_noise(machine, judged)
+    """The limits that are known: three for any machine, and the noise with test rows."""
+    limits = [_time(machine), _grids(machine), _rows(machine)]
+    return limits if judged is None or judged.seen else [*limits, _noise(machine, judged)]
 
 
 def _time(machine):
@@ -52,54 +56,55 @@ def _grids(machine):
     (few, before), (many, error) = curve[-2:]
     share = max(0.0, few * (before - error) / (many - few)) / error if error else 0.0
     says = f"Infinitely many {many_of} would lower the {kind} error by about {share:.1%}; the machine has {many:,.0f}."
-    return Limit(title, says, share > 0.03)
+    return Limit(title, says, share > _MUCH)
 
 
-def _rows_and_noise(machine, judged):
-    """How well test rows predict the residuals of other test rows, and how much residuals of neighbours differ.
+def _rows(machine):
+    """What twice as many rows would bring, where the machine keeps its rows."""
+    fitted = machine._fitted
+    function, n_jobs = fitted.function, machine.n_jobs
+    if not isinstance(function, KernelFunction):
+        return Limit("Rows", "What more of them would bring is not known: the machine keeps none.", False)
+    if machine.loss in (*DEVIANCES, *BOUNDED_LOSSES):  # whose squares rest on what all rows have told
+        return Limit("Rows", f"What more of them would bring is not known with loss={machine.loss!r}.", False)
+    if function.n_rows < FEWEST:
+        return Limit("Rows", "They are too few to tell what more of them would bring.", True)
+    try:
+        gain = gain_of_twice_the_rows(function, fitted.intercept, n_jobs)
+    except SingularKernelError:
+        return Limit("Rows", "What more of them would bring is not known: their kernel matrix is singular.", False)
+    if gain is None:
+        return Limit("Rows", "There is no error left on the rows of fit.", False)
+    share, spread = gain
+    is_certain = share > _CERTAIN * spread
+    effect = "lower the squared error by about" if is_certain else "not lower the squared error by more than chance,"
+    says = (
+        f"Twice as many rows like these would {effect} {share:.1%} ± {spread:.1%}, by leave-one-out errors of "
+        "halves and quarters."
+    )
+    return Limit("Rows", says, is_certain and share > _MUCH)
 
-    If test rows predict the residuals of other test rows, the machine would be better with more rows. Half the mean
-    squared difference of the residuals of neighbours is an upper estimate of the variance of the noise (Rice 1984): the
-    function may differ between neighbours, too.
+
+def _noise(machine, judged):
+    """How much residuals of neighbours differ.
+
+    Half the mean squared difference of the residuals of neighbours is an upper estimate of the variance of the noise
+    (Rice 1984): the function may differ between neighbours, too.
     """
     chosen = evenly_spaced(len(judged.table), _ROWS)
     R = np.ascontiguousarray(judged.residuals[chosen], np.float32)
-    squares = (R**2).mean(axis=1, dtype=np.float64)
-    if not squares.any():
-        return [Limit("Rows", "There is no error left on the test rows.", False)]
+    squares = (R**2).mean(dtype=np.float64)
+    if not squares:
+        return Limit("Noise", "There is no error left on the test rows.", False)
     table, categorical = machine._fitted.scaled(judged.table[chosen]), machine._fitted.encoder.categorical
     frame, matrix = Frame.of(table, categorical), kernel_matrix(Laplacian(), categorical, machine.n_jobs)
     columns, gamma = frame.columns(table), frame.gamma(Laplacian(), machine.gamma_)
-    gains = squares - _squared_errors(matrix, columns, gamma, R)
-    gain, spread = gains.mean() / squares.mean(), gains.std(ddof=1) / np.sqrt(gains.size) / squares.mean()
     K = matrix(columns, columns, gamma)
     np.fill_diagonal(K, -1.0)
-    differences = ((R - R[K.argmax(axis=1)]) ** 2).mean(axis=1, dtype=np.float64)
-    noise = min(1.0, 0.5 * differences.mean() / squares.mean())
+    differences = ((R - R[K.argmax(axis=1)]) ** 2).mean(dtype=np.float64)
+    noise = min(1.0, 0.5 * differences / squares)
     says = (
         f"Neighbours differ by {noise:.0%} of the squared error: noise, what the inputs do not say, or detail finer "
         f"than the distance of the rows. At least the other {1 - noise:.0%} could be learned."
     )
-    return [_rows(gain, spread, len(chosen)), Limit("Noise", says, noise > 0.5)]
-
-
-def _squared_errors(matrix, columns, gamma, R):
-    """Squared leave-one-out errors for the residuals R, of the best of a few exact machines, or of predicting 0."""
-    best = (R**2).mean(axis=1, dtype=np.float64)
-    for factor in _FACTORS:
-        K = matrix(columns, columns, factor * gamma)
-        for alpha in _PENALTIES:
-            try:
-                errors = (residuals(K, alpha, None, R) ** 2).mean(axis=1, dtype=np.float64)
-            except SingularKernelError:
-                continue
-            best = errors if errors.mean() < best.mean() else best
-    return best
-
-
-def _rows(gain, spread, n_rows):
-    if gain <= _CERTAIN * spread:
-        says = f"{n_rows:,} more rows like these would not lower the squared error by more than chance ({gain:.1%})."
-        return Limit("Rows", says, False)
-    says = f"{n_rows:,} more rows like these would lower the squared error by about {gain:.1%} ± {spread:.1%}."
-    return Limit("Rows", says, True)
+    return Limit("Noise", says, noise > 0.5)

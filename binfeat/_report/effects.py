@@ -26,9 +26,9 @@ class Effect:
 
 
 def effects_of(machine, table, names):
-    """Effects of the most relevant inputs on predictions, or on the probabilities of some classes."""
-    relevances = machine.feature_relevances_
-    chosen = [j for j in np.argsort(-relevances, kind="stable")[:_INPUTS] if relevances[j] > 0]
+    """Effects of the most important inputs on predictions, or on the probabilities of some classes."""
+    importances = machine.feature_importances_
+    chosen = [j for j in np.argsort(-importances, kind="stable")[:_INPUTS] if importances[j] > 0]
     found = []
     for j in chosen:
         parts = [(place, f"{names[j]}, {part}") for place, part in machine._fitted.encoder.parts_of(j)]

@@ -9,6 +9,7 @@ from sklearn.utils import column_or_1d
 
 from binfeat._common.labels import one_against_rest
 from binfeat._common.validation import checked_array
+from binfeat._machine.table.row_hashes import row_hashes
 from binfeat._machine.target.targets import as_columns
 
 _FEWEST = 10  # rows for measuring errors
@@ -36,6 +37,7 @@ class Judged:
     residuals: np.ndarray  # (n_rows, n_targets), standardised targets minus predictions; labels are -1 and 1
     seconds: float  # of the predictions
     measures: list
+    seen: float | None  # share of the rows that are rows of `fit`; None if that is not known
 
     @staticmethod
     def of(machine, X, y):
@@ -48,6 +50,12 @@ class Judged:
             raise ValueError(f"A report needs at least {_FEWEST} rows, got {len(table)}.")
         kind = JudgedClasses if is_classifier(machine) else JudgedNumbers
         return kind.judge(machine, y, scores, table, seconds)
+
+    @staticmethod
+    def _share_seen(machine, table, answers):
+        seen = machine._fitted.seen
+        share = np.nan if seen is None else seen.share_of(row_hashes(table, answers))
+        return None if np.isnan(share) else share
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +74,8 @@ class JudgedNumbers(Judged):
         targets = machine._fitted.targets
         predicted = as_columns(targets.decode(scores))
         std = targets.std if targets.is_plain else np.maximum(Y.std(axis=0), np.finfo(float).tiny)
-        return cls(table, (Y - predicted) / std, seconds, cls._measures(Y, predicted), Y, predicted)
+        seen = cls._share_seen(machine, table, Y)
+        return cls(table, (Y - predicted) / std, seconds, cls._measures(Y, predicted), seen, Y, predicted)
 
     @staticmethod
     def _measures(Y, predicted):
@@ -104,8 +113,9 @@ class JudgedClasses(Judged):
             raise ValueError(f"y must have a label for each of {len(scores)} rows, got {len(labels)}.")
         p = machine._fitted.targets.probabilities(scores)
         guesses = p.argmax(axis=1)
-        residuals = one_against_rest(labels, p.shape[1]) - scores
-        return cls(table, residuals, seconds, cls._measures(labels, guesses, p), labels, guesses, p)
+        targets = one_against_rest(labels, p.shape[1])
+        seen = cls._share_seen(machine, table, targets)
+        return cls(table, targets - scores, seconds, cls._measures(labels, guesses, p), seen, labels, guesses, p)
 
     @staticmethod
     def _measures(labels, guesses, p):

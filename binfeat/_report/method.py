@@ -20,8 +20,8 @@ class Reporting:
         path : str or path
             File to write.
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), default=None
-            Rows that the machine has not seen. With None the page has no test error, no effects of inputs and no
-            residuals.
+            Rows that the machine has not seen; of rows of `fit` the page says that errors are too low. With None the
+            page has no test error, no effects of inputs and no residuals.
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Targets or labels of the rows.
 

@@ -90,6 +90,11 @@ def _figure(caption, draw, *arguments):
     return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}</figure>"
 
 
+def _first(words, most, n):
+    """In words for the end of a caption: that of n things so many are shown, if these are not all."""
+    return f", {words.format(most, n)}" if n > most else ""
+
+
 def _grid(figures):
     return '<div class="pictures">\n' + "\n".join(figures) + "\n</div>"
 
@@ -102,10 +107,27 @@ def _errors(machine, judged):
     note = (
         "± is one standard error. The choices were made by the error in the fit, which is therefore a little too low."
     )
-    if judged is not None:
-        rows += [(measure.name, _pm(measure.value, measure.spread, measure.is_share)) for measure in judged.measures]
-        note = f"All but the first were measured on {len(judged.table):,} rows that the machine had not seen. {note}"
-    return _section("Errors", _table(("error", ""), rows), _paragraph(note, "note"))
+    if judged is None:
+        return _section("Errors", _table(("error", ""), rows), _paragraph(note, "note"))
+    rows += [(measure.name, _pm(measure.value, measure.spread, measure.is_share)) for measure in judged.measures]
+    note = f"All but the first were measured on {len(judged.table):,} rows{_novelty(judged.seen)}. {note}"
+    seen = [_paragraph(_warning(judged), "warning")] if judged.seen else []
+    return _section("Errors", _table(("error", ""), rows), *seen, _paragraph(note, "note"))
+
+
+def _novelty(seen):
+    """What is known of rows of which this share are rows of `fit`."""
+    if seen is None:
+        return "; whether fit had seen them, so that errors are too low, is not known"
+    return "" if seen else " that the machine had not seen"
+
+
+def _warning(judged):
+    share = f"{100 * judged.seen:.3g} % of" if judged.seen < 1 else "All of"
+    return (
+        f"{share} these {len(judged.table):,} rows are rows of fit, targets included: what is measured on them is too "
+        "low. Give the report rows that the machine has not seen."
+    )
 
 
 def _pm(value, spread, is_share):
@@ -132,19 +154,33 @@ def _decisions(machine):
 
 
 def _inputs(machine, judged, names):
-    shares = _figure("Relevance of the inputs", pictures.relevances, machine.feature_relevances_, names)
-    note = "The relevance of an input is its share in the kernel's mean exponent: how much it sets rows apart."
+    shown = _first("the {} largest of {}", pictures.BARS, len(names))
+    shares = _figure(f"Importance of the inputs{shown}", pictures.importances, machine.feature_importances_, names)
+    note = (
+        "The importance of an input is the root of what the mean squared error of rows left out rises by when its "
+        "values are shuffled, in standard deviations of what is learned. Inputs that say the same share it."
+    )
     if judged is None:
         return _section("Inputs", _paragraph(note), _grid([shares]))
     effects = effects_of(machine, judged.table, names)
     ends = [end for found in effects for end in (found.means.min(), found.means.max())]
     span = min(ends, default=0.0), max(ends, default=1.0)
-    figures = [_figure(f"Effect of {found.name}", pictures.effect, found, *span) for found in effects]
+    figures = [_figure(_caption(machine, found), pictures.effect, found, *span) for found in effects]
     more = (
         " An effect is the mean prediction of some rows if all of them had the same value of the input (partial "
         "dependence). Grey bars show how the values are spread: where there are none, nothing is known."
     )
     return _section("Inputs", _paragraph(note + more), _grid([shares, *figures]))
+
+
+def _caption(machine, effect):
+    """Of an effect: what it is of, and which levels and labels it is not of."""
+    caption = f"Effect of {effect.name}"
+    if effect.kind == "categories":
+        caption += _first("the {} most frequent of {} levels", len(effect.levels), len(np.unique(effect.rows)))
+    if is_classifier(machine) and len(effect.outputs) > 1:
+        caption += _first("on the first {} of {} labels", len(effect.outputs), len(machine.classes_))
+    return caption
 
 
 def _reasons(machine, judged, names):
@@ -175,7 +211,8 @@ def _on_test_rows(machine, judged):
     if is_classifier(machine):
         right, p = judged.labels == judged.guesses, judged.probabilities.max(axis=1)
         pairs = judged.labels, judged.guesses, machine.classes_
-        confusion = _figure("Labels, observed and predicted", pictures.confusion, *pairs)
+        shown = _first("the {} most frequent of {} labels", pictures.CELLS, len(machine.classes_))
+        confusion = _figure(f"Labels, observed and predicted{shown}", pictures.confusion, *pairs)
         calibration = _figure("How often the predicted label is right", pictures.calibration, p, right)
         return _section("Labels and probabilities", _grid([confusion, calibration]))
     figures = []

@@ -23,7 +23,9 @@ _STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
     "svg.hashsalt": "binfeat",
 }
 _SIZE = 3.8, 2.7  # inches
-_BARS, _STEPS, _DOTS, _CELLS = 12, 8, 2000, 12
+CELLS = 12  # labels of a table
+BARS = 12
+_STEPS, _DOTS = 8, 2000
 _LONGEST = 22  # characters of a name
 
 
@@ -45,10 +47,11 @@ def word(name):
     return text.replace("$", r"\$")
 
 
-def relevances(ax, shares, names):
-    """Bars of the most relevant inputs, and of the others together."""
-    draw_relevances(ax, shares, [word(name) for name in names], _BARS, color=_BLUE)
-    ax.set_xlabel("share of the kernel's exponent")
+def importances(ax, values, names):
+    """Bars of the most important inputs."""
+    shown = np.argsort(-values, kind="stable")[:BARS]
+    draw_relevances(ax, values[shown], [word(names[j]) for j in shown], BARS, color=_BLUE)
+    ax.set_xlabel("rise of the root mean squared error")
 
 
 def swarm(ax, reasons, names):
@@ -130,7 +133,7 @@ def residuals(ax, y, predicted):
 
 def confusion(ax, labels, guesses, classes):
     """Share of each label's rows that got each label; the most frequent labels."""
-    shown = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:_CELLS])
+    shown = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:CELLS])
     counts = np.zeros((len(classes), len(classes)), dtype=int)
     np.add.at(counts, (labels, guesses), 1)
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))

@@ -138,7 +138,8 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     **Workers.** If a worker is lost, Dask computes again what it held, provided that the collection can be computed
     again from its source; without any worker a fit waits for one. A task takes `n_jobs` threads, one if it is None. On
     each computer, one worker with `n_jobs` at the number of cores, and one chunk, has fewer tasks than many workers of
-    one thread, and coefficients travel to the computer once. Results are the same.
+    one thread, and coefficients travel to the computer once. Results are the same. Predictions carry the machine in
+    their graph, once, so that no worker can lose it; of more than 10 MB, Dask warns of a large graph, needlessly here.
 
     Examples
     --------

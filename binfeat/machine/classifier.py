@@ -65,6 +65,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
+        Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
     loss : {"squared", "log", "squared_hinge"}, default="squared"
         What scores of the classes minimise, before probabilities are calibrated: squares, the deviance of logistic
         regression, or that of support vector machines. Both of the latter need all rows in memory, and `features` that
@@ -107,8 +108,15 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     linear_map_ : ndarray of shape (n_columns, rank), or None
         Linear map of scaled inputs x: the radial kernel is one of distances between ``(x * gamma_) @ linear_map_``. Its
         rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
-    feature_relevances_, feature_importances_ : ndarray of shape (n_inputs,)
-        Share of each input in the kernel's mean exponent; they sum to 1. `SelectFromModel` and `RFE` read the latter.
+    feature_importances_ : ndarray of shape (n_inputs,)
+        What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
+        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1; with another `loss`
+        than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on up to
+        1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids: relevances stand for it
+        then. `SelectFromModel` and `RFE` read it.
+    feature_relevances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
+        input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
         The choices. `features_` is never "auto"; `scaling_` may be "none" or, with warped inputs, "warped".
     alpha_ : float
@@ -186,6 +194,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     """
 
     __module__ = "binfeat.machine"  # as saved files name it
+
+    classes_: np.ndarray
+    multilabel_: bool
+    calibration_coef_: np.ndarray
+    calibration_intercept_: np.ndarray
 
     def __init__(
         self,

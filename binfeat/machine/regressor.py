@@ -63,6 +63,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
+        Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
     loss : {"squared", "huber", "quantile", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard deviations, by weights of
         rows. "quantile" predicts a quantile of the targets instead of their mean, see `predict_quantiles`. "poisson"
@@ -112,8 +113,15 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     linear_map_ : ndarray of shape (n_columns, rank), or None
         Linear map of scaled inputs x: the radial kernel is one of distances between ``(x * gamma_) @ linear_map_``. Its
         rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
-    feature_relevances_, feature_importances_ : ndarray of shape (n_inputs,)
-        Share of each input in the kernel's mean exponent; they sum to 1. `SelectFromModel` and `RFE` read the latter.
+    feature_importances_ : ndarray of shape (n_inputs,)
+        What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
+        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1; with another `loss`
+        than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on up to
+        1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids: relevances stand for it
+        then. `SelectFromModel` and `RFE` read it.
+    feature_relevances_ : ndarray of shape (n_inputs,)
+        Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
+        input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
         The choices. `features_` is never "auto"; `scaling_` may be "none" or, with warped inputs, "warped".
     alpha_ : float
@@ -191,7 +199,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     **Length scales** minimise the squared leave-one-out error, whatever the `scoring`, of exact machines on a few
     hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
     one factor for all is chosen afterwards. With more rows length scales, shares of kernels and penalty take 30 steps
-    along the gradient in sets of 1,000 rows, which are cells, as dense as all rows are, and samples in turn; of a local
+    along the gradient in sets of 750 rows, which are cells, as dense as all rows are, and samples in turn; of a local
     machine 60 steps in cells of 500 rows. ``scaling="auto"`` starts with "standard", "quantile" and, if an input
     reaches further than ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth
     of the steps.
@@ -268,6 +276,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     """
 
     __module__ = "binfeat.machine"  # as saved files name it
+
+    target_transform_: str
+    target_transformer_: Any
 
     def __init__(
         self,

@@ -146,7 +146,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     def partial_fit(self, X: Design, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the machine to these rows and those of all earlier calls.
 
-        The coefficients are those of `fit` on all rows so far, up to `tol`. `fit` forgets these rows and keeps none:
+        The coefficients are those of `fit` on all rows so far, for any `tol`. `fit` forgets these rows and keeps none:
         after it, the next call begins anew, with a warning. Parameters may change between calls.
 
         Parameters
@@ -172,9 +172,9 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
 
         Notes
         -----
-        The solver starts from the last coefficients, and takes about half of the iterations of a fit or less. Rows are
-        kept, copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each grid, CSR
-        12 or more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most an eighth
+        The solver takes the iterations of a fit: from the last coefficients it would stop elsewhere. Rows are kept,
+        copied, with the machine and in its files: codes of binning features take 2 or 4 bytes for each grid, CSR 12 or
+        more for each entry. Each iteration visits all rows. Of an array whose Gram matrix takes at most an eighth
         of the computer's memory, only that matrix is kept once there are more rows than features: 8 bytes for each pair
         of features, for any number of rows, and each call then solves exactly.
         """

@@ -19,6 +19,7 @@ from binfeat._machine.fitted.saved import SINGLES
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.row_hashes import SeenRows
 from binfeat._machine.table.scalers import SCALERS
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
@@ -51,6 +52,8 @@ def attributes_of(fitted: Fitted) -> dict:
         "learning_curve_": fitted.learning_curve,
         "decisions_": fitted.decisions,
         "status_": fitted.status,
+        "_rises": {} if fitted.rises is None else {"of_inputs": fitted.rises},
+        "_seen": {} if fitted.seen is None else fitted.seen.arrays(),
     }
 
 
@@ -133,6 +136,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
     """The fitted machine that an estimator has kept."""
     posterior, held_out = getattr(machine, "_posterior", {}), _typed(getattr(machine, "_held_out", {}), np.float64)
     linear_map, spread = machine._rotation, _typed(getattr(machine, "_spread", {}), np.float64)
+    seen = getattr(machine, "_seen", {})
     return Fitted(
         features=machine.features_,
         kernel=machine.kernel_,
@@ -154,6 +158,8 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         samples=RidgePosterior.from_arrays(posterior) if posterior else None,
         errors=HeldOutErrors.from_arrays(held_out) if held_out else None,
         spread=Spread.from_arrays(spread) if spread else None,
+        seen=SeenRows.from_arrays(seen) if seen else None,
+        rises=getattr(machine, "_rises", {}).get("of_inputs"),
     )
 
 

@@ -27,6 +27,12 @@ class CellTrees(ArrayRecord):
         find_cells(np.ascontiguousarray(X), *self.arrays().values(), cells)
         return cells
 
+    def cells_below(self, node: int) -> list[int]:
+        """Numbers of the cells below a split, in order; numbers below 0 stand for cells."""
+        if node < 0:
+            return [-node - 1]
+        return [cell for child in self.children[node].tolist() for cell in self.cells_below(child)]
+
     @classmethod
     def joined(cls, trees: list["CellTrees"]) -> "CellTrees":
         """One after the other."""

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from binfeat._common.memory import require_memory
-from binfeat._engine.policy import threads_to_factorise
+from binfeat._engine.policy import one_blas_thread, threads_to_factorise
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted import score_function
 from binfeat._machine.fitted.expansion import FullExpansion
@@ -55,8 +55,8 @@ class ExactPosterior:
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact machine", "Use predict alone.")
         K = function.kernel(n_jobs)(function.support, function.support)
-        with threads_to_factorise(n_rows):
-            self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights)
+        with one_blas_thread():
+            self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights, n_jobs)
         g = squared_row_norms(self._root)
         variances = left_out_variances(g, self._alpha, function.weights)
         self.errors = HeldOutErrors.of((function.coef / g).T, variances)

@@ -10,12 +10,14 @@ from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.features import FeatureFunction
+from binfeat._machine.fitted.importance import rises_of_kernels
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.findings import Findings
+from binfeat._machine.table.row_hashes import SeenRows
 from binfeat._machine.table.scalers import InputScaler
 from binfeat._machine.target.targets import Targets
 
@@ -44,7 +46,10 @@ class Fitted:
     samples: RidgePosterior | None = None  # of the coefficients
     errors: HeldOutErrors | None = None
     spread: Spread | None = None  # of numbers
+    seen: SeenRows | None = None  # rows of `fit`, of a table in memory
+    rises: np.ndarray | None = None  # (n_inputs,): of the loss when an input is shuffled, where no rows are kept
     _derived: Derived = field(default_factory=Derived, repr=False)
+    _derived_rises: Derived = field(default_factory=Derived, repr=False)
 
     def rows(self, estimator: BaseEstimator, X: object, note: Callable[[Findings], None] | None = None) -> np.ndarray:
         """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
@@ -57,6 +62,16 @@ class Fitted:
     def scores(self, rows: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
         return self.function.scores(rows, self.intercept, n_jobs)
+
+    def importances(self, n_jobs: int | None) -> np.ndarray:
+        """Roots of the rises of the loss, (n_inputs,), in units of the targets; of an older file maybe relevances."""
+        rises = self._derived_rises.get(self, lambda: self._rises(n_jobs))
+        return self.relevances if rises is None else np.sqrt(np.maximum(rises, 0.0))
+
+    def _rises(self, n_jobs: int | None) -> np.ndarray | None:
+        if isinstance(self.function, KernelFunction):
+            return rises_of_kernels(self.function, self.encoder.source, n_jobs)
+        return self.rises
 
     def posterior(self, n_jobs: int | None) -> Posterior:
         """How far predictions may be off; that of an exact machine takes a factor of its kernel matrix, made once."""

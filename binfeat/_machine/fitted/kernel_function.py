@@ -115,6 +115,12 @@ class KernelFunction(ArrayRecord, ScoreFunction):
         """Rows of `fit` that it is made of."""
         return self.support.shape[1]
 
+    @property
+    def scales(self) -> np.ndarray:
+        """What differences of the inputs are worth, by the kernel that has most of the sum."""
+        main = int(np.argmax(self.shares))
+        return self.gammas[main] ** (1 / self.kernels[main].power)
+
     def kernel(self, n_jobs: int | None = None) -> KernelSum:
         """The whole kernel, of columns."""
         matrices = [kernel_matrix(kernel, self.categorical, n_jobs, self.linear_map) for kernel in self.kernels]

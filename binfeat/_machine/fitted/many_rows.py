@@ -30,7 +30,7 @@ class ManyRowsPosterior:
         self._function, self._alpha = function, float(function.alpha)
         n_rows = function.support.shape[1]
         most = max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
-        X, scales = function.support.T.astype(np.float64), self._scales()
+        X, scales = function.support.T.astype(np.float64), function.scales
         rng = np.random.default_rng(0)
         self._tree, cells = split_into_cells(X, np.arange(n_rows), lambda rows: scales * X[rows].std(axis=0), most, rng)
         cells = [rows[:most] for rows in cells]
@@ -40,12 +40,6 @@ class ManyRowsPosterior:
         g, rows = np.concatenate(self._inverse.diagonals()), np.concatenate(cells)
         variances = left_out_variances(g, self._alpha, function.weights[rows])
         self.errors = HeldOutErrors.of((function.coef[:, rows] / g).T, variances)
-
-    def _scales(self) -> np.ndarray:
-        """What differences of the inputs are worth, by the kernel that has most of the sum."""
-        function = self._function
-        main = int(np.argmax(function.shares))
-        return function.gammas[main] ** (1 / function.kernels[main].power)
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""

@@ -100,6 +100,10 @@ def check_machine(state: dict) -> None:
         sizes["features"] = _check_features(state, sizes)
     check_arrays(state, {"feature_coef_": (FLOATS, "targets", "features")}, sizes)
     _check_linear_map(state.get("_rotation"), sizes)
+    if state.get("_seen"):
+        check_arrays(state["_seen"], {"hashes": (np.uint64, "seen")}, {})
+    if state.get("_rises"):
+        check_arrays(state["_rises"], {"of_inputs": (np.float64, "columns")}, sizes)
     if state.get("_spread"):
         own = {name: size for name, size in sizes.items() if name in ("inputs", "targets")}
         check_arrays(state["_spread"], _SPREAD, own, order="C or Fortran")

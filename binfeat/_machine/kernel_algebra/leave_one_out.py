@@ -42,7 +42,8 @@ def factor(
     errors. K is symmetric, float32, and may itself be `out`; a factor in float64 takes an `out` of that type.
     """
     U = np.empty_like(K) if out is None else out
-    alpha = max(alpha, len(K) * (LEAST_ALPHA if U.dtype == np.float32 else LEAST_PRECISE_ALPHA))
+    least = len(K) * (LEAST_ALPHA if U.dtype == np.float32 else LEAST_PRECISE_ALPHA)
+    alpha = max(alpha, least)
     shift = np.ones(len(K), U.dtype) if weights is None else (1.0 / weights).astype(U.dtype)
     np.add(K, 1.0, out=U, dtype=U.dtype)
     diagonal = U.diagonal().copy()
@@ -52,7 +53,7 @@ def factor(
             clear_below_diagonal(U)
             return U, alpha
         mirror_below_diagonal(U)
-        alpha *= 10.0
+        alpha = max(10.0 * alpha, least * float(diagonal.max()))  # linear kernels have values far above 1
     raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
 
 

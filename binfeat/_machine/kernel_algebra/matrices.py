@@ -19,6 +19,7 @@ from binfeat.kernels import RBF, Laplacian, Matern
 
 _TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last
 _LEAST = 1e-6  # least value of a profile that is divided by
+_FARTHEST = 1e15  # standard deviations from the mean of an input
 _UNWANTED, _ALL = np.empty((0, 0), np.float32), slice(None)
 
 Inputs = np.ndarray | slice  # a mask, or all
@@ -41,8 +42,10 @@ class Frame:
         return cls(np.where(categorical, 0.0, X.mean(axis=0)), unit)
 
     def columns(self, X: np.ndarray) -> np.ndarray:
-        """Rows as columns, (n_inputs, n_rows), float32."""
-        return np.ascontiguousarray(((X - self.center) / self.unit).T, dtype=np.float32)
+        """Rows as columns, (n_inputs, n_rows), float32, whose squares are finite."""
+        columns = ((X - self.center) / self.unit).T
+        np.clip(columns, -_FARTHEST, _FARTHEST, out=columns)
+        return np.ascontiguousarray(columns, dtype=np.float32)
 
     def gamma(self, kernel: Kernel, gamma: np.ndarray | float) -> np.ndarray:
         """A kernel's inverse length scales for such columns."""

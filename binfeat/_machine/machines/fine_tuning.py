@@ -19,6 +19,7 @@ _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step
 _LOOKS = 6  # at the clock
 _BETTER_SHARE, _LINEAR_SHARE = 0.75, 0.05  # to start with
+_LONGER = 0.3  # times gamma, of a second kernel of the same kind
 _DENSER = 0.2  # times the penalty of a sample of rows, to start with
 _DECREASE = np.sqrt(10.0)  # between two penalties that a score is asked for
 _SCORED = 8  # cells
@@ -34,7 +35,7 @@ class Plan:
 
 
 CELLS = Plan(500, 60, takes_samples=False)  # for machines that have cells, too
-ALL_ROWS = Plan(1000, 30, takes_samples=True)  # inputs that the tree splits hardly vary within a cell
+ALL_ROWS = Plan(750, 30, takes_samples=True)  # inputs that the tree splits hardly vary within a cell
 
 
 class FineTuning:
@@ -72,9 +73,14 @@ class FineTuning:
         return Tuned(parts, alpha, error)
 
     def _start(self) -> tuple[list[Part], float]:
-        """More of the better kernel than of the other, and a little of a linear one where that may be of use."""
+        """More of the better kernel than of the other, and a little of a linear one where that may be of use.
+
+        Where there is no other, it is the same kernel with longer scales.
+        """
         rows, settings = self._rows, self._run.settings
         scales = sorted(self._kernels.scales, key=lambda scales: scales.error)
+        if len(scales) == 1 and settings.kernel is None and self._kernels.learned:
+            scales.append(replace(scales[0], gamma=_LONGER * scales[0].gamma))
         shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
         parts = [Part(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
         if settings.alpha is not None:

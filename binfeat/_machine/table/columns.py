@@ -1,7 +1,8 @@
 """The columns of a raw table: their numbers, or the distinct objects in them; anything else is refused."""
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
 from numbers import Real
@@ -16,23 +17,34 @@ from sklearn.utils.validation import validate_data
 from binfeat._common.calendar import days_of, times_of
 from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
-from binfeat._common.validation import INFINITE, checked_rows
+from binfeat._common.validation import INFINITE, callers_level, checked_rows
 from binfeat._machine.table.findings import ORDER, Finding, Findings, in_words
+from binfeat._machine.table.texts import DATES, NUMBERS, day_of, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
 RawTable = Any  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
+_FEW_NAMES = 4  # in a message
+_CONVERSIONS = {  # of objects of these types
+    "date": "Convert it, as pandas.to_datetime does",
+    "Interval": "Take its middle, as Series.array.mid does",
+    "Period": "Convert it, as Series.dt.to_timestamp() does",
+    "time": "Make hours of it",
+}
 
 
 class Column:
-    """A column with a name for errors; `by_type` says that its type alone makes its values categories."""
+    """A column with a name for errors.
 
-    def __init__(self, values: np.ndarray, name: str, by_type: bool = False) -> None:
+    `by_type` says that its type alone makes its values categories, `is_text` that its strings may be meant for numbers.
+    """
+
+    def __init__(self, values: np.ndarray, name: str, by_type: bool = False, is_text: bool = True) -> None:
         if values.dtype.kind not in "biufOUS":
             raise TypeError(f"{name} of X has type {values.dtype}; convert it to numbers or strings.")
-        self._values, self.name, self._by_type = values, name, by_type
+        self._values, self.name, self._by_type, self._is_text = values, name, by_type, is_text
         self._are_numbers = values.dtype.kind in "biuf"
 
     @property
@@ -63,7 +75,30 @@ class Column:
             return np.array([np.nan if _is_missing(value) else float(value) for value in distinct])[places]
         except (TypeError, ValueError, OverflowError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self.name} of X must hold numbers, unless categorical_features has it: {error}.") from None
+            message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
+            types = {type(value).__name__ for value in distinct}
+            hints = [f" {hint}." for name, hint in _CONVERSIONS.items() if name in types]
+            raise kind(message + "".join(hints)) from None
+
+    def said(self) -> str:
+        """What strings say, as `said_by` has it, where all values are such strings, numbers or missing."""
+        if not (self._is_text and self.holds_strings):
+            return ""
+        known = [value for value in self._distinct[0] if not _is_missing(value)]
+        strings = [value for value in known if isinstance(value, str)]
+        kind, has_numbers = said_by(strings) if strings else "", len(strings) < len(known)
+        return kind if kind == NUMBERS or not has_numbers else ""
+
+    def read_as(self, kind: str) -> "Column":
+        """A column of the numbers, or days, that strings say."""
+        if kind == NUMBERS:
+            return Column(self.numbers(), self.name)
+        distinct, places = self._distinct
+        try:
+            days = np.array([np.nan if _is_missing(value) else day_of(value) for value in distinct])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.name} of X has {kind} in fit, of the form 2026-12-31: {error}.") from None
+        return Column(days[places], self.name)
 
     @cached_property
     def _keys(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -80,7 +115,7 @@ class Column:
                 np.array([str(value) for value, string in zip(known, strings) if string], dtype=np.str_),
             )
         if np.isinf(keys[0]).any():
-            raise ValueError(INFINITE)
+            raise ValueError(infinite_in([self.name]))
         return keys
 
     def strings(self) -> tuple[int, tuple[str, ...]]:
@@ -111,6 +146,14 @@ class Column:
         return codes if self._are_numbers else codes[self._distinct[1]]
 
 
+def infinite_in(names: list[str]) -> str:
+    """A message for infinite values in columns of these names."""
+    words = [name.removeprefix("Column ") for name in names]
+    few = words if len(words) <= _FEW_NAMES else [*words[:_FEW_NAMES], f"{len(words) - _FEW_NAMES} others"]
+    listed = f"column {few[0]}" if len(few) == 1 else f"columns {', '.join(few[:-1])} and {few[-1]}"
+    return f"{INFINITE.removesuffix('.')}; it is in {listed}. Where it stands for a missing value, write NaN."
+
+
 def _places(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarray:
     """Places of values among sorted known values, or `unseen`."""
     if not known.size:
@@ -134,6 +177,20 @@ class Table:
     shape: tuple[int, int]
     matrix: np.ndarray | None = None  # X, if it is a matrix of numbers
 
+    def without_texts(self) -> "Table":
+        """A table with numbers and days where strings say them, with a warning."""
+        kinds = [column.said() for column in self.columns]
+        for column, kind in zip(self.columns, kinds):
+            if kind:
+                warnings.warn(
+                    f"{column.name} of X has {kind}, and is read as what they say. If they are names, make the column "
+                    "categorical, as Series.astype('category') does.",
+                    UserWarning,
+                    stacklevel=callers_level(),
+                )
+        columns = [column.read_as(kind) if kind else column for column, kind in zip(self.columns, kinds)]
+        return replace(self, columns=columns, times=[kind or own for kind, own in zip(kinds, self.times)])
+
 
 def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Table:
     """The columns of X, with dates and durations as days; their number and names are checked as scikit-learn does.
@@ -154,8 +211,10 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         X = X.toarray()
     columns = [Column(values, f"Column {j}") for j, values in enumerate(X.T)]
     times = [""] * len(columns) if times is None else times
-    for column, known in zip(columns, times):
-        if known:
+    for j, (column, known) in enumerate(zip(columns, times)):
+        if known in (NUMBERS, DATES):
+            columns[j] = column.read_as(known)
+        elif known:
             raise TypeError(f"{column.name} of X has no times, and had {known} in fit.")
     matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
     return Table(columns, times, X.shape, matrix)
@@ -175,16 +234,19 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
 
 
 def _frame_column(series: nw.Series, name: str, times: str) -> Column:
-    dtype = series.dtype
-    if times or times_of(dtype):
+    dtype, own = series.dtype, times_of(series.dtype)
+    is_numeric, in_strings = dtype.is_numeric() or dtype == nw.Boolean, times in (NUMBERS, DATES)
+    if own or (times and not in_strings) or (times == DATES and is_numeric):
         try:
-            return Column(days_of(series, times), name)
+            return Column(days_of(series, "dates" if times == DATES else times), name)
         except TypeError as error:
             raise TypeError(f"{name} of X {error}.") from None
-    if dtype.is_numeric() or dtype == nw.Boolean:
+    if is_numeric:
         return Column(series.cast(nw.Float64).to_numpy(), name)
     values, missing = series.to_numpy(), series.is_null().to_numpy()
     if missing.any():
         values = values.astype(object)
         values[missing] = None  # NumPy's values there differ, and for Arrow dictionaries are another row's
-    return Column(values, name, by_type=dtype in (nw.Categorical, nw.Enum, nw.String))
+    are_names = dtype in (nw.Categorical, nw.Enum)
+    column = Column(values, name, by_type=are_names or dtype == nw.String, is_text=not are_names)
+    return column.read_as(times) if times else column

@@ -11,19 +11,20 @@ _MANY_CLASSES = 20  # of numbers with a decimal point
 _COPIES = 0.1  # share of rows, above which held-out errors say too little
 _FINE, _FINE_ROWS = 0.25, 10_000  # share of different values in so many rows, with which no rows are equal by chance
 _LATE = 1.25  # times the limit
-_BLOCK = 4096  # rows that are hashed at a time
-_KEYS_SEED = 0
 
 
 def _warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=callers_level())
 
 
-def doubt_rows(table: np.ndarray, Y: np.ndarray, apart: bool) -> None:
-    """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`)."""
+def doubt_rows(table: np.ndarray, hashes: np.ndarray, apart: bool) -> None:
+    """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`).
+
+    `hashes` are those of the rows with their targets.
+    """
     if len(table) < _FEW_ROWS:
         _warn(f"X has {len(table)} rows; length scales and penalty are chosen by so few that they are left to chance.")
-    share, some = 0.0 if apart else share_of_copies(table, Y), table[:_FINE_ROWS]
+    share, some = 0.0 if apart else share_of_copies(hashes), table[:_FINE_ROWS]
     if share > _COPIES and any(np.unique(values).size > _FINE * len(some) for values in some.T):
         _warn(
             f"{share:.0%} of the rows are copies of other rows, targets included. Copies of rows held out make errors "
@@ -52,12 +53,6 @@ def doubt_limit(seconds: float | None, used: float) -> None:
         )
 
 
-def share_of_copies(table: np.ndarray, Y: np.ndarray) -> float:
-    """Share of the rows that are equal to an earlier row, by hashes of their numbers and targets."""
-    keys = np.random.default_rng(_KEYS_SEED).integers(2**64, size=table.shape[1] + Y.shape[1], dtype=np.uint64) | 1
-    hashes = np.empty(len(table), np.uint64)
-    for start in range(0, len(table), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        bits = np.hstack([table[rows], Y[rows]]).view(np.uint64)
-        hashes[rows] = (bits ^ (bits >> np.uint64(32))) @ keys
+def share_of_copies(hashes: np.ndarray) -> float:
+    """Share of the rows that are equal to an earlier row, by their hashes."""
     return 1.0 - np.unique(hashes).size / len(hashes)

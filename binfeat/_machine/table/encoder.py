@@ -13,8 +13,18 @@ from sklearn.base import BaseEstimator
 from binfeat._common.calendar import part_of, parts_in, time_in_words
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
-from binfeat._machine.table.columns import NO_CATEGORIES, NO_STRINGS, Categories, Column, RawTable, Table, read_table
+from binfeat._machine.table.columns import (
+    NO_CATEGORIES,
+    NO_STRINGS,
+    Categories,
+    Column,
+    RawTable,
+    Table,
+    infinite_in,
+    read_table,
+)
 from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, in_words
+from binfeat._machine.table.texts import NUMBERS
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
 _ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
@@ -57,6 +67,8 @@ class TableEncoder(ArrayRecord):
         or enormous, or no numbers in a column that is not categorical; MemoryError if a sparse X is too large.
         """
         table = read_table(estimator, X)
+        if _is_from_dtype(categorical_features):
+            table = table.without_texts()
         times = np.array(table.times, dtype=np.str_)
         chosen = _chosen(estimator, table, categorical_features)
         learned = {**_categories(table, chosen), "times": times}
@@ -143,7 +155,8 @@ class TableEncoder(ArrayRecord):
         return [j for j, column in enumerate(table.columns) if not self.categorical[j] and column.holds_strings]
 
     def _in_words(self, j: int, value: float) -> str:
-        return time_in_words(value, str(self.times[j])) if self.times[j] else f"{value:.6g}"
+        times = str(self.times[j])
+        return f"{value:.6g}" if times in ("", NUMBERS) else time_in_words(value, times)
 
     @cached_property
     def _ends(self) -> np.ndarray:
@@ -222,7 +235,13 @@ class TableEncoder(ArrayRecord):
                     matrix[:, j] = column.codes(*self.categories_of(j))
                 elif table.matrix is None:
                     matrix[:, j] = column.numbers()
-        return checked_array(matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator)
+        try:
+            return checked_array(matrix, ensure_all_finite="allow-nan", input_name="X", estimator=estimator)
+        except ValueError:
+            infinite = np.isinf(matrix).any(axis=0)
+            if not infinite.any():
+                raise
+            raise ValueError(infinite_in([table.columns[j].name for j in np.flatnonzero(infinite).tolist()])) from None
 
     def categories_of(self, j: int) -> Categories:
         own_numbers = self.numbers[self.number_starts[j] : self.number_starts[j + 1]]
@@ -244,13 +263,17 @@ class TableEncoder(ArrayRecord):
         return out
 
 
+def _is_from_dtype(categorical_features: ArrayLike | None) -> bool:
+    return isinstance(categorical_features, str) and categorical_features == "from_dtype"
+
+
 def _own(matrix: np.ndarray) -> np.ndarray:
     return matrix if matrix.flags.carray else matrix.copy()
 
 
 def _chosen(estimator: BaseEstimator, table: Table, categorical_features: ArrayLike | None) -> np.ndarray:
     """Mask of the categorical columns."""
-    if isinstance(categorical_features, str) and categorical_features == "from_dtype":
+    if _is_from_dtype(categorical_features):
         return np.array([column.holds_strings for column in table.columns], dtype=bool)
     return check_categorical(categorical_features, estimator)
 

@@ -55,11 +55,9 @@ RelevanceDisplay.from_estimator(learned, ax=ax)
 # Rows that come later
 # --------------------
 # ``partial_fit`` of the ridge machines takes rows as they come. After each call the machine is the one that ``fit``
-# would make of all rows so far, up to the solver's tolerance. Bins must not move between the calls: fit the map once,
-# or give it hashed columns by ``n_features``. The solver starts from the last coefficients, which saves half of its
-# iterations or more; codes of the rows are kept, 2 or 4 bytes for each row and grid. Of arrays, such as Fourier
-# features, only the Gram matrix is kept where it takes at most an eighth of the computer's memory: it does not grow
-# with the rows.
+# would make of all rows so far. Bins must not move between the calls: fit the map once, or give it hashed columns by
+# ``n_features``. Codes of the rows are kept, 2 or 4 bytes for each row and grid. Of arrays, such as Fourier features,
+# only the Gram matrix is kept where it takes at most an eighth of the computer's memory: it does not grow with rows.
 
 hashed = RandomBinning(gamma=0.2, n_grids=100, n_features=2**16, output="codes", random_state=0)
 online = CGRidge(alpha=0.1)

@@ -79,8 +79,8 @@ bar.ax.set_yticklabels([0, 1, 10, 100])
 # %%
 # More to know
 # ------------
-# - Columns of strings or of pandas' categories are categories by themselves; numbers that are codes are named by
-#   ``categorical_features=["street"]``.
+# - Columns of strings or of pandas' categories are categories by themselves, unless all strings are numbers or dates:
+#   these are read as such, with a warning. Numbers that are codes are named by ``categorical_features=["street"]``.
 # - A column with a different level in nearly every row, such as an id, tells nothing: it is named in a warning, and
 #   ignored.
 # - Give what is known of a level as columns of its own (the district, the distance to the station): levels that are

@@ -1,0 +1,40 @@
+"""Hashes of rows, by which equal ones are found; those of the rows of a fit are kept with its machine."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from binfeat._common.persistence import ArrayRecord
+
+_BLOCK = 4096  # rows that are hashed at a time
+_KEYS_SEED = 0
+_KEPT = 8192  # hashes of a machine, at most
+
+
+def row_hashes(table: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """A hash of the numbers and the targets of each row, (n_rows,), uint64."""
+    keys = np.random.default_rng(_KEYS_SEED).integers(2**64, size=table.shape[1] + Y.shape[1], dtype=np.uint64) | 1
+    hashes = np.empty(len(table), np.uint64)
+    for start in range(0, len(table), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        bits = np.hstack([table[rows], Y[rows]]).view(np.uint64)
+        hashes[rows] = (bits ^ (bits >> np.uint64(32))) @ keys
+    return hashes
+
+
+@dataclass(frozen=True, eq=False)
+class SeenRows(ArrayRecord):
+    """The rows of a fit: the hashes of all, or the least ones of many, which are a sample of them."""
+
+    hashes: np.ndarray  # (n_kept,), uint64, sorted
+
+    @classmethod
+    def of(cls, hashes: np.ndarray) -> Self:
+        """Those of all rows of a fit."""
+        return cls(np.unique(hashes)[:_KEPT])
+
+    def share_of(self, hashes: np.ndarray) -> float:
+        """Share of some rows that are among those of the fit; NaN if no row is one that can be told."""
+        told = hashes if len(self.hashes) < _KEPT else hashes[hashes <= self.hashes[-1]]
+        return float(np.isin(told, self.hashes).mean()) if told.size else np.nan

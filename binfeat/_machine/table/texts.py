@@ -1,0 +1,34 @@
+"""Numbers and dates that stand as strings in a column: told from names, and read."""
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+NUMBERS, DATES = "numbers as strings", "dates as strings"
+_FORMS = {  # a leading zero, as of a postal code, makes a name of digits
+    NUMBERS: re.compile(r"\s*[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*"),
+    DATES: re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"),
+}
+_DAY = np.timedelta64(1, "D")
+
+
+def said_by(strings: Iterable[str]) -> str:
+    """What all of some strings, of which there is at least one, say: numbers, dates, or "" for anything else."""
+    known = list(strings)
+    for kind, form in _FORMS.items():
+        if all(map(form.fullmatch, known)):
+            return kind if kind == NUMBERS or _are_dates(known) else ""
+    return ""
+
+
+def day_of(text: str) -> float:
+    """Days since 1970, of an ISO date; ValueError if it is none."""
+    return float((np.datetime64(text, "us") - np.datetime64(0, "us")) / _DAY)
+
+
+def _are_dates(strings: list[str]) -> bool:
+    try:
+        return bool(np.isfinite([day_of(text) for text in strings]).all())
+    except ValueError:
+        return False
