@@ -149,12 +149,14 @@ def test_rows_that_are_kept_as_columns(rng):
     rows = ColumnRows(frame.columns(X), frame)
     some = np.array([7, 3, 3, 49])
     assert (rows.shape, len(rows)) == ((50, 2), 50)
-    for place in (some, slice(10, 20)):
+    for place in (some, slice(10, 20), slice(None)):
         np.testing.assert_allclose(rows[place], X[place], rtol=0, atol=1e-6)
         np.testing.assert_array_equal(frame.columns(rows[place]), rows.columns[:, place])
         for j in (0, 1):
             np.testing.assert_array_equal(rows[place, j], rows[place][:, j])
     assert rows[some, 0].dtype == rows[some].dtype == np.float64
+    np.testing.assert_array_equal(rows.min(axis=0), rows[:].min(axis=0))
+    np.testing.assert_array_equal(rows.max(axis=0), rows[:].max(axis=0))
 
 
 # Limits.

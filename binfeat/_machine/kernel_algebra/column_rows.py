@@ -1,7 +1,7 @@
 """Rows of a table that is too large to be kept as it is."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,9 +26,21 @@ class ColumnRows:
     def __getitem__(self, place: Any) -> np.ndarray:
         """Some rows, or one input of them, in float64; `place` is ``rows`` or ``rows, input``."""
         if not isinstance(place, tuple):
-            return self.columns[:, place].T * self.frame.unit + self.frame.center
+            return self._in_inputs(self.columns[:, place].T)
         rows, j = place
         return self.columns[j][rows].astype(np.float64) * self.frame.unit[j] + self.frame.center[j]
+
+    def min(self, axis: Literal[0]) -> np.ndarray:
+        """Of each input, (n_inputs,)."""
+        return self._in_inputs(self.columns.min(axis=1 - axis))
+
+    def max(self, axis: Literal[0]) -> np.ndarray:
+        """Of each input, (n_inputs,)."""
+        return self._in_inputs(self.columns.max(axis=1 - axis))
+
+    def _in_inputs(self, rows: np.ndarray) -> np.ndarray:
+        """Rows (..., n_inputs) of the frame as they were, in float64."""
+        return rows * self.frame.unit + self.frame.center
 
 
 Table = np.ndarray | ColumnRows  # (n_rows, n_inputs)
