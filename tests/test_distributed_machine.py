@@ -232,6 +232,16 @@ def test_warm_start(rows, small_sample):
     assert "length scales" not in machine.decisions_["what"]
 
 
+def test_a_warm_start_from_cells_searches_anew(rows, small_sample):
+    X, y, _ = rows
+    options = {**OPTIONS, "cell_rows": 150, "warm_start": True}
+    machine = remote.KernelMachineRegressor(**options).fit(binfeat.blocks(X, y))
+    assert machine.features_ == "local"
+    machine.fit(chunked(X, CHUNKS[1]), y)
+    assert machine.features_ == "binning"
+    assert "none: rows are too many for a local machine" in machine.summary()
+
+
 def bad_fits():
     good, ones = np.zeros((N, 3)), np.ones(N)
     far = good.copy()

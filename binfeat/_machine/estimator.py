@@ -135,6 +135,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         targets, all_rows = self._targets(checked), None
         if source is not None:
             if not source.is_whole:
+                check_beyond_memory(settings, takes_cells=True)
                 of_source = {"source": source, "y": checked, "weights": check_weights(weights, len(checked))}
                 all_rows = partial(SourceRows, estimator=self, **of_source)
             weights, groups = source.sampled(weights, groups)
@@ -155,8 +156,6 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Fit to a table in memory, or to what it is a sample of: all rows, where they are beyond memory."""
         progress, decisions = Progress(self, X, y), Decisions(clock, settings.verbose)
         run = Run(settings, self._limits, clock, progress, decisions)
-        if all_rows is not None:
-            check_beyond_memory(settings)
         previous = previous_fit(self, run)
         encoder, table = self._encoded(X, y, settings, previous)
         targets = targets if previous is None else known_targets(previous, targets)

@@ -20,6 +20,7 @@ from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import LogLink, NoTransform
 
 Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions of the targets
+Weights = np.ndarray | None  # (n_rows, 1)
 Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targets) to losses, (n_rows,) or (1,)
 
 _NEGLIGIBLE = 1e-6  # share of the variance of the targets
@@ -164,6 +165,22 @@ class Problem:
         """Weights (n_rows,) of mean 1 in the training rows."""
         return None if self.weights is None else self.weights[rows, 0] / self.mean_weight
 
+    def of_all(
+        self,
+        table: Any,
+        y: np.ndarray,
+        learned: np.ndarray,
+        weights: Weights,
+        own_weights: Weights,
+        held_out: np.ndarray,
+    ) -> Self:
+        """The problem of all rows, of which this one has a sample; `learned` is their Y, and `own_weights` are y's.
+
+        `table` has their scaled inputs, and is indexed as an array. All rows but those held out are trained on.
+        """
+        train = np.delete(np.arange(len(y)), held_out)
+        return replace(self, table=table, y=y, weights=weights, train=train, held_out=held_out, beyond=None)
+
     @property
     def n_targets(self) -> int:
         return self.Y.shape[1]
@@ -241,6 +258,18 @@ class WorkingProblem(Problem):
         responses, weights = self.squares(self.y, self.own_weights, scores)
         beyond = None if predict is None else Beyond(predict, self.squares)
         return replace(self, responses=responses, weights=weights, beyond=beyond)
+
+    def of_all(
+        self,
+        table: Any,
+        y: np.ndarray,
+        learned: np.ndarray,
+        weights: Weights,
+        own_weights: Weights,
+        held_out: np.ndarray,
+    ) -> Self:
+        plain = super().of_all(table, y, learned, weights, own_weights, held_out)
+        return replace(plain, responses=learned, own_weights=own_weights)
 
     @property
     def squares(self) -> WorkingSquares:

@@ -13,6 +13,7 @@ from binfeat._machine.fitted.attributes import fitted_of
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part
+from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine
 from binfeat._machine.machines.candidate import Candidate
@@ -81,6 +82,8 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
         reason = "rows are too many for an exact machine"
     elif choice.takes_exact and not was_exact:
         reason = "rows are so few that the machine is exact"
+    elif isinstance(previous.function, LocalFunction) and not (rows.in_memory or choice.takes_local):
+        reason = "rows are too many for a local machine"
     elif rows.in_memory and 8 * previous.function.n_fourier * n_rows > run.limits.fourier_bytes:
         reason = "rows are too many for Fourier features"
     if reason is not None:

@@ -11,6 +11,7 @@ from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import Labels
 from binfeat._common.validation import require_y
 from binfeat._machine.estimator import KernelMachineBase
+from binfeat._machine.features.all_rows import check_beyond_memory
 from binfeat._machine.run import Clock
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.doubts import doubt_classes
@@ -69,6 +70,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         X, y, sample_weight, groups = table.sample()
         targets, all_rows = self._targets(y), None
         if not table.is_whole:
+            check_beyond_memory(settings, takes_cells=False)
             targets, all_rows = self._targets_of(table, y), partial(DaskMachineRows, estimator=self, table=table)
         return self._fit_table(X, y, sample_weight, groups, settings, clock, targets, all_rows)
 
@@ -117,10 +119,10 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
 
     Notes
     -----
-    **Decisions** are those for a source of blocks of the same rows; chunks make no difference. This process fetches a
-    sample of up to 200,000 rows, which the seed picks. What is decided on a sample is decided on that; the overall
-    length scale, the penalty, the number of grids and the coefficients take all rows, by the solver of `CGRidge`. If
-    the sample is all rows, the machine is the one for rows in memory.
+    **Decisions** are those for a source of blocks of the same rows where neither has cells; chunks make no difference.
+    This process fetches a sample of up to 200,000 rows, which the seed picks. What is decided on a sample is decided on
+    that; the overall length scale, the penalty, the number of grids and the coefficients take all rows, by the solver
+    of `CGRidge`. If the sample is all rows, the machine is the one for rows in memory.
 
     **Limits.** `features` "hybrid", "exact" and "local", losses "log" and "squared_hinge", and several columns of
     labels need all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for

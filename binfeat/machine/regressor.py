@@ -40,7 +40,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
         ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
-        "local" for more in memory; see Notes.
+        "local" for more, in memory or in blocks; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
         "laplacian", "rbf", a `Laplacian`, `RBF`, or `Matern` of nu 3/2 or 5/2, or with "auto" a sum of kernels. Fourier
@@ -170,24 +170,26 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
     `kernel` and `n_grids` are "auto", `cv` and `groups` are None, and the solution should take half of `max_seconds` at
-    most, and "local" for more rows. Where neither is possible, grids are compared with Fourier features on held-out
-    rows, if these need at most 1 GB, no input is a category, and a radial kernel did better in the search for length
-    scales. Fourier features without grids are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact
-    machine are made by leave-one-out predictions of its rows, without those held out if `cv` is given or `refit` is
-    False. With more than 1,500 it is judged by those of all its rows, with an inverse whose diagonal goes up and down
-    like that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
-    whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
-    whatever rows stand beside it and for any number of threads.
+    most, and "local" for more rows, also of a source of blocks. Where neither is possible, grids are compared with
+    Fourier features on held-out rows, if these need at most 1 GB, no input is a category, and a radial kernel did
+    better in the search for length scales. Fourier features without grids are doubled, from 1,024 on, by the rule of
+    `n_grids`. Choices for an exact machine are made by leave-one-out predictions of its rows, without those held out if
+    `cv` is given or `refit` is False. With more than 1,500 it is judged by those of all its rows, with an inverse whose
+    diagonal goes up and down like that of rows in cells and of 200 landmarks (partially independent conditionals,
+    Snelson & Ghahramani 2007), and whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a
+    row are bitwise the same, whatever rows stand beside it and for any number of threads.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
-    the first choose input and place of a split partly at random. In each cell an exact machine of its rows is solved:
-    a fit costs rows times `cell_rows`, and a prediction `cell_rows` kernel values for each tree. Kernel and penalty
-    are the same for all cells. Choices are made by leave-one-out predictions of all rows; with `cv` or `groups`, by the
-    rows held out. Standard deviations and samples are those of
-    the first tree: samples at rows of different cells are independent. Intervals rest on residuals of the mean of all
-    trees, and hold what they say. Kernel values have the rounding of float32, by which a prediction differs a little
-    among 256 rows at most, and among more.
+    the first choose input and place of a split partly at random. In each cell an exact machine of its rows is solved: a
+    fit costs rows times `cell_rows`, and a prediction `cell_rows` kernel values for each tree. Kernel and penalty are
+    the same for all cells. Choices are made by leave-one-out predictions of all rows; with `cv` or `groups`, by the
+    rows held out. Standard deviations and samples are those of the first tree: samples at rows of different cells are
+    independent. Of a source of blocks, scaling and kernels are searched on a sample of up to 200,000 rows, whose
+    leave-one-out predictions, or held-out rows, make the later choices; length scales and penalty are refined, and
+    cells are solved, with all rows, which one more pass reads. Intervals rest on residuals of the mean of all trees,
+    and hold what they say. Kernel values have the rounding of float32, by which a prediction differs a little among 256
+    rows at most, and among more.
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
     ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the
@@ -234,12 +236,15 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver. It limits the number of grids,
     and the rows up to which "auto" takes an exact machine; where bins are many, vectors are float32 and fewer targets
-    are solved for at a time, which `summary` says. Codes that need more than half of it are kept in a scratch file. Up
-    to three copies of the table, and 300 MB for samples and hashes, come on top. The kernel matrix of an exact machine
-    takes 4 bytes for each pair of rows while it is factorised, for up to 3,000 rows with one target and 14,000 with
-    many, and 1 byte where it is solved by iterations. Posterior samples take 4 bytes for each feature, and are solved
-    for like more targets, 8 at a time, on the rows that are not held out, which may take longer than all else in `fit`;
-    Fourier features without grids have exact deviations instead, for 4 bytes a pair of features.
+    are solved for at a time, which `summary` says. Codes that need more than half of it are kept in a scratch file. A
+    local machine has the inputs of its rows in float32: 4 bytes for each, and as much again while it is fitted to
+    blocks, beside 100 bytes for each row of one target. Blocks of more rows than fit have grids, or are refused where
+    `features` is "local". Up to three copies of the table, and 300 MB for samples and hashes, come on top. The kernel
+    matrix of an exact machine takes 4 bytes for each pair of rows while it is factorised, for up to 3,000 rows with one
+    target and 14,000 with many, and 1 byte where it is solved by iterations. Posterior samples take 4 bytes for each
+    feature, and are solved for like more targets, 8 at a time, on the rows that are not held out, which may take longer
+    than all else in `fit`; Fourier features without grids have exact deviations instead, for 4 bytes a pair of
+    features.
 
     **Going on and ending.** A warm start only chooses the penalty again, adds grids up to `max_grids`, and solves for
     coefficients. It refuses other columns, classes or numbers of targets. It searches anew, as the first line of

@@ -16,6 +16,8 @@ from binfeat._machine.features.feature_bytes import bytes_for_features, fit_byte
 from binfeat._machine.features.growth import Growth, GrowthRows, TrainingRows
 from binfeat._machine.features.sample import first_grids
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat._machine.kernel_algebra.column_rows import ColumnRows, Table
+from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.problem import Beyond, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -37,13 +39,37 @@ def no_grids(n_inputs: int, n_grids: int = 0) -> Grids:
     return Grids(floats, floats, words, words)
 
 
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """All rows of a table, of which a problem may have a sample."""
+
+    problem: Problem
+    X: Table  # scaled
+    numbers: np.ndarray  # of the sample's rows among them
+
+
 class AllRows(ABC):
     """What rows in memory and beyond have in common: how many grids fit in memory."""
 
     in_memory: ClassVar[bool]  # so that a machine may be exact, or have bins and Fourier features
+    takes_cells: ClassVar[bool]  # whether there is a `whole` of them
 
     def __init__(self, problem: Problem, run: Run, n_rows: int, max_bytes: float) -> None:
         self._problem, self._run, self._n_rows, self._max_bytes = problem, run, n_rows, max_bytes
+
+    @property
+    @abstractmethod
+    def n_all(self) -> int:
+        """Number of all rows, those held out among them."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of the rows, beside the table, while a machine has cells of them."""
+        return 0
+
+    def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
+        """All rows with their inputs, which may be kept in a frame."""
+        raise NotImplementedError
 
     @abstractmethod
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
@@ -95,10 +121,18 @@ class MemoryRows(AllRows):
     """The training rows of a problem, which are in memory."""
 
     in_memory: ClassVar[bool] = True
+    takes_cells: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, run: Run) -> None:
         n_rows = len(problem.train)
         super().__init__(problem, run, n_rows, bytes_for_features(run.settings.max_bytes, n_rows, problem.n_targets))
+
+    @property
+    def n_all(self) -> int:
+        return len(self._problem.table)
+
+    def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
+        return Whole(self._problem, kernels.X, np.arange(self.n_all))
 
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
         problem, train = self._problem, self._problem.train
@@ -128,20 +162,24 @@ class Encoding:
         return table if self.scaler is None else self.scaler.transform(table, self.n_jobs)
 
 
-def check_beyond_memory(settings: Settings) -> None:
-    """Refuse with a ValueError what only rows in memory can have."""
+def check_beyond_memory(settings: Settings, takes_cells: bool) -> None:
+    """Refuse with a ValueError what only rows in memory can have; some can be split into cells."""
     if settings.loss in BOUNDED_LOSSES:
         raise ValueError(f"loss={settings.loss!r} needs all rows in memory; use loss='squared' for rows beyond it.")
-    if settings.features in ("hybrid", "exact", "local"):
-        raise ValueError(
-            f"features={settings.features!r} needs all rows in memory; use 'auto', 'binning' or 'fourier'."
-        )
+    if settings.features in ("hybrid", "exact") or (settings.features == "local" and not takes_cells):
+        others = "'auto', 'local', 'binning' or 'fourier'" if takes_cells else "'auto', 'binning' or 'fourier'"
+        raise ValueError(f"features={settings.features!r} needs all rows in memory; use {others}.")
 
 
 class RowsBeyondMemory(AllRows):
     """All rows of a table of which a problem has a sample."""
 
     in_memory: ClassVar[bool] = False
+    takes_cells: ClassVar[bool] = False
+
+    @property
+    def n_all(self) -> int:
+        return self._n_rows
 
     def factors(self, kernels: ScaledKernels, law: Callable[[float], GridLaw]) -> Sequence[float]:
         """Overall factors of gamma to try: those whose bins fit in memory."""
@@ -159,6 +197,8 @@ class RowsBeyondMemory(AllRows):
 class SourceRows(RowsBeyondMemory):
     """All rows of a source; ValueError if `max_bytes` is too little for vectors of the rows."""
 
+    takes_cells: ClassVar[bool] = True
+
     def __init__(
         self,
         problem: Problem,
@@ -169,6 +209,7 @@ class SourceRows(RowsBeyondMemory):
         weights: np.ndarray | None,  # (n_rows, 1), of all rows as y
     ) -> None:
         self._estimator, self._source, max_bytes = estimator, source, run.settings.max_bytes
+        self._y, self._own_weights = y, weights
         if problem.beyond is None:
             self._Y, self._weights = problem.targets.encode(y), weights
         else:
@@ -183,12 +224,30 @@ class SourceRows(RowsBeyondMemory):
                 f"{n_targets} targets take; got {fit_bytes(max_bytes):,}."
             )
 
+    @property
+    def kept_bytes(self) -> int:
+        return self.n_all * (4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets))
+
+    def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
+        columns, done = np.empty((kernels.X.shape[1], self.n_all), np.float32), 0
+        for X in self._scaled(kernels):
+            columns[:, done : done + len(X)] = frame.columns(X)
+            done += len(X)
+        rows, numbers = ColumnRows(columns, frame), self._source.rows
+        held_out = numbers[self._problem.held_out]
+        whole = self._problem.of_all(rows, self._y, self._Y, self._weights, self._own_weights, held_out)
+        return Whole(whole, rows, numbers)
+
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
-        n_jobs = self._run.settings.n_jobs
-        encoding = Encoding(self._estimator, self._problem.encoder, kernels.scaler, n_jobs)
-        blocks = self._source.survey.rows(encoding, kernels.X.shape[1])
-        rows = TrainingRows(blocks, self._Y, self._weights, n_jobs, self._max_bytes // 2)
+        rows = TrainingRows(
+            self._scaled(kernels), self._Y, self._weights, self._run.settings.n_jobs, self._max_bytes // 2
+        )
         return rows.without(self._source.rows[self._problem.held_out])
+
+    def _scaled(self, kernels: ScaledKernels) -> Iterable[np.ndarray]:
+        """Blocks of all rows, as kernels see them."""
+        encoding = Encoding(self._estimator, self._problem.encoder, kernels.scaler, self._run.settings.n_jobs)
+        return self._source.survey.rows(encoding, kernels.X.shape[1])
 
 
 def _learned(

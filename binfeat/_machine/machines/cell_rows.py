@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum, main_part
+from binfeat._machine.kernel_algebra.column_rows import Table
 from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
 from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.machines.cell_search import Cell
@@ -17,6 +19,7 @@ _SPREAD_ROWS = 1000  # by which the spread of inputs in a node is known
 _DISORDER = 0.5  # of the splits of all trees but the first
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows, where leave-one-out predictions are made
 _LANDMARKS = 200
+_COLUMNS = 2**12  # that are made at a time, by way of float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +27,16 @@ class CellRows:
     """Rows of a problem that trees split into cells, as columns of a kernel."""
 
     problem: Problem
-    X: np.ndarray  # the scaled table, (n_rows, n_inputs)
+    X: Table  # scaled, (n_rows, n_inputs)
     rows: np.ndarray  # numbers of those that are used
     frame: Frame
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Rows with these numbers, (n_inputs, len(rows))."""
-        return self.frame.columns(self.X[rows])
+        out = np.empty((self.X.shape[1], len(rows)), np.float32)
+        for place in gen_batches(len(rows), _COLUMNS):
+            out[:, place] = self.frame.columns(self.X[rows[place]])
+        return out
 
     def part(self, rows: np.ndarray) -> Cell:
         """Columns, targets and weights of rows with these numbers."""

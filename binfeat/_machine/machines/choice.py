@@ -36,8 +36,12 @@ class MachineChoice:
         """What rows and settings allow; ValueError or MemoryError if that is nothing."""
         choice = cls(problem, rows, run)
         asks_local = run.settings.features == "local" or isinstance(problem, MarginProblem)
-        takes_local = asks_local or (choice._may_be_exact and local_size.fits(problem, run))
-        return replace(choice, takes_exact=choice._takes_exact(), takes_local=takes_local)
+        if asks_local and not rows.in_memory:
+            local_size.require_bytes(rows, problem, run)
+        takes_exact = choice._takes_exact()
+        may_be_local = choice._is_open and rows.takes_cells and not takes_exact
+        takes_local = asks_local or (may_be_local and local_size.fits(rows, problem, run))
+        return replace(choice, takes_exact=takes_exact, takes_local=takes_local)
 
     @property
     def kernel_kinds(self) -> tuple[set[str], set[str]]:
@@ -115,7 +119,11 @@ class MachineChoice:
 
     @property
     def _may_be_exact(self) -> bool:
+        return self.rows.in_memory and self._is_open
+
+    @property
+    def _is_open(self) -> bool:
         """Whether nothing is asked for that only random features have."""
         settings = self.run.settings
         asks = settings.features, settings.kernel, settings.n_grids
-        return self.rows.in_memory and asks == (None, None, None) and not (settings.has_cv or self.problem.is_grouped)
+        return asks == (None, None, None) and not (settings.has_cv or self.problem.is_grouped)

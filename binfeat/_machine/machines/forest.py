@@ -130,10 +130,10 @@ class Forest:
         """Leave-one-out predictions of these rows, (len(rows), n_targets)."""
         return self._rows.problem.Y[rows] - self._sums[rows] / self.n_trees
 
-    def known(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that are in a cell of every tree, and what the trees say of them."""
-        rows = np.flatnonzero(self._counts == self.n_trees)
-        return rows, self._scores[rows] / self.n_trees
+    def known(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Places of those of these rows that are in a cell of every tree, and what the trees say of them."""
+        places = np.flatnonzero(self._counts[rows] == self.n_trees)
+        return places, self._scores[rows[places]] / self.n_trees
 
     def variances(self, rows: np.ndarray) -> np.ndarray:
         """Of the predictions of the first tree for rows that it does without, as multiples of the noise."""
@@ -148,7 +148,9 @@ class Forest:
     def _joined(self) -> LocalFunction:
         known, cells = self._rows, self._cells
         ordered = np.concatenate([cell.rows for cell in cells[: len(self._trees[0].inputs) + 1]])  # neighbours together
-        ordered = np.append(ordered, np.setdiff1d(known.rows, ordered))
+        apart = np.ones(len(known.X), bool)
+        apart[ordered] = False
+        ordered = np.append(ordered, known.rows[apart[known.rows]])
         X, _, weights = known.part(ordered)
         numbers = np.zeros(len(known.X), np.int32)
         numbers[ordered] = np.arange(len(ordered))

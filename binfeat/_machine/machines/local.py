@@ -36,9 +36,7 @@ class LocalMachine(Candidate):
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         rows = KernelRows.of(problem, run, kernels.X)
         self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
-        self._judged_rows = problem.held_out if self._holds_out else rows.all
-        judging = np.intersect1d(problem.train, rows.all) if self._holds_out else np.sort(rows.all)
-        self._rows = replace(rows, known=judging)
+        self._judged_rows, self._frame = problem.held_out if self._holds_out else rows.all, rows.frame
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
@@ -46,6 +44,7 @@ class LocalMachine(Candidate):
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
+            self._take(rows, run)
             self._begin(run)
             goes_on = self._add_trees(run)
         if self._holds_out and run.settings.refits and goes_on:
@@ -69,10 +68,20 @@ class LocalMachine(Candidate):
             raise RuntimeError("a machine has no trees before it is solved")
         return self._forest
 
+    def _take(self, rows: AllRows, run: Run) -> None:
+        """All rows, of which the table may be a sample, and those that the machine is judged by among them."""
+        whole = rows.whole(self._kernels, self._frame)
+        every = KernelRows.of(whole.problem, run, whole.X, self._frame)
+        known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
+        self._rows, self._numbers = replace(every, known=known), whole.numbers
+        self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
+
     def _begin(self, run: Run) -> None:
         """The kernel, and the first tree."""
-        tuning = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA)
-        tuned = tuning.of(self._known, tree_seconds(self._problem, run))
+        known = self._known
+        if known is not None:  # its penalty is for weights of mean 1 in the table
+            known = known[0], known[1] * (self._problem.mean_weight / self._rows.problem.mean_weight)
+        tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
         self._parts, self._alpha = tuned.parts, tuned.alpha
         self._forest = self._new_forest(self._rows.known)
         self._grow(run)
@@ -95,15 +104,15 @@ class LocalMachine(Candidate):
     def _predictions(self, rows: np.ndarray) -> np.ndarray:
         """For rows that the trees have not seen, or by leaving each of them out."""
         if not self._holds_out:
-            return self._grown.predictions(rows)
+            return self._grown.predictions(self._numbers[rows])
         X = self._kernels.X[rows]
         return self._grown.function().scores(X, np.zeros(self._problem.n_targets), self._run.settings.n_jobs)
 
     def _add_trees(self, run: Run) -> bool:
         """More trees, as far as that pays; whether callbacks let the fit go on."""
         goes_on, forest = run.step(), self._grown
-        most = most_trees(self._problem, run)
-        if run.settings.n_trees is None:
+        most = self._most_trees
+        if run.settings.n_trees is None and most > 1:
             most = 1 if self._kernels.is_perfect else min(most, self._worthwhile_trees())
         while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
             self._grow(run)
@@ -132,7 +141,7 @@ class LocalMachine(Candidate):
         return Solution(
             features=self.features,
             kernel=kernel_name(self._parts),
-            alpha=self._alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
+            alpha=self._alpha * self._rows.problem.mean_weight if settings.alpha is None else settings.alpha,
             function=forest.function(),
             intercept=np.zeros(problem.n_targets),
             scales=main.scales,
@@ -143,7 +152,7 @@ class LocalMachine(Candidate):
             curve=self._curve,
             status=status,
             errors=errors,
-            known=forest.known(),
+            known=forest.known(self._numbers),
         )
 
     def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:
@@ -156,5 +165,5 @@ class LocalMachine(Candidate):
     def _variances(self, rows: np.ndarray) -> np.ndarray:
         """Of the predictions for such rows, as multiples of the noise."""
         if not self._holds_out:
-            return self._grown.variances(rows)
+            return self._grown.variances(self._numbers[rows])
         return CellPosteriors(self._grown.function(), self._run.settings.n_jobs).variances(self._kernels.X[rows])

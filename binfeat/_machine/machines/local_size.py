@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from binfeat._common.memory import require_memory
+from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.feature_bytes import fit_bytes
 from binfeat._machine.machines.exact_size import exact_seconds
 from binfeat._machine.problem import Problem
@@ -17,27 +19,54 @@ def cell_rows(run: Run) -> int:
     return run.settings.cell_rows or run.limits.cell_rows
 
 
-def most_trees(problem: Problem, run: Run) -> int:
+def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
     """Trees that a local machine may have."""
     if run.settings.n_trees is not None:
         return run.settings.n_trees
-    n_rows, n_inputs = problem.table.shape
-    shared = 4 * n_rows * n_inputs + _CELL_BYTES * min(n_rows, cell_rows(run)) ** 2
-    of_tree = n_rows * (_NUMBER + _TARGET * problem.n_targets)
-    by_bytes = (fit_bytes(run.settings.max_bytes) - shared) // of_tree
-    by_work = min(max(1, _MOST_WORK // n_rows), MOST_TREES)
+    by_bytes = _trees_by_bytes(rows, problem, run)
+    by_work = min(max(1, _MOST_WORK // rows.n_all), MOST_TREES)
     if 0 < by_bytes < by_work:
         run.note_memory(f"{by_bytes} trees")
     return int(np.clip(by_bytes, 0, by_work))
 
 
-def tree_seconds(problem: Problem, run: Run) -> float:
+def tree_seconds(rows: AllRows, problem: Problem, run: Run) -> float:
     """What a tree is expected to take, on a slow processor."""
-    n_rows, n_inputs = problem.table.shape
-    most = min(n_rows, cell_rows(run))
-    return n_rows / most * exact_seconds(most, n_inputs)
+    most = min(rows.n_all, cell_rows(run))
+    return rows.n_all / most * exact_seconds(most, problem.table.shape[1])
 
 
-def fits(problem: Problem, run: Run) -> bool:
+def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
     """Whether memory is enough for a tree, and time, too."""
-    return most_trees(problem, run) > 0 and run.may_continue(Phase.EXACT, tree_seconds(problem, run))
+    in_memory = _trees_by_bytes(rows, problem, run) > 0
+    if not (in_memory or rows.in_memory):
+        run.note_memory("no cells, which take more: grids")
+    return in_memory and run.may_continue(Phase.EXACT, tree_seconds(rows, problem, run))
+
+
+def require_bytes(rows: AllRows, problem: Problem, run: Run) -> None:
+    """Refuse rows of which a tree takes too much: by a ValueError, or a MemoryError where `max_bytes` is None."""
+    n_bytes, allowed = _shared_bytes(rows, problem, run) + _tree_bytes(rows, problem), run.settings.max_bytes
+    if allowed is None:
+        what = f"a local machine of {rows.n_all:,} rows"
+        require_memory(n_bytes, what, "Use features='binning', or fewer rows.")
+    elif n_bytes > allowed:
+        raise ValueError(
+            f"max_bytes must be at least {n_bytes:,} for features='local' of {rows.n_all:,} rows and "
+            f"{problem.table.shape[1]} columns; got {allowed:,}. Use features='binning' with less."
+        )
+
+
+def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run) -> float:
+    left = fit_bytes(run.settings.max_bytes) - _shared_bytes(rows, problem, run)
+    return left // _tree_bytes(rows, problem)
+
+
+def _shared_bytes(rows: AllRows, problem: Problem, run: Run) -> int:
+    """What all trees have in common."""
+    support = 4 * rows.n_all * problem.table.shape[1]
+    return rows.kept_bytes + support + _CELL_BYTES * min(rows.n_all, cell_rows(run)) ** 2
+
+
+def _tree_bytes(rows: AllRows, problem: Problem) -> int:
+    return rows.n_all * (_NUMBER + _TARGET * problem.n_targets)

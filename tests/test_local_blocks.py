@@ -1,0 +1,243 @@
+"""Local machines of rows that come from a source of blocks: the same machines as in memory, and their limits."""
+
+import pickle
+
+import numpy as np
+import pytest
+from callbacks import Callback
+from machines import assert_same_state
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat._machine.kernel_algebra.column_rows import ColumnRows
+from binfeat._machine.kernel_algebra.matrices import Frame
+from binfeat._machine.machines import forest
+from tests.interrupts import interrupted
+from tests.memory import peak_bytes
+
+pd = pytest.importorskip("pandas")
+
+N_ROWS, N_SAMPLED = 2000, 600
+LOCAL = {"features": "local", "cell_rows": 150, "random_state": 0}
+# Nothing to choose: one kernel, its gamma, the penalty.
+GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3, "scaling": None, "n_trees": 1}
+
+
+@pytest.fixture(autouse=True)
+def small_samples(sampled_rows, limits, rows_of_a_pass):
+    """Samples of 600 rows, and a short search."""
+    limits(n_steps=15, sample_grids=(5, 20), sample_rows=300)
+    sampled_rows(N_SAMPLED)
+    rows_of_a_pass(700)
+
+
+def smooth(X):
+    return np.sin(2 * X[:, 0]) + X[:, 1] * (X[:, 2] > 0)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, 3)).round(2)
+    return X, smooth(X) + 0.1 * rng.normal(size=N_ROWS), rng.uniform(0.5, 2.0, size=N_ROWS)
+
+
+def assert_as_in_memory(options, X, y, weights=None):
+    """The same predictions as of the machine of the same rows in memory; both machines."""
+    weights_of_blocks = () if weights is None else (weights,)
+    whole = KernelMachineRegressor(**options).fit(X, y, weights)
+    streamed = KernelMachineRegressor(**options).fit(blocks(X, y, *weights_of_blocks, block_rows=330))
+    assert streamed.features_ == "local"
+    assert streamed.feature_coef_.shape == whole.feature_coef_.shape
+    np.testing.assert_allclose(streamed.predict(X), whole.predict(X), atol=1e-4)
+    return whole, streamed
+
+
+# The same machines.
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_trees", [1, 3])
+def test_machines_are_those_of_rows_in_memory(noisy, weighted, n_trees):
+    X, y, weights = noisy
+    whole, streamed = assert_as_in_memory({**GIVEN, "n_trees": n_trees}, X, y, weights if weighted else None)
+    assert streamed.n_trees_ == n_trees
+    np.testing.assert_array_equal(streamed.apply(X), whole.apply(X))
+    # Errors are those of leaving out the rows of the sample only.
+    error, standard_error = streamed.held_out_error_
+    assert abs(error - whole.held_out_error_[0]) < 4 * standard_error
+
+
+def test_several_targets_and_rows_without_weight(noisy):
+    X, y, weights = noisy
+    lighter = np.where(np.arange(N_ROWS) % 7, weights, 0.0)
+    _, streamed = assert_as_in_memory(GIVEN, X, np.column_stack([y, -y]), lighter)
+    assert streamed._local["support"].shape[1] == np.count_nonzero(lighter)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_other_losses(noisy, loss):
+    """Whose targets or weights follow from a machine of the sample, by one pass over the blocks."""
+    X, y, weights = (values[:1000] for values in noisy)
+    wanted = np.exp(0.5 * smooth(X)) if loss == "poisson" else smooth(X)
+    given = np.random.default_rng(0).poisson(wanted) if loss == "poisson" else np.where(weights > 1.98, 50.0, y)
+    options = {**LOCAL, "n_trees": 1, "loss": loss}
+    whole = KernelMachineRegressor(**options).fit(X, given)
+    machine = KernelMachineRegressor(**options).fit(blocks(X, given, block_rows=330))
+    assert machine.features_ == "local"
+    error, of_whole = (np.mean((own.predict(X) - wanted) ** 2) for own in (machine, whole))
+    assert error < 1.2 * of_whole < 0.3 * wanted.var()
+
+
+@pytest.mark.parametrize("Machine", [KernelMachineRegressor, KernelMachineClassifier])
+def test_blocks_and_threads_change_nothing(noisy, Machine):
+    X, y, weights = noisy
+    y = y if Machine is KernelMachineRegressor else np.digitize(y, [-1.0, 1.0])
+    one, two, other = (
+        Machine(**LOCAL, n_trees=2, n_jobs=n_jobs).fit(blocks(X, y, weights, block_rows=block_rows))
+        for n_jobs, block_rows in ((1, 2000), (2, 2000), (2, 77))
+    )
+    assert_same_state(one, two)
+    assert_same_state(two, other)
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+def test_a_classifier_of_frames(noisy, tmp_path):
+    pytest.importorskip("pyarrow")
+    X, y, _ = noisy
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(X[:, 2] > 0, "up", "down")})
+    frame.loc[::9, "b"] = np.nan
+    labels = np.where(y > 0.5, "high", np.where(y < -0.5, "low", "mid"))
+    frame[:1600].assign(label=labels[:1600]).to_parquet(tmp_path / "rows.parquet")
+    machine = KernelMachineClassifier(**LOCAL).fit(blocks(tmp_path, target="label", block_rows=250))
+    assert machine.features_ == "local"
+    assert machine._local["support"].shape[1] == 1600
+    assert machine.score(frame[1600:], labels[1600:]) > 0.75
+    source = blocks(frame[1600:], labels[1600:], block_rows=90)
+    np.testing.assert_allclose(machine.predict_proba(source), machine.predict_proba(frame[1600:]), atol=1e-6)
+    again = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_array_equal(again.predict_proba(frame), machine.predict_proba(frame))
+
+
+def test_all_rows_are_worth_more_than_the_sample(noisy):
+    X, y, _ = noisy
+    new = np.random.default_rng(1).normal(size=(1000, 3))
+    machine = KernelMachineRegressor(**LOCAL).fit(blocks(X, y))
+    sample = KernelMachineRegressor(**LOCAL).fit(X[:N_SAMPLED], y[:N_SAMPLED])
+    assert machine.score(new, smooth(new)) > sample.score(new, smooth(new))
+    errors = (machine.predict(new) - smooth(new)) ** 2 + 0.1**2
+    told, standard_error = machine.held_out_error_ * y.var()
+    assert abs(errors.mean() - told) < 4 * np.hypot(standard_error, errors.std() / np.sqrt(1000))
+
+
+def test_rows_held_out_are_learned_from_in_the_end(noisy):
+    X, y, _ = noisy
+    cv = [(np.arange(500), np.arange(500, N_SAMPLED))]  # of the sample
+    whole, part = (
+        KernelMachineRegressor(**GIVEN, cv=cv, refit=refit).fit(blocks(X, y, block_rows=330)) for refit in (True, False)
+    )
+    assert whole._local["support"].shape[1] == N_ROWS
+    assert part._local["support"].shape[1] == N_ROWS - 100
+    np.testing.assert_array_equal(whole.held_out_error_, part.held_out_error_)
+
+
+# Rows as columns.
+
+
+def test_rows_that_are_kept_as_columns(rng):
+    X = np.column_stack([rng.normal(1e4, 2.0, size=50), rng.integers(5, size=50)]).astype(np.float64)
+    frame = Frame.of(X[:20], np.array([False, True]))
+    rows = ColumnRows(frame.columns(X), frame)
+    some = np.array([7, 3, 3, 49])
+    assert (rows.shape, len(rows)) == ((50, 2), 50)
+    for place in (some, slice(10, 20), slice(None)):
+        np.testing.assert_allclose(rows[place], X[place], rtol=0, atol=1e-6)
+        np.testing.assert_array_equal(frame.columns(rows[place]), rows.columns[:, place])
+        for j in (0, 1):
+            np.testing.assert_array_equal(rows[place, j], rows[place][:, j])
+    assert rows[some, 0].dtype == rows[some].dtype == np.float64
+    np.testing.assert_array_equal(rows.min(axis=0), rows[:].min(axis=0))
+    np.testing.assert_array_equal(rows.max(axis=0), rows[:].max(axis=0))
+
+
+# Limits.
+
+
+def test_many_rows_of_a_source_take_cells(noisy):
+    X, y, _ = noisy
+    options, source = {"max_grids": 20, "random_state": 0}, blocks(X, y, block_rows=330)
+    machine = KernelMachineRegressor(**options).fit(source)
+    assert (machine.features_, machine.status_) == ("local", "converged")
+    assert machine.n_trees_ > 1
+    small = KernelMachineRegressor(**options, max_bytes=2_000_000).fit(source)
+    assert small.features_ == "binning"
+    assert "max_bytes: no cells, which take more" in small.summary()
+    assert KernelMachineRegressor(**options, max_seconds=0).fit(source).features_ == "binning"
+
+
+def test_too_little_memory_for_all_rows_is_refused(noisy, memory_of):
+    X, y, _ = noisy
+    source = blocks(X, y)
+    message = r"max_bytes must be at least ([\d,]+) for features='local' of 2,000 rows and 3 columns; got 200,000\."
+    with pytest.raises(ValueError, match=message) as refusal:
+        KernelMachineRegressor(**GIVEN, max_bytes=200_000).fit(source)
+    enough = int(str(refusal.value).split()[5].replace(",", ""))
+    assert KernelMachineRegressor(**GIVEN, max_bytes=enough).fit(source).features_ == "local"
+    with pytest.raises(ValueError, match="max_bytes must be at least"):
+        KernelMachineRegressor(**GIVEN, max_bytes=enough - 1).fit(source)
+    memory_of(enough - 1)
+    with pytest.raises(MemoryError, match=r"a local machine of 2,000 rows needs about .* Use features='binning'"):
+        KernelMachineRegressor(**GIVEN).fit(source)
+
+
+def test_rows_are_kept_in_float32_only(rng):
+    """By a fit and by its machine: what a row takes beside that are its targets, coefficients and residuals."""
+    n_inputs, peaks = 40, []
+    for n_rows in (20_000, 50_000):
+        X = rng.normal(size=(n_rows, n_inputs))
+        machine = KernelMachineRegressor(**{**GIVEN, "gamma": np.full(n_inputs, 0.1)})
+        source = blocks(X, X[:, 0].copy(), block_rows=2000)
+        peaks.append(peak_bytes(lambda machine=machine, source=source: machine.fit(source))[0])
+    of_row = (peaks[1] - peaks[0]) / 30_000
+    assert 8 * n_inputs < of_row < 8 * n_inputs + 150
+
+
+# Stops, and going on.
+
+
+def test_a_callback_stops_it(noisy):
+    X, y, _ = noisy
+    machine = KernelMachineRegressor(**LOCAL, n_trees=4).set_callbacks(Callback("step", stop_at=1))
+    machine.fit(blocks(X, y))
+    assert (machine.status_, machine.n_trees_) == ("stopped", 1)
+
+
+@pytest.mark.parametrize(("call", "n_rows"), [(1, N_SAMPLED), (2, N_ROWS)])
+def test_interrupted(noisy, call, n_rows):
+    """Ctrl-C leaves the trees so far; before there is one, a machine of the sample."""
+    X, y, _ = noisy
+    machine = KernelMachineRegressor(**LOCAL, n_trees=3)
+    with interrupted(forest.Forest, "grow", call, once=True), pytest.raises(KeyboardInterrupt):
+        machine.fit(blocks(X, y))
+    assert (machine.status_, machine.n_trees_) == ("interrupted", 1)
+    assert machine._local["support"].shape[1] == n_rows
+    assert machine.score(X, y) > 0.8
+
+
+def test_a_warm_start_keeps_the_kernel(noisy):
+    X, y, weights = noisy
+    machine = KernelMachineRegressor(**LOCAL, n_trees=1, warm_start=True)
+    machine.fit(blocks(X[:1500], y[:1500], weights[:1500]))
+    gamma, kernel = machine.gamma_, machine.kernel_
+    machine.fit(blocks(X, y, weights))
+    assert machine.kernel_ == kernel
+    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-6)
+    assert machine._local["support"].shape[1] == N_ROWS
+
+
+def test_a_warm_start_from_cells_that_do_not_fit_any_more(noisy):
+    X, y, _ = noisy
+    machine = KernelMachineRegressor(max_grids=20, warm_start=True, random_state=0).fit(blocks(X, y))
+    assert machine.features_ == "local"
+    machine.set_params(max_bytes=2_000_000).fit(blocks(X, y))
+    assert machine.features_ == "binning"
+    assert "none: rows are too many for a local machine" in machine.summary()
