@@ -20,7 +20,7 @@ MOST_ALPHA = 1e3
 _RATE, _LAST_PART = 0.15, 0.1  # of Adam, and what is left of it at the end
 _ALPHA_RATE = 2.0  # times that of the others
 _PRIOR = 50.0  # rows' worth of log error that a squared deviation of a log gamma from those of its kernel counts as
-_LEAST_SHARE, _LEAST_LINEAR_SHARE = 0.05, 0.01  # of a kernel that is worth its time
+_LEAST_WORTH, _LEAST_LINEAR_WORTH = 0.05, 0.01  # of a kernel that is kept
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
 
@@ -85,10 +85,16 @@ class CellSearch:
             )
             for part, gamma, share in zip(self._parts, self._gammas, self._shares, strict=True)
         ]
-        main = main_part(parts)
-        kept = [part for part in parts if part is main or part.share >= _least_share(part)]
+        main, worths = main_part(parts), self._worths
+        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= _least_worth(part)]
         total = sum(part.share for part in kept)
         return [replace(part, share=part.share / total) for part in kept]
+
+    @property
+    def _worths(self) -> np.ndarray:
+        """Of each kernel, how much of what rows differ by is its part: a wide kernel has a large share of little."""
+        spreads = self._shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
+        return spreads / spreads.sum() if self._lanes and spreads.sum() > 0 else self._shares
 
     def _in_inputs(self, part: Part, gamma: np.ndarray) -> np.ndarray:
         return gamma / self._frame.gamma(part.scales.kernel, 1.0)
@@ -135,5 +141,5 @@ class CellSearch:
         return self._prior * (moved - means)
 
 
-def _least_share(part: Part) -> float:
-    return _LEAST_LINEAR_SHARE if isinstance(part.scales.kernel, Linear) else _LEAST_SHARE
+def _least_worth(part: Part) -> float:
+    return _LEAST_LINEAR_WORTH if isinstance(part.scales.kernel, Linear) else _LEAST_WORTH
