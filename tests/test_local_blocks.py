@@ -170,7 +170,7 @@ def test_many_rows_of_a_source_take_cells(noisy):
     assert machine.n_trees_ > 1
     small = KernelMachineRegressor(**options, max_bytes=2_000_000).fit(source)
     assert small.features_ == "binning"
-    assert "max_bytes: no cells, which take more" in small.summary()
+    assert "max_bytes: cells of 0 rows at most" in small.summary()
     assert KernelMachineRegressor(**options, max_seconds=0).fit(source).features_ == "binning"
 
 

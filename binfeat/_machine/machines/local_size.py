@@ -40,7 +40,9 @@ def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
     """Whether memory is enough for a tree, and time, too."""
     in_memory = _trees_by_bytes(rows, problem, run) > 0
     if not (in_memory or rows.in_memory):
-        run.note_memory("no cells, which take more: grids")
+        of_row = (_shared_bytes(rows, problem, run) - _cell_bytes(rows, run) + _tree_bytes(rows, problem)) / rows.n_all
+        most = (fit_bytes(run.settings.max_bytes) - _cell_bytes(rows, run)) / of_row
+        run.note_memory(f"cells of {max(0, int(most)):,} rows")
     return in_memory and run.may_continue(Phase.EXACT, tree_seconds(rows, problem, run))
 
 
@@ -65,7 +67,11 @@ def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run) -> float:
 def _shared_bytes(rows: AllRows, problem: Problem, run: Run) -> int:
     """What all trees have in common."""
     support = 4 * rows.n_all * problem.table.shape[1]
-    return rows.kept_bytes + support + _CELL_BYTES * min(rows.n_all, cell_rows(run)) ** 2
+    return rows.kept_bytes + support + _cell_bytes(rows, run)
+
+
+def _cell_bytes(rows: AllRows, run: Run) -> int:
+    return _CELL_BYTES * min(rows.n_all, cell_rows(run)) ** 2
 
 
 def _tree_bytes(rows: AllRows, problem: Problem) -> int:
