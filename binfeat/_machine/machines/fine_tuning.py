@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum
-from binfeat._machine.kernel_algebra.leave_one_out import inverse_root
+from binfeat._machine.kernel_algebra.leave_one_out import inverse_root, residuals
 from binfeat._machine.machines.cell_search import MOST_ALPHA, Cell, CellSearch
 from binfeat._machine.machines.exact_tuning import Tuned
 from binfeat._machine.machines.forest import is_constant
@@ -70,7 +70,7 @@ class FineTuning:
             parts, alpha, error = search.parts, search.alpha, search.error
         if not rows.problem.is_judged_by_squares and self._learns_alpha:
             alpha = self._scored(cells[:_SCORED], parts, alpha)
-        return Tuned(parts, alpha, error)
+        return Tuned(parts, alpha, self._error(cells[:_LANES], parts, alpha) if np.isnan(error) else error)
 
     def _start(self) -> tuple[list[Part], float]:
         """More of the better kernel than of the other, and a little of a linear one where that may be of use.
@@ -116,6 +116,13 @@ class FineTuning:
                     some = rng.choice(rows, min(self._plan.set_rows, len(rows)), replace=False)
                     if not is_constant(Y[some]):
                         yield self._cell_rows.part(some)
+
+    def _error(self, cells: list[np.ndarray], parts: list[Part], alpha: float) -> float:
+        """Squared leave-one-out error of rows in some cells, where nothing was learned that tells it."""
+        kernel = kernel_sum(parts, self._rows.frame, self._rows.problem.categorical, 1)
+        known = map(self._cell_rows.part, cells)
+        left = [residuals(kernel(X, X), alpha, weights, Y) for X, Y, weights in known]
+        return float(np.mean(np.concatenate(left) ** 2))
 
     def _scored(self, cells: list[np.ndarray], parts: list[Part], alpha: float) -> float:
         """The penalty by what rows left out are judged by, from one that squared errors are best with."""
