@@ -54,7 +54,10 @@ class Row:
         ours, reference = _value(self.ours), _value(self.reference)
         if ours is None or reference is None:
             return ours
-        return ours / reference if self.reach is not None and self.reach[0] == "<=" else reference / ours
+        over, under = (ours, reference) if self.reach is not None and self.reach[0] == "<=" else (reference, ours)
+        if under == 0:  # errors may be
+            return 1.0 if over == 0 else float("inf")
+        return over / under
 
     @property
     def ok(self):

@@ -60,6 +60,8 @@ def test_measured_is_the_ratio_that_the_reach_bounds():
     assert alone.measured == 2.5
     assert alone.ok is None
     assert absent.measured is None
+    assert Row("none", 0.0, 0.0).measured == 1.0
+    assert Row("no error", 0.0, 2.0).measured == float("inf")
     assert absent.cells[-1] == "not measured"
     assert Row("slow", 2.0, 4.0, (">=", 3)).cells == ("slow", "2 s", "4 s", "2x", ">= 3x", "MISSED")
 
