@@ -193,6 +193,7 @@ print(evaluate.sum_terms(two, two, two, keys, keys))
 """
 
 
+@pytest.mark.hard
 def test_an_edited_kernel_is_compiled_again_and_what_calls_it(tmp_path):
     """Even with the times of the old file, and from another file."""
     folder = package_in(tmp_path)

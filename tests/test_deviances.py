@@ -81,7 +81,7 @@ def test_few_steps_are_near_the_minimum(rng):
     assert np.sqrt(np.average((np.log(machine.predict(X)) - expected) ** 2, weights=np.exp(expected))) < 0.02
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [LOSSES[0], *(pytest.param(loss, marks=pytest.mark.hard) for loss in LOSSES[1:])])
 def test_predictions_are_better_than_those_of_squares(loss, rng):
     X, y, means = drawn(loss, rng, 2500)
     power = DEVIANCES[loss].power
@@ -121,7 +121,14 @@ def test_exposure_is_a_weight_of_rates(rng):
     np.testing.assert_allclose(of_rates.predict(X), of_rows.predict(X), rtol=0.02)
 
 
-@pytest.mark.parametrize("given", [{"features": "local", "cell_rows": 200}, {"n_grids": 60}, {"features": "fourier"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"features": "local", "cell_rows": 200},
+        {"n_grids": 60},
+        pytest.param({"features": "fourier"}, marks=pytest.mark.hard),
+    ],
+)
 def test_all_kinds_of_machines_have_deviances(given, rng):
     X, y, means = drawn("poisson", rng, 900)
     machine = KernelMachineRegressor(loss="poisson", random_state=0, **given).fit(X[:700], y[:700])

@@ -98,7 +98,7 @@ def table_of(n_rows):
         (1200, {"features": "exact"}),
         (1200, {"features": "local", "cell_rows": 150}),
         (5000, {"features": "binning", "n_grids": 200}),
-        (5000, {"features": "fourier"}),
+        pytest.param(5000, {"features": "fourier"}, marks=pytest.mark.hard),
     ],
     ids=["exact", "local", "binning", "fourier"],
 )

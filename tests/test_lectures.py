@@ -37,6 +37,7 @@ def test_ridge_is_the_gaussian_process_of_its_own_kernel(waves):
     np.testing.assert_allclose(ridge_mean(X, y, X_test, 400, 0), mean, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.hard
 def test_more_features_come_nearer_to_the_gaussian_process(waves):
     """Sixteen times the features, a quarter of the distance, within the scatter of eight draws."""
     X, y, X_test = waves

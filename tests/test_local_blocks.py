@@ -74,7 +74,7 @@ def test_several_targets_and_rows_without_weight(noisy):
     assert streamed._local["support"].shape[1] == np.count_nonzero(lighter)
 
 
-@pytest.mark.parametrize("loss", ["poisson", "huber"])
+@pytest.mark.parametrize("loss", [pytest.param("poisson", marks=pytest.mark.hard), "huber"])
 def test_other_losses(noisy, loss):
     """Whose targets or weights follow from a machine of the sample, by one pass over the blocks."""
     X, y, weights = (values[:1000] for values in noisy)

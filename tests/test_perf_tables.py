@@ -193,6 +193,7 @@ def sleeps(X, y, seed):
     return Mean("sleeps")
 
 
+@pytest.mark.hard
 def test_a_fit_that_raises_or_dies_leaves_the_others():
     machines = {make.__name__: Peer(make) for make in (good, raises, dies)}
     machines["small"] = Peer(good, most_rows=10)

@@ -284,6 +284,7 @@ def test_squares_that_stand_for_a_loss_tell_nothing_of_more_rows(table, loss):
     assert found["Rows"].says == f"What more of them would bring is not known with loss={loss!r}."
 
 
+@pytest.mark.hard
 def test_what_twice_the_rows_bring():
     """Beside a fit to twice the rows; of neighbours' residuals alone nothing was to be seen of it."""
     rng = np.random.default_rng(0)

@@ -205,6 +205,7 @@ def test_transformers_that_do_not_fit_are_refused(table):
             KernelMachineRegressor(**FIXED, target_transform=transformer).fit(X, y)
 
 
+@pytest.mark.hard
 def test_many_zeros_are_no_density(rng):
     """Zeros of which a transform makes a narrow peak say nothing of its use: it has to lower the error."""
     X = rng.normal(size=(2500, 3))

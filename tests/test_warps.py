@@ -56,6 +56,7 @@ def test_error_is_that_of_the_laplacian_of_mapped_rows(rows):
     np.testing.assert_allclose(warp_search._matrix_of(X), K, atol=1e-5)
 
 
+@pytest.mark.hard
 def test_does_not_pay_where_there_is_nothing_to_learn(rng):
     X = rng.normal(size=(400, 20))
     warp_search = warps.WarpSearch(searched(X, rng.normal(size=400), categorical=np.zeros(20, bool), n_steps=60), 0)
