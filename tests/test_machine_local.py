@@ -72,7 +72,9 @@ def test_one_cell_is_an_exact_machine(table):
         np.testing.assert_allclose(one, other, rtol=1e-3)
 
 
-@pytest.mark.parametrize("Machine", [KernelMachineRegressor, KernelMachineClassifier])
+@pytest.mark.parametrize(
+    "Machine", [pytest.param(KernelMachineRegressor, marks=pytest.mark.hard), KernelMachineClassifier]
+)
 def test_threads_and_repeats_change_nothing(table, short, Machine):
     X, y, labels = table
     y = y if Machine is KernelMachineRegressor else labels
@@ -251,7 +253,7 @@ def smooth(X):
     return np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 
-@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error"])
+@pytest.mark.parametrize("scoring", [None, pytest.param("neg_mean_absolute_error", marks=pytest.mark.hard)])
 def test_many_rows_take_cells(rng, limits, scoring):
     limits(n_steps=15, exact_rows=400, sample_grids=(5, 10))
     X, X_new = rng.normal(size=(1600, 4)), rng.normal(size=(500, 4))
