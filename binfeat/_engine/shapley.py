@@ -102,9 +102,7 @@ def product_values(x, S, gamma, squares, categorical, players, B, coef, nodes, w
         end = min(begin + _TILE, S.shape[1])
         n = end - begin
         _factors(x, S, gamma, squares, categorical, players, begin, end, a)
-        for p in range(n_players):
-            for i in range(n):
-                b[p, i] = B[p, begin + i]
+        b[:, :n] = B[:, begin:end]
         _others(a, b, n, nodes, weights, product, others)
         for p in range(n_players):
             for k in range(coef.shape[0]):
@@ -145,9 +143,7 @@ def product_interactions(x, S, gamma, squares, categorical, players, B, coef, no
         end = min(begin + _TILE, S.shape[1])
         n = end - begin
         _factors(x, S, gamma, squares, categorical, players, begin, end, a)
-        for p in range(n_players):
-            for i in range(n):
-                b[p, i] = B[p, begin + i]
+        b[:, :n] = B[:, begin:end]
         for k in range(nodes.size):
             for i in range(n):
                 products[k, i] = weights[k]

@@ -56,9 +56,9 @@ def _rises(problem: Problem, kernels: ScaledKernels, solution: Solution, run: Ru
     function = solution.function
     if not isinstance(function, FeatureFunction):
         return None
-    rows = solution.rows[evenly_spaced(len(solution.rows), ROWS)]
-    weights = problem.relative_weights(rows)
-    residuals = problem.Y[rows] - solution.predictions[evenly_spaced(len(solution.rows), ROWS)]
+    some = evenly_spaced(len(solution.rows), ROWS)
+    rows = solution.rows[some]
+    weights, residuals = problem.relative_weights(rows), problem.Y[rows] - solution.predictions[some]
     own = kernels.X[rows], residuals, np.ones(len(rows)) if weights is None else weights
     return rises_of_features(function, *own, problem.encoder.source, solution.gamma, run.settings.n_jobs)
 

@@ -179,7 +179,12 @@ class Problem:
         `table` has their scaled inputs, and is indexed as an array. All rows but those held out are trained on.
         """
         train = np.delete(np.arange(len(y)), held_out)
-        return replace(self, table=table, y=y, weights=weights, train=train, held_out=held_out, beyond=None)
+        own = self._learned(learned, own_weights)
+        return replace(self, table=table, y=y, weights=weights, train=train, held_out=held_out, beyond=None, **own)
+
+    def _learned(self, Y: np.ndarray, own_weights: Weights) -> dict[str, Any]:
+        """Fields that stand for what rows are learned by, beside y and their weights."""
+        return {}
 
     @property
     def n_targets(self) -> int:
@@ -259,17 +264,8 @@ class WorkingProblem(Problem):
         beyond = None if predict is None else Beyond(predict, self.squares)
         return replace(self, responses=responses, weights=weights, beyond=beyond)
 
-    def of_all(
-        self,
-        table: Any,
-        y: np.ndarray,
-        learned: np.ndarray,
-        weights: Weights,
-        own_weights: Weights,
-        held_out: np.ndarray,
-    ) -> Self:
-        plain = super().of_all(table, y, learned, weights, own_weights, held_out)
-        return replace(plain, responses=learned, own_weights=own_weights)
+    def _learned(self, Y: np.ndarray, own_weights: Weights) -> dict[str, Any]:
+        return {"responses": Y, "own_weights": own_weights}
 
     @property
     def squares(self) -> WorkingSquares:

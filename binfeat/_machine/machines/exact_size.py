@@ -3,11 +3,12 @@
 import numpy as np
 
 from binfeat._machine.features.feature_bytes import fit_bytes
+from binfeat._machine.kernel_algebra.leave_one_out import MOST_PRECISE_ROWS
 from binfeat._machine.kernel_algebra.solve import MOST_FACTORED, solve_bytes
 from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Phase, Run
 
-TUNING_ROWS = 1500  # on which leave-one-out errors are compared
+TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
 _CHOICE_BYTES = 9  # of a pair of rows that choices are made by: matrices side by side
 

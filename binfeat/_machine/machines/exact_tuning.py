@@ -10,9 +10,7 @@ from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_PRECISE_ALPHA,
-    MOST_PRECISE_ROWS,
     SingularKernelError,
-    inverse_root,
     precise_inverse_root,
 )
 from binfeat._machine.machines.kernel_rows import KernelRows
@@ -24,7 +22,6 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
-LEAST_ALPHA = 1e-3  # of more rows than float64 is worth its time for
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
 
@@ -57,14 +54,12 @@ class _Try:
 
 
 class ExactTuning:
-    """Tries, by leave-one-out predictions."""
+    """Tries, by leave-one-out predictions of rows that are few enough for float64."""
 
     def __init__(self, rows: KernelRows, run: Run, kernels: ScaledKernels, solution_seconds: float) -> None:
         self._rows, self._problem, self._run, self._kernels = rows, rows.problem, run, kernels
         self._solution_seconds = solution_seconds
-        few = len(rows.all) <= MOST_PRECISE_ROWS
-        self._root = precise_inverse_root if few else inverse_root
-        self._least_alpha = LEAST_PRECISE_ALPHA * len(rows.all) if few else LEAST_ALPHA
+        self._least_alpha = LEAST_PRECISE_ALPHA * len(rows.all)
         self._try_seconds = 0.0  # of the longest try so far
 
     def best(self) -> Tuned:
@@ -190,7 +185,7 @@ class ExactTuning:
         problem, rows, start = self._problem, self._rows.known, self._run.clock.used
         K = self._matrix(parts) if K is None else K
         try:
-            predictions = problem.left_out(rows, K, alpha, self._root)
+            predictions = problem.left_out(rows, K, alpha, precise_inverse_root)
         except SingularKernelError:
             return _Try(parts, alpha, np.inf, np.zeros((len(rows), problem.n_targets)), K)
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
