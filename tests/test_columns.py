@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
 from binfeat._machine.table.encoder import TableEncoder
@@ -559,3 +560,29 @@ def test_infinite_columns_are_named(frame):
         fit(frame.assign(age=np.inf, count=[1.0, -np.inf, 2.0, 3.0]))
     with pytest.raises(ValueError, match="; it is in column 'size'"):
         fit(frame[["count"]].assign(size=[np.inf, 1.0, 2.0, 3.0]), ["size"])
+
+
+def test_numbers_far_from_normal_have_ranks(rng):
+    """As the mean ranks of equal values say, which `scipy.stats.rankdata` counts."""
+    n = 400
+    some = np.where(rng.random(n) < 0.6, 0.0, rng.gamma(3, size=n))
+    few = np.exp(rng.integers(0, 5, size=n))
+    X = np.column_stack([rng.lognormal(size=n), rng.normal(size=n), some, rng.uniform(size=n), few, few])
+    X[::9, 0] = np.nan
+    estimator = BaseEstimator()
+    columns, matrix = TableEncoder.fit(estimator, X, [5], takes_ranks=True)
+    plain, encoded = TableEncoder.fit(estimator, X, [5])
+    assert (columns.n_ranked, plain.n_ranked) == (2, 0)
+    np.testing.assert_array_equal(columns.source, [0, 1, 2, 3, 4, 5, 0, 0, 2])
+    np.testing.assert_array_equal(matrix[:, :-2], encoded)
+    filled = np.where(np.isnan(X[:, 0]), np.nanmedian(X[:, 0]), X[:, 0])
+    for values, ranks in ((filled, matrix[:, -2]), (some, matrix[:, -1])):
+        np.testing.assert_allclose(ranks, (rankdata(values) - 0.5) / n, rtol=1e-14)
+    again = TableEncoder.from_arrays(columns.arrays())
+    np.testing.assert_array_equal(again.transform(estimator, X), matrix)
+    np.testing.assert_array_equal(again.transform(estimator, X[:1]), matrix[:1])
+    moved, same = X.copy(), columns.with_value(matrix, 0, 2.5)
+    moved[:, 0] = 2.5
+    np.testing.assert_array_equal(same, columns.transform(estimator, moved))
+    wide, _ = TableEncoder.fit(estimator, np.tile(some, (65, 1)).T, None, takes_ranks=True)
+    assert wide.n_ranked == 0  # a bag of words

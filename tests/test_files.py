@@ -186,6 +186,10 @@ def replaced(**arrays):
     return lambda state: state.update(arrays)
 
 
+def one_knot(state):
+    state["_columns"].update(rank_starts=np.array([0, 1]), rank_knots=np.zeros(1), rank_values=np.zeros(1))
+
+
 def not_a_source(state):
     state["_columns"]["source"][0] = 9
 
@@ -212,6 +216,7 @@ DAMAGES = [
     ("regressor", not_a_source, "source should name columns, all of them"),
     ("regressor", lambda state: state["_columns"].update(times=np.array(["", "dates"])), "times should have . strings"),
     ("regressor", lambda state: state["_scaler"]["columns"].__setitem__(0, 9), "scaler should have two knots"),
+    ("regressor", one_knot, "ranks should have two knots"),
     ("exact", lambda state: state["_exact"].pop("support"), "KeyError: 'support'"),
     ("exact", lambda state: state["_exact"].update(shares=np.ones(9)), "shares should be of shape"),
     ("exact", lambda state: state["_exact"].update(center=np.zeros(2)), "center should be of shape"),
@@ -315,10 +320,10 @@ def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monk
     machine = copy.deepcopy(saved[NAMES.index("waves")][1])
     pickled = pickle.dumps(machine)
     read_up_to = partial(monkeypatch.setattr, persistence, "_FORMAT")
-    read_up_to(persistence._FORMAT - 1)
-    with pytest.raises(
-        ValueError, match=r"This RandomFourier was saved in file format 3, .* up to 2; update binfeat\."
-    ):
+    newest = persistence._FORMAT
+    read_up_to(newest - 1)
+    message = rf"This RandomFourier was saved in file format {newest}, .* up to {newest - 1}; update binfeat\."
+    with pytest.raises(ValueError, match=message):
         pickle.loads(pickled)
     seen = []
 
@@ -326,16 +331,16 @@ def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monk
         seen.append(file_format)
         state["n_features_in_"] = state.pop("n_inputs_in_")
 
-    read_up_to(4)
+    read_up_to(newest + 1)
     monkeypatch.setattr(type(machine), "_migrate", staticmethod(migrate))
     state = machine.__getstate__()
     assert machine.__setstate__(state) is None
     assert not seen
     state["n_inputs_in_"] = state.pop("n_features_in_")
-    machine.__setstate__(state | {"_binfeat_format": 3})
+    machine.__setstate__(state | {"_binfeat_format": newest})
     del state["_binfeat_format"]
     machine.__setstate__(state)
-    assert seen == [3, 1]
+    assert seen == [newest, 1]
     assert not hasattr(machine, "_binfeat_format")
     np.testing.assert_array_equal(machine.transform(X), saved[NAMES.index("waves")][1].transform(X))
     for damaged in (saved[2][1].__getstate__() | {"_binfeat_format": 2}, state | {"_binfeat_format": "2"}):

@@ -97,6 +97,25 @@ def test_long_tails_are_drawn_in(rng):
     np.testing.assert_array_equal(loaded.predict(X), given.predict(X))
 
 
+def test_numbers_far_from_normal_enter_by_their_ranks_too(rng):
+    """Of which the kernel learns what each is worth; not where the user says how inputs are scaled."""
+    amounts = np.where(rng.random(600) < 0.6, 0.0, rng.lognormal(1.0, 1.0, size=600))
+    X = np.column_stack([amounts, rng.normal(size=600)])
+    y = (amounts > 0) * X[:, 1] + 0.1 * rng.normal(size=600)
+    machine = KernelMachineRegressor(random_state=0).fit(X[:400], y[:400])
+    assert machine.scaling_ == "ranks"
+    assert machine.gamma_.size == 3
+    assert machine.feature_relevances_.size == 2
+    others = {"scaling": "standard"}, {"gamma": "scale"}, {"features": "binning"}
+    standard, *rest = (KernelMachineRegressor(**other, random_state=0).fit(X[:400], y[:400]) for other in others)
+    assert all(other.gamma_.size == 2 for other in (standard, *rest))
+    assert np.abs(machine.predict(X[400:]) - y[400:]).mean() < np.abs(standard.predict(X[400:]) - y[400:]).mean()
+    again = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_array_equal(again.predict(X), machine.predict(X))
+    refitted = KernelMachineRegressor(gamma=machine.gamma_[:2], random_state=0).fit(X, y)
+    assert refitted.gamma_.size == 2
+
+
 def test_widths_of_another_machine_may_be_given(table):
     X, y, _ = table
     X = np.where(np.arange(400)[:, None] % 7 == np.arange(4), np.nan, X)

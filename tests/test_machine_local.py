@@ -12,6 +12,8 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
 from binfeat._machine.machines import exact_size, forest
+from binfeat._machine.machines.fine_tuning import second_kernel
+from binfeat._machine.search.length_scales import LengthScales
 from tests import naive
 from tests.interrupts import interrupted
 
@@ -244,6 +246,15 @@ def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
     machine = KernelMachineRegressor(**{**LOCAL, "cell_rows": 300}, n_trees=1)
     machine.fit(X, np.sin(8 * X[:, 0]) * X[:, 1] + X.sum(axis=1))
     assert machine.kernel_.count("Matern") == 2
+
+
+def test_few_rows_do_not_tell_that_a_function_is_smooth():
+    alone = LengthScales(kernels.RBF(), np.array([0.5, 0.2]), 0.1, np.nan, 60, 1)
+    beside = second_kernel(alone)
+    assert beside.kernel == kernels.Matern(1.5)
+    np.testing.assert_array_equal(beside.gamma, alone.gamma)
+    assert second_kernel(beside).kernel == beside.kernel
+    assert (second_kernel(beside).gamma < beside.gamma).all()
 
 
 # Beside other machines.

@@ -59,9 +59,13 @@ def test_scaling_missing_values_and_categories(rows, rng, given, scaling):
 
 
 def test_learned_machines_with_sums_maps_and_warps(rng, limits):
-    """Whatever a search ends with; those below have a linear part, a linear map, warped inputs."""
+    """Whatever a search ends with; those below have ranks, a linear part, a linear map, warps."""
     limits(n_steps=15)
     X = rng.uniform(-2, 2, size=(700, 3))
+    skewed = np.column_stack([np.exp(2 * X[:, :2]), X[:, 2]])
+    machine = KernelMachineRegressor(random_state=0).fit(skewed[:500], X[:500, 0])
+    assert machine.scaling_ == "ranks"
+    assert_same(machine, skewed, 1e-4)
     for target, features in ((3 * X[:, 0], "exact"), (np.sin(3 * (X[:, 0] + X[:, 1])), "exact"), (X[:, 2], "local")):
         machine = KernelMachineRegressor(features=features, random_state=0)
         machine.fit(X[:500], target[:500] + 0.05 * rng.normal(size=500))

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 FLOATS = np.float32, np.float64
-_FORMAT = 3  # number of the format of files; the first format had no number
+_FORMAT = 4  # number of the format of files; the first format had no number
 
 
 @functools.cache

@@ -184,7 +184,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     ) -> tuple[TableEncoder, np.ndarray]:
         """The table as numbers, of enough rows and few enough grids."""
         if previous is None:
-            encoder, table = TableEncoder.fit(self, X, settings.categorical_features)
+            encoder, table = TableEncoder.fit(self, X, settings.categorical_features, settings.may_take_ranks)
         else:
             encoder, table = previous.encoder, previous.encoder.transform(self, X)
         check_consistent_length(table, y)

@@ -48,6 +48,11 @@ class Settings:
         """Whether rows far from what other rows say get little weight."""
         return self.loss == "huber"
 
+    @property
+    def may_take_ranks(self) -> bool:
+        """Whether numbers may enter by their ranks, too: only kernels that learn what each is worth can have both."""
+        return self.scaling is None and self.learns_gamma and self.features in (None, "exact", "local")
+
     @classmethod
     def of(cls, machine: BaseEstimator) -> "Settings":
         """Those of parameters that all kernel machines have; ValueError or TypeError names what is not valid."""

@@ -62,7 +62,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
         How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
-        takes ranks, None starts with one gamma for all. "auto" chooses, and may also learn a warp; see Notes.
+        takes ranks, None starts with one gamma for all. "auto" chooses, and may also take ranks besides or learn a
+        warp.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
@@ -118,7 +119,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
-        The choices. `features_` is never "auto"; `scaling_` may be "none" or, with warped inputs, "warped".
+        The choices. `features_` is never "auto"; `scaling_` may be "none", "ranks" or "warped"; see Notes.
     alpha_ : float
     n_grids_ : int
         0 without binning features.

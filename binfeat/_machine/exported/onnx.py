@@ -50,8 +50,11 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     columns = [graph.columns(full, [j]) for j in range(n_inputs)]
     for j in np.flatnonzero(encoder.categorical):
         columns[j] = _codes(graph, columns[j], graph.columns(flags, [j]), encoder, int(j))
-    more = encoder.source[n_inputs:]
-    return graph.add("Concat", *columns, *([graph.columns(flags, more)] if more.size else []), axis=1)
+    first_rank = encoder.source.size - encoder.n_ranked
+    flagged, ranked = encoder.source[n_inputs:first_rank], encoder.source[first_rank:]
+    ranks = [_interpolated(graph, columns[j], *knots) for j, knots in zip(ranked, encoder.knots_of_ranks)]
+    marks = [graph.columns(flags, flagged)] if flagged.size else []
+    return graph.add("Concat", *columns, *marks, *ranks, axis=1)
 
 
 def _codes(graph: Graph, column: str, flags: str, encoder: TableEncoder, j: int) -> str:

@@ -5,6 +5,7 @@ import numpy as np
 from binfeat._binning.saved import GRIDS
 from binfeat._common.calibration import Calibration
 from binfeat._common.persistence import FLOATS, check_arrays, check_starts
+from binfeat._machine.table.ranks import NO_RANKS
 
 SINGLES = "coef", "weights", "residuals", "scores"  # arrays that a compact machine has in float32
 _COLUMNS = {
@@ -13,6 +14,8 @@ _COLUMNS = {
     "medians": (np.float64, "columns"),
     "lows": (np.float64, "columns"),
     "highs": (np.float64, "columns"),
+    "rank_knots": (np.float64, "rank_knots"),
+    "rank_values": (np.float64, "rank_knots"),
 }
 _QUANTILES = {"columns": (np.int64, "mapped"), "knots": (np.float64, "knots"), "ranks": (np.float64, "knots")}
 
@@ -73,7 +76,8 @@ def migrate(state: dict, file_format: int) -> None:
         state.setdefault("_local", {})
         state.setdefault("n_trees_", 0)
         medians = state["_columns"]["medians"]
-        state["_columns"] = {"lows": medians - np.inf, "highs": medians + np.inf} | state["_columns"]
+        ends = {"lows": medians - np.inf, "highs": medians + np.inf}
+        state["_columns"] = NO_RANKS | ends | state["_columns"]
     if "sharpness_" in state:
         calibration = Calibration.of_factor(state.pop("sharpness_"), _n_calibrated(state))
         state |= {"calibration_coef_": calibration.coef, "calibration_intercept_": calibration.intercept}
@@ -90,6 +94,9 @@ def check_machine(state: dict) -> None:
         raise ValueError(f"times should have {sizes['columns']} strings.")
     if sizes["inputs"] < sizes["columns"] or not np.isin(columns["source"], range(sizes["columns"])).all():
         raise ValueError("source should name columns, all of them.")
+    n_ranked = columns["rank_starts"].size - 1
+    check_starts(columns, "rank_starts", n_ranked, sizes["rank_knots"])
+    _check_knots("ranks", columns["rank_starts"], n_ranked <= sizes["inputs"] - sizes["columns"])
     if state["_exact"]:
         check_arrays(state["_exact"], _EXACT, sizes)
         _check_linear_map(state["_exact"].get("rotation"), sizes)
@@ -122,8 +129,12 @@ def check_machine(state: dict) -> None:
     if "knots" in scaler:
         check_arrays(scaler, _QUANTILES, sizes)
         check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
-        if (np.diff(scaler["starts"]) < 2).any() or not np.isin(scaler["columns"], range(sizes["inputs"])).all():
-            raise ValueError("the scaler should have two knots for each of some inputs.")
+        _check_knots("the scaler", scaler["starts"], np.isin(scaler["columns"], range(sizes["inputs"])).all())
+
+
+def _check_knots(what: str, starts: np.ndarray, are_inputs: bool | np.bool_) -> None:
+    if (np.diff(starts) < 2).any() or not are_inputs:
+        raise ValueError(f"{what} should have two knots for each of some inputs.")
 
 
 def _columns_of_labels(state: dict) -> list[dict]:

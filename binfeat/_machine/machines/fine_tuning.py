@@ -13,7 +13,9 @@ from binfeat._machine.machines.forest import is_constant
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.run import Phase, Run
+from binfeat._machine.search.length_scales import LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat.kernels import RBF, Matern
 
 _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step
@@ -73,14 +75,11 @@ class FineTuning:
         return Tuned(parts, alpha, self._error(cells[:_LANES], parts, alpha) if np.isnan(error) else error)
 
     def _start(self) -> tuple[list[Part], float]:
-        """More of the better kernel than of the other, and a little of a linear one where that may be of use.
-
-        Where there is no other, it is the same kernel with longer scales.
-        """
+        """More of the better kernel than of the other, and a little of a linear one where that may be of use."""
         rows, settings = self._rows, self._run.settings
         scales = sorted(self._kernels.scales, key=lambda scales: scales.error)
         if len(scales) == 1 and settings.kernel is None and self._kernels.learned:
-            scales.append(replace(scales[0], gamma=_LONGER * scales[0].gamma))
+            scales.append(second_kernel(scales[0]))
         shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
         parts = [Part(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
         if settings.alpha is not None:
@@ -142,3 +141,10 @@ class FineTuning:
             if alpha != before:
                 break
         return alpha
+
+
+def second_kernel(scales: LengthScales) -> LengthScales:
+    """Beside a kernel that is alone: the same with longer scales; or a rough one, where few rows found a smooth one."""
+    if isinstance(scales.kernel, RBF):
+        return replace(scales, kernel=Matern(1.5))
+    return replace(scales, gamma=_LONGER * scales.gamma)

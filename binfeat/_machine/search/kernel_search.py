@@ -125,8 +125,8 @@ class KernelSearch:
     @property
     def _may_warp(self) -> bool:
         """Whether scaling is open, and there are rows and a kernel for a warp."""
-        is_open = self._run.settings.scaling is None and "binning" in self._setup.kinds
-        return is_open and len(self._problem.train) >= FEWEST_ROWS
+        is_open = self._run.settings.scaling is None and not self._problem.encoder.n_ranked
+        return is_open and "binning" in self._setup.kinds and len(self._problem.train) >= FEWEST_ROWS
 
     def _warp(self) -> WarpSearch | None:
         """A search for a monotone map of each input."""

@@ -58,6 +58,8 @@ class SearchSetup:
         if self.settings.scaling is not None:
             return [self.settings.scaling]
         problem = self.problem
+        if problem.encoder.n_ranked:
+            return ["ranks"]
         long_tails = Arcsinh.fit(problem.table[problem.train], problem.categorical).columns.size > 0
         return ["standard", "arcsinh", "quantile"] if long_tails else ["standard", "quantile"]
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -24,6 +24,8 @@ from binfeat._machine.table.columns import (
     read_table,
 )
 from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, in_words
+from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
+from binfeat._machine.table.scalers import Quantiles
 from binfeat._machine.table.texts import NUMBERS
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
@@ -37,7 +39,8 @@ class TableEncoder(ArrayRecord):
 
     The raw columns come first, in their order: numbers as they are with the median in place of NaN, categories as
     codes, dates and durations as days. Then come the parts of the calendar that repeat within a column of
-    dates, and then a column of 0 and 1 for each column of numbers with some NaN in `fit`: 1 marks a missing value.
+    dates, then a column of 0 and 1 for each column of numbers with some NaN in `fit`: 1 marks a missing value; and
+    then, if they are asked for, the ranks of numbers that are far from normal.
 
     Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen.
     The next code stands for all other categories. 1, 1.0 and True are the same category; other objects are the
@@ -56,10 +59,13 @@ class TableEncoder(ArrayRecord):
     parts: np.ndarray  # names of the parts of the calendar
     lows: np.ndarray  # least number in each raw column, (n_inputs,); above the largest one if there was none
     highs: np.ndarray
+    rank_starts: np.ndarray  # where the knots of every column of ranks begin, (n_ranked + 1,)
+    rank_knots: np.ndarray
+    rank_values: np.ndarray
 
     @classmethod
     def fit(
-        cls, estimator: BaseEstimator, X: RawTable, categorical_features: ArrayLike | None
+        cls, estimator: BaseEstimator, X: RawTable, categorical_features: ArrayLike | None, takes_ranks: bool = False
     ) -> tuple[Self, np.ndarray]:
         """The encoder of a table, and the encoded table (n_rows, n_encoded), which may be X itself.
 
@@ -73,23 +79,24 @@ class TableEncoder(ArrayRecord):
         chosen = _chosen(estimator, table, categorical_features)
         learned = {**_categories(table, chosen), "times": times}
         blank = np.zeros(chosen.size)
-        bare = cls(chosen, np.arange(chosen.size), blank, **learned, parts=NO_STRINGS, lows=blank, highs=blank)
+        own = np.arange(chosen.size)
+        bare = cls(chosen, own, blank, **learned, parts=NO_STRINGS, lows=blank, highs=blank, **NO_RANKS)
         matrix = bare._numbers_of(table, estimator)
         gaps = np.isnan(matrix)
         n_gaps = np.count_nonzero(gaps, axis=0)
         medians = np.array(list(map(_median, matrix.T, gaps.T, n_gaps)))
         parts, dated = _parts(matrix, np.where(chosen, "", times))
         flagged = np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix)))
-        source = np.concatenate([np.arange(chosen.size), dated, flagged])
+        source = np.concatenate([own, dated, flagged])
         categorical = np.append(chosen, np.zeros(source.size - chosen.size, dtype=bool))
         learned["lows"], learned["highs"] = (
             np.fmin.reduce(matrix, initial=np.inf),
             np.fmax.reduce(matrix, initial=-np.inf),
         )
-        encoder = cls(categorical, source, medians, **learned, parts=parts)
+        encoder = cls(categorical, source, medians, **learned, parts=parts, **NO_RANKS)
         matrix = encoder._complete(matrix, gaps)
         check_moderate(matrix, "X")
-        return encoder, matrix
+        return encoder._with_ranks(matrix) if takes_ranks else (encoder, matrix)
 
     def transform(
         self, estimator: BaseEstimator, X: RawTable, note: Callable[[Findings], None] | None = None
@@ -173,7 +180,7 @@ class TableEncoder(ArrayRecord):
     @cached_property
     def _had_gaps(self) -> np.ndarray:
         """Mask of the columns of numbers that were missing in some rows."""
-        flagged = self.source[self.medians.size + self.parts.size :]
+        flagged = self.source[self._flags]
         return np.isin(np.arange(self.medians.size), flagged) | (self.lows > self.highs)
 
     def _are_known(self, matrix: np.ndarray) -> bool:
@@ -194,10 +201,48 @@ class TableEncoder(ArrayRecord):
 
     def with_value(self, matrix: np.ndarray, place: int, value: float) -> np.ndarray:
         """A copy of encoded rows with the same value, or code, in a column of all rows, and no gap there."""
-        out, first_flag = matrix.copy(), self.medians.size + self.parts.size
-        out[:, first_flag:][:, self.source[first_flag:] == self.source[place]] = 0.0
+        out, flags = matrix.copy(), self._flags
+        out[:, flags][:, self.source[flags] == self.source[place]] = 0.0
         out[:, place] = value
+        self._rank(out)
         return out
+
+    @property
+    def n_ranked(self) -> int:
+        """How many columns of ranks there are, which come last."""
+        return self.rank_starts.size - 1
+
+    @property
+    def knots_of_ranks(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Knots of the map of each column that is ranked, and their ranks."""
+        ends = zip(self.rank_starts, self.rank_starts[1:])
+        return [(self.rank_knots[first:last], self.rank_values[first:last]) for first, last in ends]
+
+    @property
+    def _flags(self) -> slice:
+        """The columns that mark gaps."""
+        return slice(self.medians.size + self.parts.size, self.source.size - self.n_ranked)
+
+    def _with_ranks(self, matrix: np.ndarray) -> tuple[Self, np.ndarray]:
+        """The encoder, and the encoded table, with ranks of numbers that are far from normal."""
+        numbers = ~self.categorical[: self.medians.size] & np.isin(self.times, ["", NUMBERS])
+        ranked = columns_to_rank(matrix, numbers)
+        if not ranked.size:
+            return self, matrix
+        source = np.append(self.source, ranked)
+        categorical = np.append(self.categorical, np.zeros(ranked.size, dtype=bool))
+        encoder = replace(self, source=source, categorical=categorical, **ranks_of(matrix, ranked))
+        out = np.empty((len(matrix), source.size))
+        out[:, : self.source.size] = matrix
+        encoder._rank(out)
+        return encoder, out
+
+    def _rank(self, out: np.ndarray) -> None:
+        """Set the ranks in encoded rows."""
+        first = self.source.size - self.n_ranked
+        if self.n_ranked:
+            ranks = Quantiles(np.arange(self.n_ranked), self.rank_starts, self.rank_knots, self.rank_values)
+            out[:, first:] = ranks.transform(out[:, self.source[first:]])
 
     @cached_property
     def _all_numbers(self) -> bool:
@@ -249,17 +294,17 @@ class TableEncoder(ArrayRecord):
         return own_numbers, own_strings, bool(self.missing[j])
 
     def _complete(self, matrix: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-        """Fill the gaps, and add parts of dates and the columns that mark gaps."""
+        """Fill the gaps, and add parts of dates, the columns that mark gaps, and ranks."""
         n_inputs = self.medians.size
         if self.source.size == n_inputs and not gaps.any():
             return _own(matrix)
         out = np.empty((matrix.shape[0], self.source.size))
         out[:, :n_inputs] = matrix
         np.copyto(out[:, :n_inputs], self.medians, where=gaps)
-        first_flag = n_inputs + self.parts.size
         for place, name in enumerate(self.parts, n_inputs):
             out[:, place] = part_of(out[:, self.source[place]], name)
-        out[:, first_flag:] = gaps[:, self.source[first_flag:]]
+        out[:, self._flags] = gaps[:, self.source[self._flags]]
+        self._rank(out)
         return out
 
 

@@ -138,6 +138,9 @@ print(loaded.check(strange))
 #      - checkouts before 0.2
 #      - 0.2
 #    * - 3
+#      - checkouts before 0.2
+#      - 0.2
+#    * - 4
 #      - 0.2, checkouts before it
 #      - 0.2
 #
