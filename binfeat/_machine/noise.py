@@ -20,6 +20,7 @@ from binfeat._machine.target.transforms import NoTransform
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _ROWS, _VALUES = 1000, 100_000  # that it is learned from, at most, and values of their inputs
+_TUNED_ROWS = 500  # of these, that the factor and the penalty are learned from
 _JUDGED = 10_000  # residuals that quantiles are those of
 _FLOOR = 0.1  # of the mean size, which is added to sizes
 _CLEARLY = 0.95  # share of the variance of logarithms, below which their error says that sizes differ
@@ -39,8 +40,10 @@ def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     residuals = problem.Y[rows] - solution.predictions[known]
     learned = evenly_spaced(len(rows), min(_ROWS, max(2, _VALUES // problem.table.shape[1])))
     own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), learned)
-    machine = ExactMachine(own, run.quiet(0, alpha=None, kernel=None, refits=False), _kernel_of(kernels, solution))
-    logs = machine.solution(machine.tuned())
+    some = own.train[evenly_spaced(len(own.train), _TUNED_ROWS)]
+    quiet, kernel = run.quiet(0, alpha=None, kernel=None, refits=False), _kernel_of(kernels, solution)
+    tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
+    logs = ExactMachine(own, quiet, kernel).solution(replace(tuned, predictions=None))
     expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
     places = np.full(len(problem.table), -1)
     places[rows] = np.arange(len(rows))
