@@ -1,6 +1,7 @@
 """All rows on the workers that a kernel machine is fitted to once it is decided how."""
 
 from dataclasses import replace
+from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
@@ -8,11 +9,12 @@ import numpy as np
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import rank_bins, starts_of, unite_bins
 from binfeat._binning.code_store import code_budget
-from binfeat._machine.features.all_rows import Encoding, RowsBeyondMemory
+from binfeat._machine.features.all_rows import Encoding, RowsBeyondMemory, Whole
+from binfeat._machine.kernel_algebra.column_rows import ColumnRows
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
 from binfeat.distributed._bins import number_bins, renumber
-from binfeat.distributed._chunks import persist, reduce_in_tree, shared, split_rows
+from binfeat.distributed._chunks import compute, gathered, persist, reduce_in_tree, shared, split_rows
 from binfeat.distributed._rows import DaskRows
 
 
@@ -27,12 +29,15 @@ class DaskMachineRows(RowsBeyondMemory):
         self._table, self._estimator = table, estimator
         super().__init__(problem, run, table.n_rows, code_budget(run.settings.max_bytes))
         self._task_jobs = 1 if run.settings.n_jobs is None else run.settings.n_jobs
+
+    @cached_property
+    def _parts(self):
+        """What is learned of the rows of each chunk: a Part without features."""
+        problem, table = self._problem, self._table
         if problem.beyond is None:
-            parts = table.given.each(_part, shared(problem.targets), self._task_jobs)
-        else:
-            given = shared(self._encoding(None)), shared(problem.beyond), self._task_jobs
-            parts = table.chunks.each(_part_by_rows, *given, own=[table.given.blocks])
-        self._parts = persist(parts)
+            return persist(table.given.each(_part, shared(problem.targets), self._task_jobs))
+        given = shared(self._encoding(None)), shared(problem.beyond), self._task_jobs
+        return persist(table.chunks.each(_part_by_rows, *given, own=[table.given.blocks]))
 
     def _encoding(self, scaler):
         twin = type(self._estimator)()  # what else the machine holds need not travel
@@ -40,11 +45,27 @@ class DaskMachineRows(RowsBeyondMemory):
         vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})
         return Encoding(twin, self._problem.encoder, scaler, self._task_jobs)
 
+    def whole(self, kernels, frame):
+        """All rows, fetched: their inputs in float32."""
+        problem, table = self._problem, self._table
+        encoding = shared(self._encoding(kernels.scaler))
+        columns = np.concatenate(compute(table.chunks.each(_columns, encoding, frame)), axis=1)
+        y, own_weights = table.answers()
+        learned, weights = problem.targets.encode(y), own_weights
+        if problem.beyond is not None:
+            parts = replace(table.given, blocks=self._parts)
+            learned, weights = gathered(parts, "Y", "weights")
+        return Whole.of(problem, ColumnRows(columns, frame), table.rows, y, learned, weights, own_weights)
+
     def _training_rows(self, kernels):
         problem, table = self._problem, self._table
         encoding = self._encoding(kernels.scaler)
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
         return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, encoding, held_out)
+
+
+def _columns(X, encoding, frame):
+    return frame.columns(encoding(X))
 
 
 class DaskTrainingRows:

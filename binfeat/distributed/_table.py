@@ -15,6 +15,7 @@ from binfeat.distributed._chunks import (
     Chunks,
     beside,
     compute,
+    gathered,
     inputs_of,
     joined,
     persist,
@@ -103,6 +104,11 @@ class DaskTable:
         if self._groups is not None:
             groups = np.asarray(joined(compute(taken(self._groups, self.rows, self._all_lengths))))
         return X, y, weights.ravel() if self._weighted else None, groups
+
+    def answers(self):
+        """Targets, or labels, and weights (n_rows, 1) of all rows, fetched; None for missing weights."""
+        y, weights = gathered(self.given, "y", "weights")
+        return y, weights if self._weighted else None
 
     @cached_property
     def classes(self):

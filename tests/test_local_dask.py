@@ -1,0 +1,107 @@
+"""Local machines of rows on Dask: those of the same rows in blocks, for any chunks."""
+
+import numpy as np
+import pytest
+
+import binfeat
+from binfeat import blocks
+from tests.machines import assert_same_state, decisions
+
+da = pytest.importorskip("dask.array")
+pytest.importorskip("distributed")
+
+import binfeat.distributed as remote  # noqa: E402
+
+N_ROWS, N_SAMPLED = 1500, 500
+LOCAL = {"features": "local", "cell_rows": 150, "n_trees": 2, "random_state": 0}
+ROUNDING = 1e-5  # moments of the targets are sums in another order
+CHUNKS = [(N_ROWS,), (700, 0, 799, 1), (200, 200, 200, 200, 200, 200, 300)]
+
+
+@pytest.fixture(autouse=True)
+def small_samples(sampled_rows, limits):
+    """Samples of 500 rows, and a short search."""
+    limits(n_steps=10, sample_grids=(5, 20), sample_rows=200)
+    sampled_rows(N_SAMPLED)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N_ROWS, 3))
+    X[::40, 1] = np.nan
+    y = np.sin(2 * X[:, 0]) + X[:, 2] * (X[:, 0] > 0) + 0.1 * rng.normal(size=N_ROWS)
+    return X, y, np.where(np.arange(N_ROWS) % 7, rng.uniform(0.5, 2.0, size=N_ROWS), 0.0)
+
+
+def assert_alike(got, expected):
+    """Machines that decide the same and learn from as many rows."""
+    assert decisions(got) == decisions(expected)
+    assert (got.features_, got.n_trees_, got.status_) == ("local", expected.n_trees_, "converged")
+    assert got.feature_coef_.shape == expected.feature_coef_.shape
+
+
+def chunked(values, chunks):
+    return da.from_array(values, chunks=(chunks, *values.shape[1:]))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_machines_are_those_of_blocks(noisy, weighted):
+    X, y, weights = noisy
+    own = weights if weighted else None
+    expected = binfeat.KernelMachineRegressor(**LOCAL).fit(blocks(X, y, own))
+    new = np.random.default_rng(1).normal(size=(200, 3))
+    for chunks in CHUNKS:
+        machine = remote.KernelMachineRegressor(**LOCAL).fit(chunked(X, chunks), chunked(y, (N_ROWS,)), own)
+        assert_alike(machine, expected)
+        np.testing.assert_allclose(machine.predict(X), expected.predict(X), atol=ROUNDING)
+        np.testing.assert_allclose(machine.predict_interval(new), expected.predict_interval(new), atol=ROUNDING)
+        for got, wanted in zip(machine.predict(new, return_std=True), expected.predict(new, return_std=True)):
+            np.testing.assert_allclose(got, wanted, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_classes(noisy, class_weight):
+    X, y, weights = noisy
+    labels = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 1.5])]
+    options = {**LOCAL, "n_trees": 1, "class_weight": class_weight}
+    expected = binfeat.KernelMachineClassifier(**options).fit(blocks(X, labels, weights))
+    dX = chunked(X, CHUNKS[1])
+    machine = remote.KernelMachineClassifier(**options).fit(dX, chunked(labels, (N_ROWS,)), weights)
+    assert_same_state(machine, expected)
+    np.testing.assert_allclose(machine.predict_proba(dX), expected.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["huber", "poisson"])
+def test_losses(noisy, loss):
+    """Whose targets or weights follow from a machine of the sample, on the workers."""
+    X, y, weights = noisy
+    Y = np.column_stack([y, -y])
+    Y = np.ceil(np.exp(Y)) if loss == "poisson" else Y + 100.0 * (np.arange(N_ROWS) % 50 == 0)[:, None]
+    options = {**LOCAL, "n_trees": 1, "loss": loss}
+    expected = binfeat.KernelMachineRegressor(**options).fit(blocks(X, Y, weights))
+    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), Y, weights)
+    assert_alike(machine, expected)
+    np.testing.assert_allclose(machine._scores(X), expected._scores(X), atol=ROUNDING)
+
+
+def test_a_warm_start_keeps_the_kernel(noisy):
+    X, y, _ = noisy
+    machine = remote.KernelMachineRegressor(**LOCAL, warm_start=True).fit(blocks(X, y))
+    kernel, gamma = machine.kernel_, machine.gamma_
+    machine.fit(chunked(X, CHUNKS[1]), y)
+    assert (machine.features_, machine.kernel_) == ("local", kernel)
+    np.testing.assert_allclose(machine.gamma_, gamma, rtol=1e-6)
+    assert "length scales" not in machine.decisions_["what"]
+
+
+def test_many_rows_take_cells(noisy):
+    X, y, _ = noisy
+    options = {"cell_rows": 150, "max_grids": 20, "random_state": 0}
+    machine = remote.KernelMachineRegressor(**options).fit(chunked(X, CHUNKS[1]), y)
+    assert (machine.features_, machine.status_) == ("local", "converged")
+    small = remote.KernelMachineRegressor(**options, max_bytes=800_000).fit(chunked(X, CHUNKS[1]), y)
+    assert small.features_ == "binning"
+    assert "max_bytes: cells of" in small.summary()
+    with pytest.raises(ValueError, match=r"max_bytes must be at least .* for features='local' of 1,500 rows"):
+        remote.KernelMachineRegressor(**LOCAL, max_bytes=200_000).fit(chunked(X, CHUNKS[1]), y)
