@@ -14,7 +14,8 @@ from binfeat._machine.kernel_algebra.column_rows import ColumnRows
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
 from binfeat.distributed._bins import number_bins, renumber
-from binfeat.distributed._chunks import compute, gathered, persist, reduce_in_tree, shared, split_rows
+from binfeat.distributed._cells import DaskCells
+from binfeat.distributed._chunks import gathered, persist, reduce_in_tree, shared, split_rows
 from binfeat.distributed._rows import DaskRows
 
 
@@ -46,16 +47,17 @@ class DaskMachineRows(RowsBeyondMemory):
         return Encoding(twin, self._problem.encoder, scaler, self._task_jobs)
 
     def whole(self, kernels, frame):
-        """All rows, fetched: their inputs in float32."""
+        """All rows, fetched, their inputs in float32; the workers keep theirs, and solve cells of them."""
         problem, table = self._problem, self._table
-        encoding = shared(self._encoding(kernels.scaler))
-        columns = np.concatenate(compute(table.chunks.each(_columns, encoding, frame)), axis=1)
+        is_weighted = table.is_weighted or problem.beyond is not None
+        given = shared(self._encoding(kernels.scaler)), frame, is_weighted
+        parts = replace(table.given, blocks=persist(table.chunks.each(_with_columns, *given, own=[self._parts])))
+        Z, learned, weights = gathered(parts, "Z", "Y", "weights")
         y, own_weights = table.answers()
-        learned, weights = problem.targets.encode(y), own_weights
-        if problem.beyond is not None:
-            parts = replace(table.given, blocks=self._parts)
-            learned, weights = gathered(parts, "Y", "weights")
-        return Whole.of(problem, ColumnRows(columns, frame), table.rows, y, learned, weights, own_weights)
+        rows = ColumnRows(np.ascontiguousarray(Z.T), frame)
+        whole = Whole.of(problem, rows, table.rows, y, learned, weights, own_weights)
+        cells = DaskCells(parts, table.lengths, whole.problem.mean_weight, self._task_jobs)
+        return replace(whole, each_cell=cells)
 
     def _training_rows(self, kernels):
         problem, table = self._problem, self._table
@@ -64,8 +66,9 @@ class DaskMachineRows(RowsBeyondMemory):
         return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, encoding, held_out)
 
 
-def _columns(X, encoding, frame):
-    return frame.columns(encoding(X))
+def _with_columns(X, part, encoding, frame, is_weighted):
+    """The part with its rows as kernels see them."""
+    return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
 
 class DaskTrainingRows:

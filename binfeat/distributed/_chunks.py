@@ -331,8 +331,9 @@ def compute(values):
 
 
 def gathered(chunks, *names):
-    """Arrays of all rows, fetched, which are attributes of the chunks by these names."""
-    return [np.concatenate(own) for own in zip(*compute(chunks.each(attrgetter(*names))), strict=True)]
+    """Arrays of all rows, fetched, that are attributes of the chunks by these names, of which None stays None."""
+    found = zip(*compute(chunks.each(attrgetter(*names))), strict=True)
+    return [None if own[0] is None else np.concatenate(own) for own in found]
 
 
 def persist(values):

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -27,6 +27,8 @@ from binfeat._machine.table.scalers import InputScaler
 from binfeat._rows.sampled import SampledSource
 
 GridLaw = Callable[[int], Grids]  # gives the first so many grids
+CellFunction = Callable[[np.ndarray, np.ndarray, Weights], Any]  # of columns (n_inputs, n), targets and weights
+EachCell = Callable[[CellFunction, list[np.ndarray]], list[Any]]  # of cells, which are numbers of rows
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem, whose table may be a sample of them
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
@@ -46,6 +48,7 @@ class Whole:
     problem: Problem
     X: Table  # scaled
     numbers: np.ndarray  # of the sample's rows among them
+    each_cell: EachCell | None = None  # calls a function for cells where their rows are, if they are not here only
 
     @classmethod
     def of(
