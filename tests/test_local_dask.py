@@ -11,6 +11,7 @@ da = pytest.importorskip("dask.array")
 pytest.importorskip("distributed")
 
 import binfeat.distributed as remote  # noqa: E402
+from binfeat.distributed import _cells  # noqa: E402
 
 N_ROWS, N_SAMPLED = 1500, 500
 LOCAL = {"features": "local", "cell_rows": 150, "n_trees": 2, "random_state": 0}
@@ -70,6 +71,26 @@ def test_classes(noisy, class_weight):
     machine = remote.KernelMachineClassifier(**options).fit(dX, chunked(labels, (N_ROWS,)), weights)
     assert_same_state(machine, expected)
     np.testing.assert_allclose(machine.predict_proba(dX), expected.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize(("most_pieces", "n_jobs"), [(1, None), (20, 2)])
+def test_several_cells_in_a_task(noisy, monkeypatch, most_pieces, n_jobs):
+    """Change nothing, and neither do threads."""
+    X, y, weights = noisy
+    dX, options = chunked(X, CHUNKS[2]), {**LOCAL, "cv": 3}
+    machine = remote.KernelMachineClassifier(**options).fit(dX, y > 0, weights)
+    tasks, called = [], _cells._called
+
+    def noted(function, pieces, places, mean_weight, n_jobs):
+        tasks.append((len(places), n_jobs))
+        return called(function, pieces, places, mean_weight, n_jobs)
+
+    monkeypatch.setattr(_cells, "_MOST_PIECES", most_pieces)
+    monkeypatch.setattr(_cells, "_called", noted)
+    other = remote.KernelMachineClassifier(**options, n_jobs=n_jobs).fit(dX, y > 0, weights)
+    assert {threads for _, threads in tasks} == {n_jobs or 1}
+    assert max(n_cells for n_cells, _ in tasks) >= 1500 // 150 // max(1, most_pieces // 7)
+    assert_same_state(other, machine)
 
 
 @pytest.mark.parametrize("loss", ["huber", "poisson"])
