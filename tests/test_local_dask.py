@@ -5,9 +5,11 @@ import pytest
 
 import binfeat
 from binfeat import blocks
+from binfeat._rows.rows import Part
 from tests.machines import assert_same_state, decisions
 
 da = pytest.importorskip("dask.array")
+dask_sizeof = pytest.importorskip("dask.sizeof")
 pytest.importorskip("distributed")
 
 import binfeat.distributed as remote  # noqa: E402
@@ -71,6 +73,13 @@ def test_classes(noisy, class_weight):
     machine = remote.KernelMachineClassifier(**options).fit(dX, chunked(labels, (N_ROWS,)), weights)
     assert_same_state(machine, expected)
     np.testing.assert_allclose(machine.predict_proba(dX), expected.predict_proba(X), atol=1e-6)
+
+
+def test_parts_without_weights_have_a_size():
+    """By which Dask decides what goes to its disks."""
+    Z, Y = np.zeros((100, 20), np.float32), np.zeros((100, 1))
+    plain, weighted = (dask_sizeof.sizeof(Part(Z, Y, weights)) for weights in (None, np.ones((100, 1))))
+    assert Z.nbytes + Y.nbytes < plain < weighted - 500
 
 
 @pytest.mark.parametrize(("most_pieces", "n_jobs"), [(1, None), (20, 2)])

@@ -39,8 +39,8 @@ ax.legend(frameon=False)
 # ---------------
 # :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. What it decides on a sample is what a machine
 # on one computer decides on the same rows. Then a local machine takes all rows, as far as their inputs fit in the
-# memory of this process as float32; where they do not, grids take them where they are. Predictions of a collection are
-# lazy and keep its chunks.
+# memory of this process as float32: each cell is gathered on a worker, and solved there. Where they do not fit, grids
+# take the rows where they are. Predictions of a collection are lazy and keep its chunks.
 from binfeat.distributed import KernelMachineRegressor  # noqa: E402
 
 regressor = KernelMachineRegressor(random_state=0).fit(X, da.sin(X[:, 0]))
