@@ -1,6 +1,7 @@
 """Local machines of rows on Dask: those of the same rows in blocks, for any chunks."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import binfeat
@@ -9,6 +10,7 @@ from binfeat._rows.rows import Part
 from tests.machines import assert_same_state, decisions
 
 da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
 dask_sizeof = pytest.importorskip("dask.sizeof")
 pytest.importorskip("distributed")
 
@@ -102,6 +104,20 @@ def test_several_cells_in_a_task(noisy, monkeypatch, most_pieces, n_jobs):
     assert {threads for _, threads in tasks} == {n_jobs or 1}
     assert max(n_cells for n_cells, _ in tasks) >= 1500 // 150 // max(1, most_pieces // 7)
     assert_same_state(other, machine)
+
+
+def test_frames(noisy):
+    """Strings, missing values, names."""
+    X, y, weights = noisy
+    table = pd.DataFrame({"number": X[:, 0], "gap": X[:, 1], "kind": np.where(X[:, 2] > 0, "up", "down")})
+    options = {**GIVEN, "gamma": "scale"}
+    expected = binfeat.KernelMachineClassifier(**options).fit(blocks(table, y > 0, weights))
+    more = dd.from_pandas(table.assign(y=y > 0, weight=weights), npartitions=4)
+    machine = remote.KernelMachineClassifier(**options).fit(more[list(table)], more["y"], more["weight"])
+    assert_same_state(machine, expected)
+    assert machine.feature_names_in_.tolist() == list(table)
+    lazy = machine.predict_proba(more[list(table)])
+    np.testing.assert_allclose(lazy.compute(), expected.predict_proba(table), atol=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["huber", pytest.param("poisson", marks=pytest.mark.hard)])

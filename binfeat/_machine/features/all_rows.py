@@ -48,7 +48,7 @@ class Whole:
     problem: Problem
     X: Table  # scaled
     numbers: np.ndarray  # of the sample's rows among them
-    each_cell: EachCell | None = None  # calls a function for cells where their rows are, if they are not here only
+    each_cell: EachCell | None = None  # of cells on workers; None where rows are here only
 
     @classmethod
     def of(
