@@ -23,3 +23,8 @@ def assert_same_state(one, other):
     assert one.keys() == other.keys()
     for name, value in one.items():
         np.testing.assert_equal(other[name], value, err_msg=name)
+
+
+def decisions(machine):
+    """What was decided, and how."""
+    return machine.decisions_[["what", "choice"]].tolist()

@@ -11,7 +11,7 @@ import pytest
 
 import binfeat
 from tests.interrupts import SEARCH_STEP
-from tests.machines import FIXED
+from tests.machines import FIXED, assert_same_state
 from tests.solving import NormalEquations
 
 da = pytest.importorskip("dask.array")
@@ -21,11 +21,13 @@ import dask  # noqa: E402
 
 import binfeat.distributed as remote  # noqa: E402
 from binfeat.distributed import _all_rows  # noqa: E402
+from binfeat.distributed._cells import DaskCells  # noqa: E402
 from binfeat.distributed._rows import DaskRows  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_scheduler")
 N = 1500
 LEARNED = {**FIXED, "gamma": "learn"}
+LOCAL = {"features": "local", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "cell_rows": 150, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +188,18 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
     kill(next(iter(client.run(os.getpid).values())))
     np.testing.assert_allclose(lazy.compute(), machine.predict(X), atol=1e-12)
     del lazy
+    client.run_on_scheduler(_wait_until_empty)
+
+
+def test_a_worker_killed_before_the_second_tree(rows, client, monkeypatch):
+    """The rows that it held are made again; nothing stays on the workers."""
+    X, y, weights = rows
+    options = {**LOCAL, "n_trees": 2, "scaling": None}
+    expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, y > 0, weights))
+    killed = kill_a_worker_in(monkeypatch, client, DaskCells, "__call__", 2)
+    machine = remote.KernelMachineClassifier(**options).fit(chunked(X), y > 0, weights)
+    assert killed
+    assert_same_state(machine, expected)
     client.run_on_scheduler(_wait_until_empty)
 
 

@@ -11,7 +11,7 @@ import binfeat
 from binfeat._rows import sampled
 from tests.callbacks import Callback, Recorder
 from tests.interrupts import interrupted
-from tests.machines import FIXED, assert_same_state
+from tests.machines import FIXED, assert_same_state, decisions
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -44,10 +44,6 @@ def small_sample(sampled_rows, limits):
 
 def chunked(values, chunks):
     return da.from_array(values, chunks=(chunks, *values.shape[1:]))
-
-
-def decisions(machine):
-    return machine.decisions_[["what", "choice"]].tolist()
 
 
 def assert_same_decisions(got, expected, X):
@@ -230,16 +226,6 @@ def test_warm_start(rows, small_sample):
     machine = remote.KernelMachineRegressor(**options).fit(chunked(X[:900], (900,)), y[:900])
     assert_same_decisions(machine.fit(chunked(X, CHUNKS[1]), y), expected.fit(binfeat.blocks(X, y)), X)
     assert "length scales" not in machine.decisions_["what"]
-
-
-def test_a_warm_start_from_cells_searches_anew(rows, small_sample):
-    X, y, _ = rows
-    options = {**OPTIONS, "cell_rows": 150, "warm_start": True}
-    machine = remote.KernelMachineRegressor(**options).fit(binfeat.blocks(X, y))
-    assert machine.features_ == "local"
-    machine.fit(chunked(X, CHUNKS[1]), y)
-    assert machine.features_ == "binning"
-    assert "none: rows are too many for a local machine" in machine.summary()
 
 
 def bad_fits():

@@ -135,7 +135,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         targets, all_rows = self._targets(checked), None
         if source is not None:
             if not source.is_whole:
-                check_beyond_memory(settings, takes_cells=True)
+                check_beyond_memory(settings)
                 of_source = {"source": source, "y": checked, "weights": check_weights(weights, len(checked))}
                 all_rows = partial(SourceRows, estimator=self, **of_source)
             weights, groups = source.sampled(weights, groups)

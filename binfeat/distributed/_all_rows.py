@@ -1,6 +1,7 @@
 """All rows on the workers that a kernel machine is fitted to once it is decided how."""
 
 from dataclasses import replace
+from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
@@ -8,11 +9,13 @@ import numpy as np
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.bins import rank_bins, starts_of, unite_bins
 from binfeat._binning.code_store import code_budget
-from binfeat._machine.features.all_rows import Encoding, RowsBeyondMemory
+from binfeat._machine.features.all_rows import Encoding, RowsBeyondMemory, Whole
+from binfeat._machine.kernel_algebra.column_rows import ColumnRows
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
 from binfeat.distributed._bins import number_bins, renumber
-from binfeat.distributed._chunks import persist, reduce_in_tree, shared, split_rows
+from binfeat.distributed._cells import DaskCells
+from binfeat.distributed._chunks import gathered, persist, reduce_in_tree, shared, split_rows
 from binfeat.distributed._rows import DaskRows
 
 
@@ -27,12 +30,15 @@ class DaskMachineRows(RowsBeyondMemory):
         self._table, self._estimator = table, estimator
         super().__init__(problem, run, table.n_rows, code_budget(run.settings.max_bytes))
         self._task_jobs = 1 if run.settings.n_jobs is None else run.settings.n_jobs
+
+    @cached_property
+    def _parts(self):
+        """What is learned of the rows of each chunk: a Part without features."""
+        problem, table = self._problem, self._table
         if problem.beyond is None:
-            parts = table.given.each(_part, shared(problem.targets), self._task_jobs)
-        else:
-            given = shared(self._encoding(None)), shared(problem.beyond), self._task_jobs
-            parts = table.chunks.each(_part_by_rows, *given, own=[table.given.blocks])
-        self._parts = persist(parts)
+            return persist(table.given.each(_part, shared(problem.targets), self._task_jobs))
+        given = shared(self._encoding(None)), shared(problem.beyond), self._task_jobs
+        return persist(table.chunks.each(_part_by_rows, *given, own=[table.given.blocks]))
 
     def _encoding(self, scaler):
         twin = type(self._estimator)()  # what else the machine holds need not travel
@@ -40,11 +46,29 @@ class DaskMachineRows(RowsBeyondMemory):
         vars(twin).update({name: value for name, value in vars(self._estimator).items() if name in names})
         return Encoding(twin, self._problem.encoder, scaler, self._task_jobs)
 
+    def whole(self, kernels, frame):
+        """All rows, fetched, their inputs in float32; the workers keep theirs, and solve cells of them."""
+        problem, table = self._problem, self._table
+        is_weighted = table.is_weighted or problem.beyond is not None
+        given = shared(self._encoding(kernels.scaler)), frame, is_weighted
+        parts = replace(table.given, blocks=persist(table.chunks.each(_with_columns, *given, own=[self._parts])))
+        Z, learned, weights = gathered(parts, "Z", "Y", "weights")
+        y, own_weights = table.answers()
+        rows = ColumnRows(np.ascontiguousarray(Z.T), frame)
+        whole = Whole.of(problem, rows, table.rows, y, learned, weights, own_weights)
+        cells = DaskCells(parts, table.lengths, whole.problem.mean_weight, self._task_jobs)
+        return replace(whole, each_cell=cells)
+
     def _training_rows(self, kernels):
         problem, table = self._problem, self._table
         encoding = self._encoding(kernels.scaler)
         held_out = split_rows(table.rows[np.sort(problem.held_out)], table.lengths)
         return DaskTrainingRows(table.chunks, table.lengths, self._parts, problem.n_targets, encoding, held_out)
+
+
+def _with_columns(X, part, encoding, frame, is_weighted):
+    """The part with its rows as kernels see them."""
+    return replace(part, Z=frame.columns(encoding(X)).T, weights=part.weights if is_weighted else None)
 
 
 class DaskTrainingRows:

@@ -3,6 +3,7 @@
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from traceback import clear_frames
 from typing import Any
 from uuid import uuid4
@@ -327,6 +328,12 @@ def compute(values):
     """The results of a list of delayed values."""
     with _explaining_losses():
         return list(dask.compute(*values))
+
+
+def gathered(chunks, *names):
+    """Arrays of all rows, fetched, that are attributes of the chunks by these names, of which None stays None."""
+    found = zip(*compute(chunks.each(attrgetter(*names))), strict=True)
+    return [None if own[0] is None else np.concatenate(own) for own in found]
 
 
 def persist(values):

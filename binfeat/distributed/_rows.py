@@ -11,7 +11,7 @@ from binfeat._rows.rows import Part, Rows, add_arrays
 from binfeat._rows.vectors import column_dots
 from binfeat.distributed._chunks import Chunks, compute, persist, reduce_in_tree, split_rows
 
-sizeof.register(Part, lambda part: sizeof(part.Z) + part.Y.nbytes + part.weights.nbytes)
+sizeof.register(Part, lambda part: sizeof(part.Z) + sizeof(part.Y) + sizeof(part.weights))
 
 _VISIT_COST = 9  # a round of the scheduler, beside a product
 

@@ -15,6 +15,7 @@ from binfeat.distributed._chunks import (
     Chunks,
     beside,
     compute,
+    gathered,
     inputs_of,
     joined,
     persist,
@@ -73,7 +74,7 @@ class DaskTable:
         if not filled:
             raise ValueError("X has no rows in any chunk; at least one is needed.")
         self.chunks, self.given = _chosen(chunks, filled), _chosen(given, filled)  # of Given
-        self._facts, self._weighted = [facts[i] for i in filled], sample_weight is not None
+        self._facts, self.is_weighted = [facts[i] for i in filled], sample_weight is not None
         self._require_alike()
         self.lengths = tuple(fact.n_rows for fact in self._facts)
         self.n_rows, self.flat = sum(self.lengths), not self._facts[0].y_shape
@@ -102,7 +103,12 @@ class DaskTable:
         groups = None
         if self._groups is not None:
             groups = np.asarray(joined(compute(taken(self._groups, self.rows, self._all_lengths))))
-        return X, y, weights.ravel() if self._weighted else None, groups
+        return X, y, weights.ravel() if self.is_weighted else None, groups
+
+    def answers(self):
+        """Targets, or labels, and weights (n_rows, 1) of all rows, fetched; None for missing weights."""
+        y, weights = gathered(self.given, "y", "weights")
+        return y, weights if self.is_weighted else None
 
     @cached_property
     def classes(self):
@@ -115,7 +121,7 @@ class DaskTable:
             classes, counts = self.classes
             of_class = weights_of_classes(class_weight, classes, counts)
             self.given = replace(self.given, blocks=persist(self.given.each(_weighed, classes, of_class)))
-            self._weighted = True
+            self.is_weighted = True
 
     def extremes(self):
         """Least and largest of all targets, (2, n_targets)."""

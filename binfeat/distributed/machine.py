@@ -70,7 +70,7 @@ class _OnDask(DaskScorer, KernelMachineBase):
         X, y, sample_weight, groups = table.sample()
         targets, all_rows = self._targets(y), None
         if not table.is_whole:
-            check_beyond_memory(settings, takes_cells=False)
+            check_beyond_memory(settings)
             targets, all_rows = self._targets_of(table, y), partial(DaskMachineRows, estimator=self, table=table)
         return self._fit_table(X, y, sample_weight, groups, settings, clock, targets, all_rows)
 
@@ -119,19 +119,25 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
 
     Notes
     -----
-    **Decisions** are those for a source of blocks of the same rows where neither has cells; chunks make no difference.
-    This process fetches a sample of up to 200,000 rows, which the seed picks. What is decided on a sample is decided on
-    that; the overall length scale, the penalty, the number of grids and the coefficients take all rows, by the solver
-    of `CGRidge`. If the sample is all rows, the machine is the one for rows in memory.
+    **Decisions** are those for a source of blocks of the same rows; chunks make no difference. This process fetches a
+    sample of up to 200,000 rows, which the seed picks. What is decided on a sample is decided on that. Then there is a
+    local machine of all rows, if their inputs, which it keeps in float32, fit into this process's `max_bytes`. Where
+    they do not, grids serve: the overall length scale, the penalty, the number of grids and the coefficients take all
+    rows, by the solver of `CGRidge`. If the sample is all rows, the machine is the one for rows in memory.
 
-    **Limits.** `features` "hybrid", "exact" and "local", losses "log" and "squared_hinge", and several columns of
-    labels need all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
+    **Limits.** `features` "hybrid" and "exact", losses "log" and "squared_hinge", and several columns of labels need
+    all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
     `target_transform` is fitted to the sample.
 
-    **Cost.** The collection is read once to check it, once for the sample, once for each overall length scale that is
-    tried, and once whenever grids are added: persist it if the workers have room. For each row the workers keep 8 bytes
-    for a target and 32 more, and 2 or 4 bytes for a code in each grid, twice that while grids are added; Dask writes
-    what does not fit to its disks. A round of the solver sends the coefficients to the workers and receives a sum of
+    **Cost of cells.** The collection is read once to check it, once for the sample, and once for all rows, which the
+    workers keep and this process fetches: 4 bytes for each input and 8 for a target. Here the rows are split into
+    cells. The rows of a cell are gathered in a task, or those of several where cells and chunks are many, and solved
+    there; coefficients, and predictions without each row, come back.
+
+    **Cost of grids.** The collection is read once more for each overall length scale that is tried, and once whenever
+    grids are added: persist it if the workers have room. For each row the workers keep 8 bytes for a target and 32
+    more, and 2 or 4 bytes for a code in each grid, twice that while grids are added; Dask writes what does not fit to
+    its disks. A round of the solver sends the coefficients to the workers and receives a sum of
     their size. This process receives 16 bytes for each bin of each chunk and unites the bins. `max_bytes` limits these
     bins and the solver's vectors here; None is half of the computer's memory.
 

@@ -40,7 +40,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
         ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
-        "local" for more, in memory or in blocks; see Notes.
+        "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
         "laplacian", "rbf", a `Laplacian`, `RBF`, or `Matern` of nu 3/2 or 5/2, or with "auto" a sum of kernels. Fourier

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,7 +18,7 @@ from binfeat._machine.features.sample import first_grids
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.kernel_algebra.column_rows import ColumnRows, Table
 from binfeat._machine.kernel_algebra.matrices import Frame
-from binfeat._machine.problem import Beyond, Problem
+from binfeat._machine.problem import Beyond, Problem, Weights
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.settings import Settings
@@ -27,6 +27,8 @@ from binfeat._machine.table.scalers import InputScaler
 from binfeat._rows.sampled import SampledSource
 
 GridLaw = Callable[[int], Grids]  # gives the first so many grids
+CellFunction = Callable[[np.ndarray, np.ndarray, Weights], Any]  # of columns (n_inputs, n), targets and weights
+EachCell = Callable[[CellFunction, list[np.ndarray]], list[Any]]  # of cells, which are numbers of rows
 RowsOf = Callable[[Problem, Run], "AllRows"]  # of a problem, whose table may be a sample of them
 
 _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grids
@@ -46,13 +48,28 @@ class Whole:
     problem: Problem
     X: Table  # scaled
     numbers: np.ndarray  # of the sample's rows among them
+    each_cell: EachCell | None = None  # of cells on workers; None where rows are here only
+
+    @classmethod
+    def of(
+        cls,
+        sample: Problem,
+        X: Table,
+        numbers: np.ndarray,
+        y: np.ndarray,
+        learned: np.ndarray,
+        weights: Weights,
+        own_weights: Weights,
+    ) -> Self:
+        """Those of a sample, with what is learned of all rows; see `Problem.of_all`."""
+        held_out = numbers[sample.held_out]
+        return cls(sample.of_all(X, y, learned, weights, own_weights, held_out), X, numbers)
 
 
 class AllRows(ABC):
     """What rows in memory and beyond have in common: how many grids fit in memory."""
 
     in_memory: ClassVar[bool]  # so that a machine may be exact, or have bins and Fourier features
-    takes_cells: ClassVar[bool]  # whether there is a `whole` of them
 
     def __init__(self, problem: Problem, run: Run, n_rows: int, max_bytes: float) -> None:
         self._problem, self._run, self._n_rows, self._max_bytes = problem, run, n_rows, max_bytes
@@ -67,9 +84,9 @@ class AllRows(ABC):
         """Of the rows, beside the table, while a machine has cells of them."""
         return 0
 
+    @abstractmethod
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
         """All rows with their inputs, which may be kept in a frame."""
-        raise NotImplementedError
 
     @abstractmethod
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
@@ -121,7 +138,6 @@ class MemoryRows(AllRows):
     """The training rows of a problem, which are in memory."""
 
     in_memory: ClassVar[bool] = True
-    takes_cells: ClassVar[bool] = True
 
     def __init__(self, problem: Problem, run: Run) -> None:
         n_rows = len(problem.train)
@@ -162,12 +178,12 @@ class Encoding:
         return table if self.scaler is None else self.scaler.transform(table, self.n_jobs)
 
 
-def check_beyond_memory(settings: Settings, takes_cells: bool) -> None:
-    """Refuse with a ValueError what only rows in memory can have; some can be split into cells."""
+def check_beyond_memory(settings: Settings) -> None:
+    """Refuse with a ValueError what only rows in memory can have."""
     if settings.loss in BOUNDED_LOSSES:
         raise ValueError(f"loss={settings.loss!r} needs all rows in memory; use loss='squared' for rows beyond it.")
-    if settings.features in ("hybrid", "exact") or (settings.features == "local" and not takes_cells):
-        others = "'auto', 'local', 'binning' or 'fourier'" if takes_cells else "'auto', 'binning' or 'fourier'"
+    if settings.features in ("hybrid", "exact"):
+        others = "'auto', 'local', 'binning' or 'fourier'"
         raise ValueError(f"features={settings.features!r} needs all rows in memory; use {others}.")
 
 
@@ -175,11 +191,14 @@ class RowsBeyondMemory(AllRows):
     """All rows of a table of which a problem has a sample."""
 
     in_memory: ClassVar[bool] = False
-    takes_cells: ClassVar[bool] = False
 
     @property
     def n_all(self) -> int:
         return self._n_rows
+
+    @property
+    def kept_bytes(self) -> int:
+        return self.n_all * (4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets))
 
     def factors(self, kernels: ScaledKernels, law: Callable[[float], GridLaw]) -> Sequence[float]:
         """Overall factors of gamma to try: those whose bins fit in memory."""
@@ -196,8 +215,6 @@ class RowsBeyondMemory(AllRows):
 
 class SourceRows(RowsBeyondMemory):
     """All rows of a source; ValueError if `max_bytes` is too little for vectors of the rows."""
-
-    takes_cells: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -224,19 +241,13 @@ class SourceRows(RowsBeyondMemory):
                 f"{n_targets} targets take; got {fit_bytes(max_bytes):,}."
             )
 
-    @property
-    def kept_bytes(self) -> int:
-        return self.n_all * (4 * self._problem.table.shape[1] + row_bytes(self._problem.n_targets))
-
     def whole(self, kernels: ScaledKernels, frame: Frame) -> Whole:
         columns, done = np.empty((kernels.X.shape[1], self.n_all), np.float32), 0
         for X in self._scaled(kernels):
             columns[:, done : done + len(X)] = frame.columns(X)
             done += len(X)
         rows, numbers = ColumnRows(columns, frame), self._source.rows
-        held_out = numbers[self._problem.held_out]
-        whole = self._problem.of_all(rows, self._y, self._Y, self._weights, self._own_weights, held_out)
-        return Whole(whole, rows, numbers)
+        return Whole.of(self._problem, rows, numbers, self._y, self._Y, self._weights, self._own_weights)
 
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
         rows = TrainingRows(

@@ -1,11 +1,14 @@
 """Rows of a problem in cells."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
 
 from binfeat._common.subsets import evenly_spaced
+from binfeat._engine.policy import side_by_side
+from binfeat._machine.features.all_rows import CellFunction
 from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum, main_part
 from binfeat._machine.kernel_algebra.column_rows import Table
@@ -42,6 +45,16 @@ class CellRows:
         """Columns, targets and weights of rows with these numbers."""
         problem = self.problem
         return self.columns(rows), problem.Y[rows].astype(np.float32), problem.relative_weights(rows)
+
+    def each_cell(self, function: CellFunction, cells: list[np.ndarray], n_jobs: int | None) -> list[Any]:
+        """Results for some cells, which are numbers of rows."""
+        found: dict[int, Any] = {}
+
+        def call(number: int) -> None:
+            found[number] = function(*self.part(cells[number]))
+
+        side_by_side(call, range(len(cells)), n_jobs)
+        return [found[number] for number in range(len(cells))]
 
     def split(self, parts: list[Part], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
         """A tree, and the rows of its cells; all trees but the first are split at random."""

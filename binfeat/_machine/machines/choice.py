@@ -39,7 +39,7 @@ class MachineChoice:
         if asks_local and not rows.in_memory:
             local_size.require_bytes(rows, problem, run)
         takes_exact = choice._takes_exact()
-        may_be_local = choice._is_open and rows.takes_cells and not takes_exact
+        may_be_local = choice._is_open and not takes_exact
         takes_local = asks_local or (may_be_local and local_size.fits(rows, problem, run))
         return replace(choice, takes_exact=takes_exact, takes_local=takes_local)
 

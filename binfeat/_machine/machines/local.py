@@ -73,7 +73,7 @@ class LocalMachine(Candidate):
         whole = rows.whole(self._kernels, self._frame)
         every = KernelRows.of(whole.problem, run, whole.X, self._frame)
         known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
-        self._rows, self._numbers = replace(every, known=known), whole.numbers
+        self._rows, self._numbers, self._each_cell = replace(every, known=known), whole.numbers, whole.each_cell
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
 
     def _begin(self, run: Run) -> None:
@@ -87,10 +87,8 @@ class LocalMachine(Candidate):
         self._grow(run)
 
     def _new_forest(self, rows: np.ndarray) -> Forest:
-        settings = self._run.settings
-        return Forest(
-            self._rows.cells(rows), self._parts, self._alpha, cell_rows(self._run), settings.seed, settings.n_jobs
-        )
+        cells, most, settings = self._rows.cells(rows), cell_rows(self._run), self._run.settings
+        return Forest(cells, self._parts, self._alpha, most, settings.seed, settings.n_jobs, self._each_cell)
 
     def _grow(self, run: Run) -> None:
         start = run.clock.used

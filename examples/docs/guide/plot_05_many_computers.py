@@ -38,8 +38,9 @@ ax.legend(frameon=False)
 # Kernel machines
 # ---------------
 # :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. What it decides on a sample is what a machine
-# on one computer decides on the same rows; the number of grids, the penalty and the coefficients come from all rows.
-# Predictions of a collection are lazy and keep its chunks.
+# on one computer decides on the same rows. Then a local machine takes all rows, as far as their inputs fit in the
+# memory of this process as float32: each cell is gathered on a worker, and solved there. Where they do not fit, grids
+# take the rows where they are. Predictions of a collection are lazy and keep its chunks.
 from binfeat.distributed import KernelMachineRegressor  # noqa: E402
 
 regressor = KernelMachineRegressor(random_state=0).fit(X, da.sin(X[:, 0]))
@@ -47,10 +48,11 @@ print(regressor.predict(X))
 print(regressor.summary())
 
 # %%
-# The collection is read again whenever grids are added, and for each overall length scale that is tried: persist it
-# where the workers have room. Of each row a worker holds 40 bytes, and 2 or 4 bytes for each grid, twice that while
-# grids are added. A lost worker costs the time to make again what it held; a lost scheduler, or a task that ends
-# several workers, ends the fit with an error that names it.
+# The collection is read three times for a local machine: to check it, for the sample, and for the cells. With grids it
+# is read again whenever grids are added, and for each overall length scale that is tried: persist it where the workers
+# have room. With grids a worker holds 40 bytes of each row, and 2 or 4 bytes for each grid, twice that while grids are
+# added. A lost worker costs the time to make again what it held; a lost scheduler, or a task that ends several workers,
+# ends the fit with an error that names it.
 #
 # The fitted machine holds plain arrays. One that neither predicts by Dask nor needs it to be loaded:
 local = regressor.to_local()

@@ -1,0 +1,79 @@
+"""What solves one cell: an exact machine of its rows."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from binfeat._machine.fitted.kernel_function import Part, kernel_sum
+from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat._machine.kernel_algebra.leave_one_out import (
+    Weights,
+    left_out_variances,
+    precise_inverse_root,
+    solver_by,
+    squared_row_norms,
+)
+from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.machines.cell_rows import CellRows
+from binfeat._machine.problem import MarginProblem
+
+_NOTHING = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class SolvedCell:
+    """Coefficients of the rows of a cell, and what leaving each of them out tells."""
+
+    coef: np.ndarray  # (n_rows, n_targets)
+    intercept: np.ndarray  # (n_targets,)
+    alpha: float  # that the coefficients took
+    scores: np.ndarray  # (n_rows, n_targets), of the rows
+    residuals: np.ndarray  # (n_rows, n_targets), leave-one-out
+    variances: np.ndarray  # (n_rows,), of the predictions without each row, as multiples of the noise
+    gain: float = 0.0  # that one more step promises, of a loss that takes steps
+
+    def kept(self) -> "SolvedCell":
+        """What a machine has of it."""
+        return replace(self, scores=_NOTHING, residuals=_NOTHING, variances=_NOTHING)
+
+
+def is_constant(Y: np.ndarray) -> bool:
+    """Whether all rows have the same targets."""
+    return bool(np.ptp(Y, axis=0).max() == 0)
+
+
+@dataclass(frozen=True, eq=False)
+class CellSolver:
+    """A kernel, a penalty, and what is minimised; it can be sent to where rows are."""
+
+    kernel: KernelSum
+    alpha: float
+    loss: BoundedLoss | None  # None is the squared error
+
+    @classmethod
+    def of(cls, rows: CellRows, parts: list[Part], alpha: float) -> "CellSolver":
+        problem = rows.problem
+        kernel = kernel_sum(parts, rows.frame, problem.categorical, 1)
+        return cls(kernel, alpha, problem.loss if isinstance(problem, MarginProblem) else None)
+
+    def __call__(self, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+        """The machine of rows as columns (n_inputs, n_rows), with targets (n_rows, n_targets) and weights."""
+        if self.loss is not None:
+            return self._minimised(self.loss, X, Y, weights)
+        if is_constant(Y):
+            nothing = np.zeros(Y.shape)
+            return SolvedCell(nothing, Y[0].astype(np.float64), self.alpha, Y, nothing, np.zeros(len(Y)))
+        B, alpha = precise_inverse_root(self.kernel(X, X), self.alpha, weights, overwrite=True)
+        coef = B @ (B.T @ Y)
+        g = squared_row_norms(B)
+        intercept = coef.sum(axis=0, dtype=np.float64)
+        scores = Y - alpha * coef / (1.0 if weights is None else weights[:, np.newaxis])
+        variances = left_out_variances(g, alpha, weights)
+        return SolvedCell(coef, intercept, alpha, scores, coef / g[:, np.newaxis], variances)
+
+    def _minimised(self, loss: BoundedLoss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
+        K = self.kernel(X, X)
+        found, alpha = minimise(loss, solver_by(precise_inverse_root, K), self.alpha, weights, Y)
+        residuals = Y - left_out(loss, K, alpha, weights, Y, found.scores, precise_inverse_root)
+        coef, nothing = found.coef, np.zeros(len(Y))
+        return SolvedCell(coef, coef.sum(axis=0), alpha, found.scores, residuals, nothing, found.gain)
