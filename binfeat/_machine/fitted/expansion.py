@@ -28,7 +28,7 @@ class Coordinates:
     """
 
     def __init__(self, kernel: KernelSum, categorical: np.ndarray, frame: Frame) -> None:
-        self._categorical, self._frame = categorical, frame
+        self._categorical, self._frame = np.flatnonzero(categorical), frame
         self._linear = np.zeros(len(categorical))  # what the inputs are worth in linear kernels
         parts, kinds, shares, jumps = [], [], [], []
         for matrix, share, gamma in zip(kernel.matrices, kernel.shares, kernel.gammas, strict=True):
@@ -40,9 +40,17 @@ class Coordinates:
             shares.append(share)
             jumps.append(gamma[categorical])
         sizes = [-(-part.size // expansions.LANES) * expansions.LANES for part in parts]
-        self._parts, self._bounds = parts, np.cumsum([0, *sizes])
+        bounds = np.cumsum([0, *sizes])
+        self._inputs, self._scales = np.zeros(bounds[-1], np.int64), np.zeros(bounds[-1])  # what is not mapped
+        self._mapped = list[tuple[slice, Part]]()
+        for part, begin in zip(parts, bounds):
+            place = slice(begin, begin + part.size)
+            if part.linear_map is None:
+                self._inputs[place], self._scales[place] = part.inputs, part.scales
+            else:
+                self._mapped.append((place, part))
         self.is_linear = bool(self._linear.any())
-        self.kernel = np.array(kinds), np.array(shares, np.float64), self._bounds, np.array(jumps, np.float32)
+        self.kernel = np.array(kinds), np.array(shares, np.float64), bounds, np.array(jumps, np.float32)
 
     def of(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of rows (n, n_inputs): see `of_columns`."""
@@ -54,10 +62,10 @@ class Coordinates:
         Of columns in the frame, (n_inputs, n): rows of arrays (n, ...).
         """
         rows = np.ascontiguousarray(columns.T, dtype=np.float64)
-        coordinates = np.zeros((len(rows), self._bounds[-1]), np.float32)
-        for part, begin in zip(self._parts, self._bounds):
-            coordinates[:, begin : begin + part.size] = part.of(rows)
-        codes = np.ascontiguousarray(columns[self._categorical].T)
+        coordinates = (rows.take(self._inputs, axis=1) * self._scales).astype(np.float32)
+        for place, part in self._mapped:
+            coordinates[:, place] = part.of(rows)
+        codes = np.ascontiguousarray(columns.take(self._categorical, axis=0).T)
         return coordinates, codes, rows if self.is_linear else rows[:, :0]
 
     def slopes(self, support: np.ndarray, coef: np.ndarray) -> np.ndarray:

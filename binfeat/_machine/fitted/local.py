@@ -32,7 +32,7 @@ class LocalFunction(KernelFunction):
     cell_alphas: np.ndarray  # (n_cells,)
     cell_intercepts: np.ndarray  # (n_cells, n_targets)
 
-    @property
+    @cached_property
     def trees(self) -> CellTrees:
         return CellTrees(self.inputs, self.places, self.children, self.roots)
 
