@@ -36,6 +36,51 @@ def _add_squares(q, k, S, first, last, out):
 
 
 @jit
+def _add_more_distances(q, k, S, first, last, out):
+    """Of eight coordinates: faster than twice `_add_distances`."""
+    x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
+    s, t, u, v = q[k + 4], q[k + 5], q[k + 6], q[k + 7]
+    A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
+    E, F, G, H = S[k + 4, first:last], S[k + 5, first:last], S[k + 6, first:last], S[k + 7, first:last]
+    for m in range(out.shape[0]):
+        sums = (abs(A[m] - x) + abs(B[m] - y)) + (abs(C[m] - z) + abs(D[m] - w))
+        out[m] += sums + ((abs(E[m] - s) + abs(F[m] - t)) + (abs(G[m] - u) + abs(H[m] - v)))
+
+
+@jit
+def _add_more_squares(q, k, S, first, last, out):
+    """Squared differences, as `_add_more_distances`."""
+    x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
+    s, t, u, v = q[k + 4], q[k + 5], q[k + 6], q[k + 7]
+    A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
+    E, F, G, H = S[k + 4, first:last], S[k + 5, first:last], S[k + 6, first:last], S[k + 7, first:last]
+    for m in range(out.shape[0]):
+        a, b, c, d = A[m] - x, B[m] - y, C[m] - z, D[m] - w
+        e, f, g, h = E[m] - s, F[m] - t, G[m] - u, H[m] - v
+        sums = multiply_add(a, a, b * b) + multiply_add(c, c, d * d)
+        out[m] += sums + (multiply_add(e, e, f * f) + multiply_add(g, g, h * h))
+
+
+@jit
+def _add_coordinates(kind, q, begin, end, S, first, last, out):
+    """Distances, or squared ones, in some coordinates, of which there is a multiple of `LANES`."""
+    k = begin
+    while k < end:
+        if k + 2 * LANES <= end:
+            if kind == LAPLACIAN:
+                _add_more_distances(q, k, S, first, last, out)
+            else:
+                _add_more_squares(q, k, S, first, last, out)
+            k += 2 * LANES
+        else:
+            if kind == LAPLACIAN:
+                _add_distances(q, k, S, first, last, out)
+            else:
+                _add_squares(q, k, S, first, last, out)
+            k += LANES
+
+
+@jit
 def _add_mismatches(codes, S_codes, first, last, jumps, out):
     for j in range(codes.shape[0]):
         code, others, jump = codes[j], S_codes[j, first:last], jumps[j]
@@ -108,11 +153,7 @@ def add_expansions(kinds, shares, bounds, jumps, Q, Q_codes, S, S_codes, coef, o
             total[:] = 0.0
             for p in range(kinds.size):
                 values[:] = _ZERO
-                for k in range(bounds[p], bounds[p + 1], LANES):
-                    if kinds[p] == LAPLACIAN:
-                        _add_distances(Q[i], k, S, first, last, values)
-                    else:
-                        _add_squares(Q[i], k, S, first, last, values)
+                _add_coordinates(kinds[p], Q[i], bounds[p], bounds[p + 1], S, first, last, values)
                 _add_mismatches(Q_codes[i], S_codes, first, last, jumps[p], values)
                 _decline(kinds[p], values)
                 _add_share(shares[p], values, total)
