@@ -1,6 +1,8 @@
 """Local machines: cells of trees, exact machines in them, what they take and refuse, and how they stop."""
 
+import pickle
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -209,6 +211,22 @@ def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, short, threads)
             np.testing.assert_array_equal(machine._scores(new[some]), many[some])
         for n_jobs in (1, 2):
             np.testing.assert_array_equal(machine.set_params(n_jobs=n_jobs)._scores(new), many)
+
+
+def test_memory_of_a_first_prediction(rng):
+    """4 bytes for each input, kernel and tree of a row, and 8 for each coefficient."""
+    X = rng.normal(size=(4000, 4))
+    given = {**LOCAL, "cell_rows": 500, "gamma": "scale", "alpha": 0.1, "n_trees": 2, "kernel": "laplacian"}
+    machine = KernelMachineRegressor(**given).fit(X, X[:, 0])
+    machine.predict(X[:1])  # kernels are loaded
+    assert machine.n_trees_ == 2
+    loaded = pickle.loads(pickle.dumps(machine))
+    tracemalloc.start()
+    loaded.predict(X[:1])
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    expected = 2 * 4000 * (4 * 4 + 8)
+    assert expected <= taken <= 1.25 * expected
 
 
 # Length scales.

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from binfeat._common.persistence import Derived
+from binfeat._common.persistence import Derived, made_once
 from binfeat._engine.policy import side_by_side
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.cell_trees import CellTrees, rows_by_cell
@@ -64,7 +64,7 @@ class LocalFunction(KernelFunction):
         total /= self.n_trees
         yield total
 
-    @cached_property
+    @made_once
     def _expansions(self) -> CellExpansions:
         places = [slice(*ends) for ends in zip(self.starts, self.starts[1:])]
         cells = [(self.rows[place], self.coef[:, place]) for place in places]

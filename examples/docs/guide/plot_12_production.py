@@ -34,8 +34,9 @@ skops.io.dump(machine.compact(), folder / "small.skops")
 print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 
 # %%
-# Machines of 20 inputs, with the settings that each kind takes by itself, as ``python -m perf serving`` measures them on two
-# cores of a Xeon of 2023. "Start" is the time in which a new process loads binfeat and the machine, and predicts once.
+# Machines of 20 inputs, with the settings that each kind takes by itself, as ``python -m perf serving`` measures them
+# on two cores of a Xeon of 2023. "Start" is the time in which a new process loads binfeat and the machine, and predicts
+# once.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -83,15 +84,15 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 #      - 1.3
 #      - 0.5
 #
-# Predictions of exact and local machines for a row, and those of grids, are bitwise the same, whatever rows stand beside it and
-# for any number of threads. A local machine keeps the rows of its cells in memory as its first prediction lays them out: 4
-# bytes for each input, kernel and tree of a row. Rows that follow each other in other cells take up to half as long again as
-# the same row.
+# Predictions of exact and local machines for a row, and those of grids, are bitwise the same, whatever rows stand
+# beside it and for any number of threads. A local machine lays out the rows of its cells in memory at its first prediction: 4
+# bytes for each input, kernel and tree of a row. Rows that follow each other in other cells take up to half as long
+# again as the same row.
 #
 # Start
 # -----
-# A new process takes the seconds of the table beside 1.5 s of scikit-learn and skops, if kernels are compiled already. They
-# are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles
+# A new process takes the seconds of the table, beside 1.5 s of scikit-learn and skops, if kernels are compiled already.
+# They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles
 # all that predictions of any machine need, for one row and for many, in about 40 s. In the file of an image:
 #
 # .. code-block:: dockerfile
