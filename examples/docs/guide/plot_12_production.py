@@ -85,9 +85,9 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 #      - 0.5
 #
 # Predictions of exact and local machines for a row, and those of grids, are bitwise the same, whatever rows stand
-# beside it and for any number of threads. A local machine lays out the rows of its cells in memory at its first prediction: 4
-# bytes for each input, kernel and tree of a row. Rows that follow each other in other cells take up to half as long
-# again as the same row.
+# beside it and for any number of threads. A local machine lays out the rows of its cells in memory at its first
+# prediction: 4 bytes for each input, kernel and tree of a row. Rows that follow each other in other cells take up to
+# half as long again as the same row.
 #
 # Start
 # -----
@@ -117,9 +117,10 @@ strange[3, 0], strange[4:6, 1] = 1e30, np.nan
 print(loaded.check(strange))
 
 # %%
-# It costs a row about 2 µs. Missing numbers are taken for medians, new categories match no other, and far outside an
-# exact machine predicts the mean: ``predict(X, return_std=True)`` says how little is known there, unless scaling by
-# quantiles, or a warp, takes all that lies beyond the rows of `fit` for the last of them.
+# It costs a row about 2 µs. Missing numbers are taken for medians, new categories match no other. Far outside an exact
+# machine predicts its intercept, which is near the mean of the targets, and its linear part, if it has one:
+# ``predict(X, return_std=True)`` says how little is known there, unless scaling by quantiles, or a warp, takes all that
+# lies beyond the rows of `fit` for the last of them.
 #
 # Threads and processes
 # ---------------------
