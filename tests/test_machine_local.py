@@ -1,6 +1,8 @@
 """Local machines: cells of trees, exact machines in them, what they take and refuse, and how they stop."""
 
+import pickle
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -163,13 +165,13 @@ def test_apply_gives_the_cells(table):
         KernelMachineRegressor(**{**GIVEN, "features": "exact"}).fit(X[:200], y[:200]).apply(X)
 
 
-# Few rows.
+# Sums of kernel values.
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, np.inf])
-def test_expansions_of_few_rows(rng, nu):
-    """One compiled call, beside matrices of kernel values."""
+def test_expansions_of_cells(rng, nu):
+    """Compiled sums, beside matrices of kernel values; one cell has no coefficients."""
     n_inputs, categorical = 6, np.array([False] * 5 + [True])
     linear_map = rng.normal(size=(n_inputs, 3)) if nu == 2.5 else None
     radial = {0.5: kernels.Laplacian(), np.inf: kernels.RBF()}.get(nu) or kernels.Matern(nu)
@@ -178,24 +180,55 @@ def test_expansions_of_few_rows(rng, nu):
         matrices.kernel_matrix(matrices.Linear(), categorical, 1),
     ]
     kernel = sums.KernelSum(of_kernels, [0.7, 0.3], rng.uniform(0.1, 0.5, size=(2, n_inputs)), 1)
-    support, X = (np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32) for n in (30, 7))
-    trees, starts = np.array([rng.integers(0, 2, 7), rng.integers(2, 4, 7)], np.int32), np.array([0, 10, 30, 45, 60])
-    rows, coef = np.append(rng.permutation(30), rng.permutation(30)).astype(np.int32), rng.normal(size=(60, 2))
-    intercepts = rng.normal(size=(4, 2))
-    out = np.ones((7, 2))
-    expansion.Expansion(kernel, categorical, support, (starts, rows, coef, intercepts))(X, trees, out)
-    K, expected = kernel(X, support), np.ones((7, 2))
-    for i in range(7):
+    frame = matrices.Frame(np.append(rng.normal(size=5), 0), np.append(rng.uniform(1, 2, size=5), 1))
+    support, columns = (
+        np.vstack([rng.normal(size=(5, n)), rng.integers(3, size=n)]).astype(np.float32) for n in (90, 20)
+    )
+    rows = np.split(np.append(rng.permutation(90), rng.permutation(90)), [10, 90, 120])
+    cells = [(own, rng.normal(size=(2, len(own)))) for own in rows]
+    cells[2][1][:] = 0.0
+    intercepts, trees = rng.normal(size=(4, 2)), np.array([rng.integers(0, 2, 20), rng.integers(2, 4, 20)], np.int32)
+    made = expansion.CellExpansions(kernel, categorical, support, frame, cells, intercepts)
+    X = columns.T * frame.unit + frame.center
+    few, many = np.ones((4, 2)), np.ones((20, 2))
+    made.add(X[:4], trees[:, :4], few, 1)
+    made.add(X, trees, many, 1)
+    K, expected = kernel(columns, support), np.ones((20, 2))
+    for i in range(20):
         for cell in trees[:, i]:
-            place = slice(starts[cell], starts[cell + 1])
-            expected[i] += intercepts[cell] + K[i, rows[place]] @ coef[place]
-    np.testing.assert_allclose(out, expected, atol=1e-5)
+            own, coef = cells[cell]
+            expected[i] += intercepts[cell] + coef @ K[i, own]
+    np.testing.assert_allclose(many, expected, atol=1e-5)
+    np.testing.assert_array_equal(few, many[:4])
 
 
-def test_few_rows_and_many(rng, short):
-    X = rng.normal(size=(300, 3))
-    machine = KernelMachineRegressor(**LOCAL, n_trees=3, alpha=0.1).fit(X, smooth(X))
-    np.testing.assert_allclose(np.concatenate([machine.predict(row[None]) for row in X]), machine.predict(X), atol=1e-5)
+def test_one_row_is_a_row_of_many_for_any_number_of_threads(rng, short, threads):
+    X = np.column_stack([rng.normal(size=(300, 3)), rng.integers(3, size=300)])
+    y, new = smooth(X), np.column_stack([rng.normal(size=(3000, 3)), rng.integers(3, size=3000)])
+    for target in (y, y > np.median(y)):
+        kind = KernelMachineClassifier if target.dtype == bool else KernelMachineRegressor
+        machine = kind(**LOCAL, n_trees=3, alpha=0.1, categorical_features=[3]).fit(X, target)
+        many = machine._scores(new)
+        for some in (slice(0, 1), slice(5, 15), slice(100, 117), slice(7, 2000)):
+            np.testing.assert_array_equal(machine._scores(new[some]), many[some])
+        for n_jobs in (1, 2):
+            np.testing.assert_array_equal(machine.set_params(n_jobs=n_jobs)._scores(new), many)
+
+
+def test_memory_of_a_first_prediction(rng):
+    """4 bytes for each input, kernel and tree of a row, and 8 for each coefficient."""
+    X = rng.normal(size=(4000, 4))
+    given = {**LOCAL, "cell_rows": 500, "gamma": "scale", "alpha": 0.1, "n_trees": 2, "kernel": "laplacian"}
+    machine = KernelMachineRegressor(**given).fit(X, X[:, 0])
+    machine.predict(X[:1])  # kernels are loaded
+    assert machine.n_trees_ == 2
+    loaded = pickle.loads(pickle.dumps(machine))
+    tracemalloc.start()
+    loaded.predict(X[:1])
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    expected = 2 * 4000 * (4 * 4 + 8)
+    assert expected <= taken <= 1.25 * expected
 
 
 # Length scales.

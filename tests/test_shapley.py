@@ -215,12 +215,20 @@ def test_sparse_rows_and_threads_give_the_same(smooth):
 
 
 def test_explanations_of_the_shap_package(smooth):
-    shap = pytest.importorskip("shap")
+    shap, plt = pytest.importorskip("shap"), pytest.importorskip("matplotlib.pyplot")
     X, _, machine = smooth
     own = machine.shapley_values(X[:10])
     explanation = shap.Explanation(own.values, own.base_values, own.data, feature_names=own.feature_names)
     assert explanation.shape == (10, 4)
     np.testing.assert_allclose(explanation.abs.mean(0).values, np.abs(own.values).mean(axis=0))
+    swarm = shap.plots.beeswarm(explanation, show=False, plot_size=None)
+    assert sorted(label.get_text() for label in swarm.get_yticklabels()) == sorted(own.feature_names)
+    plt.close("all")
+    waterfall = shap.plots.waterfall(explanation[0], show=False)
+    shown = " ".join(text.get_text() for text in waterfall.figure.findobj(plt.Text))
+    for value in (machine.predict(X[:1])[0], own.base_values[0]):
+        assert f"{value:.3f}".rstrip("0").replace("-", "\N{MINUS SIGN}") in shown
+    plt.close("all")
 
 
 def test_bad_arguments(smooth, rng):

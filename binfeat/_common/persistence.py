@@ -50,6 +50,19 @@ class Derived:
                     made = self._made = source, make()
         return made[1]
 
+    def __reduce__(self):
+        return Derived, ()
+
+
+class made_once(functools.cached_property):
+    """A cached property that one thread makes while others wait, which those of newer Pythons do not."""
+
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        derived = instance.__dict__.setdefault(f"_made_once_{self.attrname}", Derived())
+        return instance.__dict__.setdefault(self.attrname, derived.get(self, lambda: self.func(instance)))
+
 
 class Persistent(BaseEstimator):
     """Base of estimators that refuse newer files, and arrays that kernels cannot read safely.

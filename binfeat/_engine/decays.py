@@ -8,6 +8,7 @@ argument, so the loops vectorise. What is below exp(-87) stays there, so that no
 import numpy as np
 from numba.extending import register_jitable
 
+from binfeat._engine.fused import multiply_add
 from binfeat._engine.policy import jit
 
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
@@ -17,14 +18,29 @@ _C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1 / n) for n in (2, 6, 24, 120, 720, 
 _MANTISSA_BITS = np.int32(23)
 
 
+def _decay_by(multiply_add):
+    """``exp(-z)`` of a float32 of at least 0, made of products and sums."""
+
+    @register_jitable
+    def decay(z):
+        z = min(z, _MOST)
+        n = np.floor(multiply_add(z, _HALVINGS, _HALF))
+        r = multiply_add(n, -_LOW, multiply_add(n, -_HIGH, -z))
+        series = multiply_add(r, _C7, _C6)
+        for c in (_C5, _C4, _C3, _C2, _ONE, _ONE):
+            series = multiply_add(r, series, c)
+        return np.int32(np.float32(series).view(np.int32) + (np.int32(n) << _MANTISSA_BITS)).view(np.float32)
+
+    return decay
+
+
 @register_jitable
-def decay(z):
-    """``exp(-z)`` of a float32 of at least 0."""
-    z = min(z, _MOST)
-    n = np.floor(z * _HALVINGS + _HALF)
-    r = (-z - n * _HIGH) - n * _LOW
-    series = _ONE + r * (_ONE + r * (_C2 + r * (_C3 + r * (_C4 + r * (_C5 + r * (_C6 + r * _C7))))))
-    return np.int32(np.float32(series).view(np.int32) + (np.int32(n) << _MANTISSA_BITS)).view(np.float32)
+def _two_roundings(a, b, c):
+    return a * b + c
+
+
+decay = _decay_by(_two_roundings)
+fused_decay = _decay_by(multiply_add)  # half as long; its last bit depends on the kind of processor
 
 
 @jit

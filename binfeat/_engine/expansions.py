@@ -1,131 +1,232 @@
-"""Sums of a kernel's values with the rows of cells, for a few rows at a time."""
+"""Sums of a kernel's values with rows of a machine, times coefficients; the values of a tile are never written.
+
+Each row has its sums in an order of its own: they do not depend on which rows stand beside it, nor on threads.
+"""
 
 import numpy as np
 
-from binfeat._engine.decays import decay
+from binfeat._engine.decays import fused_decay
+from binfeat._engine.fused import multiply_add
 from binfeat._engine.policy import jit
 
-LAPLACIAN, GAUSSIAN, MATERN_ONCE, MATERN_TWICE, LINEAR = range(5)
+LAPLACIAN, GAUSSIAN, MATERN_ONCE, MATERN_TWICE = range(4)
 LANES = 4  # coordinates that are summed side by side
+SUMS = 64  # sums side by side, which are added in the end
+_TILE = 8 * SUMS  # rows of the machine at a time, whose coordinates stay in the nearest cache
 _ZERO, _ONE, _THREE, _SIX, _TEN = (np.float32(value) for value in (0, 1, 3, 6, 10))
 
 
 @jit
-def _products(Q, i, S, begin, end, rows, out):
-    """Inner products of row i of Q with some rows of S."""
-    for m in range(rows.size):
-        r = rows[m]
-        a = b = c = d = _ZERO
-        for k in range(begin, end, LANES):
-            a += Q[i, k] * S[r, k]
-            b += Q[i, k + 1] * S[r, k + 1]
-            c += Q[i, k + 2] * S[r, k + 2]
-            d += Q[i, k + 3] * S[r, k + 3]
-        out[m] = (a + b) + (c + d)
+def _add_distances(q, k, S, first, last, out):
+    """Absolute differences of four coordinates from the k-th on."""
+    x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
+    A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
+    for m in range(out.shape[0]):
+        out[m] += (abs(A[m] - x) + abs(B[m] - y)) + (abs(C[m] - z) + abs(D[m] - w))
 
 
 @jit
-def _distances(Q, i, S, begin, end, rows, out):
-    """Sums of absolute differences, as `_products`."""
-    for m in range(rows.size):
-        r = rows[m]
-        a = b = c = d = _ZERO
-        for k in range(begin, end, LANES):
-            a += abs(Q[i, k] - S[r, k])
-            b += abs(Q[i, k + 1] - S[r, k + 1])
-            c += abs(Q[i, k + 2] - S[r, k + 2])
-            d += abs(Q[i, k + 3] - S[r, k + 3])
-        out[m] = (a + b) + (c + d)
+def _add_squares(q, k, S, first, last, out):
+    """Squared differences, as `_add_distances`."""
+    x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
+    A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
+    for m in range(out.shape[0]):
+        a, b, c, d = A[m] - x, B[m] - y, C[m] - z, D[m] - w
+        out[m] += multiply_add(a, a, b * b) + multiply_add(c, c, d * d)
 
 
 @jit
-def _squares(Q, i, S, begin, end, rows, out):
-    """Sums of squared differences, as `_products`."""
-    for m in range(rows.size):
-        r = rows[m]
-        a = b = c = d = _ZERO
-        for k in range(begin, end, LANES):
-            e, f = Q[i, k] - S[r, k], Q[i, k + 1] - S[r, k + 1]
-            g, h = Q[i, k + 2] - S[r, k + 2], Q[i, k + 3] - S[r, k + 3]
-            a += e * e
-            b += f * f
-            c += g * g
-            d += h * h
-        out[m] = (a + b) + (c + d)
+def _add_more_distances(q, k, S, first, last, out):
+    """Of eight coordinates: faster than twice `_add_distances`."""
+    x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
+    s, t, u, v = q[k + 4], q[k + 5], q[k + 6], q[k + 7]
+    A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
+    E, F, G, H = S[k + 4, first:last], S[k + 5, first:last], S[k + 6, first:last], S[k + 7, first:last]
+    for m in range(out.shape[0]):
+        sums = (abs(A[m] - x) + abs(B[m] - y)) + (abs(C[m] - z) + abs(D[m] - w))
+        out[m] += sums + ((abs(E[m] - s) + abs(F[m] - t)) + (abs(G[m] - u) + abs(H[m] - v)))
 
 
 @jit
-def _add_mismatches(Q, i, S, jumps, p, rows, out):
-    for k in range(jumps.shape[1]):
-        for m in range(rows.size):
-            if Q[i, k] != S[rows[m], k]:
-                out[m] += jumps[p, k]
+def _add_more_squares(q, k, S, first, last, out):
+    """Squared differences, as `_add_more_distances`."""
+    x, y, z, w = q[k], q[k + 1], q[k + 2], q[k + 3]
+    s, t, u, v = q[k + 4], q[k + 5], q[k + 6], q[k + 7]
+    A, B, C, D = S[k, first:last], S[k + 1, first:last], S[k + 2, first:last], S[k + 3, first:last]
+    E, F, G, H = S[k + 4, first:last], S[k + 5, first:last], S[k + 6, first:last], S[k + 7, first:last]
+    for m in range(out.shape[0]):
+        a, b, c, d = A[m] - x, B[m] - y, C[m] - z, D[m] - w
+        e, f, g, h = E[m] - s, F[m] - t, G[m] - u, H[m] - v
+        sums = multiply_add(a, a, b * b) + multiply_add(c, c, d * d)
+        out[m] += sums + (multiply_add(e, e, f * f) + multiply_add(g, g, h * h))
 
 
 @jit
-def decline(kind, values):
+def _add_coordinates(kind, q, begin, end, S, first, last, out):
+    """Distances, or squared ones, in some coordinates, of which there is a multiple of `LANES`."""
+    k = begin
+    while k < end:
+        if k + 2 * LANES <= end:
+            if kind == LAPLACIAN:
+                _add_more_distances(q, k, S, first, last, out)
+            else:
+                _add_more_squares(q, k, S, first, last, out)
+            k += 2 * LANES
+        else:
+            if kind == LAPLACIAN:
+                _add_distances(q, k, S, first, last, out)
+            else:
+                _add_squares(q, k, S, first, last, out)
+            k += LANES
+
+
+@jit
+def _add_mismatches(codes, S_codes, first, last, jumps, out):
+    for j in range(codes.shape[0]):
+        code, others, jump = codes[j], S_codes[j, first:last], jumps[j]
+        for m in range(out.shape[0]):
+            out[m] += jump if others[m] != code else _ZERO
+
+
+@jit
+def _decline(kind, values):
     """Values of a kernel, in place of distances or squared distances."""
     if kind in (LAPLACIAN, GAUSSIAN):
         for m in range(values.size):
-            values[m] = decay(values[m])
+            values[m] = fused_decay(values[m])
     elif kind == MATERN_ONCE:
         for m in range(values.size):
             z = np.sqrt(_SIX * values[m])
-            values[m] = (_ONE + z) * decay(z)
+            values[m] = (_ONE + z) * fused_decay(z)
     else:
         for m in range(values.size):
             z = np.sqrt(_TEN * values[m])
-            values[m] = (_ONE + z + z * z / _THREE) * decay(z)
+            values[m] = (_ONE + z + z * z / _THREE) * fused_decay(z)
 
 
 @jit
-def add_expansions(kinds, shares, bounds, jumps, Q, S, Q_codes, S_codes, cells, starts, rows, coef, intercepts, out):
-    """Add what the cells of each row say of it: an intercept, and kernel values times coefficients.
+def _add_share(share, values, total):
+    for m in range(values.shape[0]):
+        total[m] = multiply_add(share, np.float64(values[m]), total[m])
+
+
+@jit
+def _product(values, coef, sums):
+    """Inner product, in a fixed order; `sums`, (SUMS,) float64, is overwritten."""
+    sums[:] = 0.0
+    for begin in range(0, values.shape[0], SUMS):
+        for m in range(SUMS):
+            sums[m] = multiply_add(values[begin + m], coef[begin + m], sums[m])
+    width = SUMS // 2
+    while width > 0:
+        for m in range(width):
+            sums[m] += sums[width + m]
+        width //= 2
+    return sums[0]
+
+
+@jit
+def add_expansions(kinds, shares, bounds, jumps, Q, Q_codes, S, S_codes, coef, out):
+    """Add kernel values with all rows of S times coefficients.
 
     Parameters
     ----------
     kinds : (n_kernels,) int64
-        One of the constants of this module.
+        Constants of this module.
     shares : (n_kernels,) float64
     bounds : (n_kernels + 1,) int64
         Where the coordinates of each kernel begin and end: multiples of `LANES`.
     jumps : (n_kernels, n_categories) float32
         What rows that differ in a category are further apart by.
-    Q, S : (n, n_coordinates) and (n_support, n_coordinates) float32
-    Q_codes, S_codes : (n, n_categories) and (n_support, n_categories) float32
+    Q : (n, n_coordinates) float32
+    Q_codes : (n, n_categories) float32
+    S : (n_coordinates, n_support) float32; n_support is a multiple of `SUMS`
+    S_codes : (n_categories, n_support) float32
+    coef : (n_targets, n_support) float64
+    out : (n, n_targets) float64, updated
+    """
+    space, whole, sums = np.empty(_TILE, np.float32), np.empty(_TILE), np.empty(SUMS)
+    for first in range(0, S.shape[1], _TILE):
+        last = min(first + _TILE, S.shape[1])
+        values, total = space[: last - first], whole[: last - first]
+        for i in range(Q.shape[0]):
+            total[:] = 0.0
+            for p in range(kinds.size):
+                values[:] = _ZERO
+                _add_coordinates(kinds[p], Q[i], bounds[p], bounds[p + 1], S, first, last, values)
+                _add_mismatches(Q_codes[i], S_codes, first, last, jumps[p], values)
+                _decline(kinds[p], values)
+                _add_share(shares[p], values, total)
+            for t in range(coef.shape[0]):
+                out[i, t] += _product(total, coef[t, first:last], sums)
+
+
+@jit
+def _table(values, start, stop, n_rows):
+    """Some columns of tables (n_rows, n_columns) that lie one behind the other, without a copy."""
+    return values[start * n_rows : stop * n_rows].reshape(n_rows, stop - start)
+
+
+@jit
+def add_cells(kinds, shares, bounds, jumps, Q, Q_codes, X, cells, starts, S, S_codes, coef, slopes, intercepts, out):
+    """Add what the cells of each row say of it: an intercept, a linear function, kernel values times coefficients.
+
+    Neighbouring rows of one cell are taken together. What is added to a row, tree by tree, is the same alone.
+
+    Parameters
+    ----------
+    kinds, shares, bounds, jumps, Q, Q_codes : as of `add_expansions`
+    X : (n, n_inputs) float64; or (n, 0) if no cell has a linear function
     cells : (n_trees, n) int32
     starts : (n_cells + 1,) int64
-    rows : (n_places,) int32
-        Rows of S in each cell.
-    coef : (n_places, n_targets) float64
+        Of the rows of each cell in S: multiples of `SUMS`.
+    S, S_codes : (n_coordinates * n_support,) and (n_categories * n_support,) float32
+        Tables of `add_expansions`, of one cell after the other.
+    coef : (n_targets * n_support,) float64
+        As S.
+    slopes : (n_cells, n_inputs, n_targets) float64; or (n_cells, 0, n_targets)
     intercepts : (n_cells, n_targets) float64
     out : (n, n_targets) float64, updated
     """
-    most = 0
-    for c in range(starts.size - 1):
-        most = max(most, starts[c + 1] - starts[c])
-    space, sums = np.empty(most, np.float32), np.empty(most)
-    for i in range(Q.shape[0]):
-        for t in range(cells.shape[0]):
-            c = cells[t, i]
-            own = rows[starts[c] : starts[c + 1]]
-            values, total = space[: own.size], sums[: own.size]
-            total[:] = 0.0
-            for p in range(kinds.size):
-                if kinds[p] == LINEAR:
-                    _products(Q, i, S, bounds[p], bounds[p + 1], own, values)
-                else:
-                    if kinds[p] == LAPLACIAN:
-                        _distances(Q, i, S, bounds[p], bounds[p + 1], own, values)
-                    else:
-                        _squares(Q, i, S, bounds[p], bounds[p + 1], own, values)
-                    _add_mismatches(Q_codes, i, S_codes, jumps, p, own, values)
-                    decline(kinds[p], values)
-                for m in range(own.size):
-                    total[m] += shares[p] * values[m]
-            for k in range(out.shape[1]):
-                out[i, k] += intercepts[c, k]
-            for m in range(own.size):
-                place, value = starts[c] + m, total[m]
+    for t in range(cells.shape[0]):
+        end = 0
+        while end < Q.shape[0]:
+            begin, c = end, cells[t, end]
+            while end < Q.shape[0] and cells[t, end] == c:
+                end += 1
+            start, stop, own = starts[c], starts[c + 1], out[begin:end]
+            for i in range(begin, end):
                 for k in range(out.shape[1]):
-                    out[i, k] += value * coef[place, k]
+                    out[i, k] += intercepts[c, k]
+            _add_linear(X[begin:end], slopes[c], own)
+            if stop > start:
+                rows = _table(S, start, stop, Q.shape[1])
+                codes = _table(S_codes, start, stop, Q_codes.shape[1])
+                weights = _table(coef, start, stop, out.shape[1])
+                add_expansions(
+                    kinds, shares, bounds, jumps, Q[begin:end], Q_codes[begin:end], rows, codes, weights, own
+                )
+
+
+@jit
+def _add_linear(X, linear_map, out):
+    for i in range(X.shape[0]):
+        image = out[i]
+        for j in range(X.shape[1]):
+            x, row = X[i, j], linear_map[j]
+            for k in range(image.shape[0]):
+                image[k] += x * row[k]
+
+
+@jit
+def map_rows(X, linear_map, out):
+    """Linear images of rows, each in the same order of additions whatever the number of rows.
+
+    Parameters
+    ----------
+    X : (n, n_inputs) float64
+    linear_map : (n_inputs, n_images) float64
+    out : (n, n_images) float64, written
+    """
+    out[:] = 0.0
+    _add_linear(X, linear_map, out)

@@ -147,8 +147,8 @@ def is_source(X: object) -> TypeGuard[Source]:
     """Whether X is read block by block, being no table itself."""
     return (
         hasattr(X, "__iter__")
-        and not isinstance(X, Sequence | Mapping | Set)
         and not any(hasattr(X, name) for name in ("shape", "__array__", "__dataframe__"))
+        and not isinstance(X, Sequence | Mapping | Set)
     )
 
 

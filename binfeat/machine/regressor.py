@@ -189,8 +189,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     independent. Of a source of blocks, scaling and kernels are searched on a sample of up to 200,000 rows, whose
     leave-one-out predictions, or held-out rows, make the later choices; length scales and penalty are refined, and
     cells are solved, with all rows, which one more pass reads. Intervals rest on residuals of the mean of all trees,
-    and hold what they say. Kernel values have the rounding of float32, by which a prediction differs a little among 256
-    rows at most, and among more.
+    and hold what they say.
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
     ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the

@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat._machine.exported.graph import Graph
 from binfeat._machine.fitted.cell_trees import CellTrees
-from binfeat._machine.fitted.expansion import Coordinates, Part
+from binfeat._machine.fitted.expansion import Part
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.matrices import Linear
@@ -69,13 +69,14 @@ def _expansion(
     graph: Graph, function: KernelFunction, rows: str, support: np.ndarray, coef: np.ndarray, cells: str | None
 ) -> str:
     """Sums (1, n_rows, n_targets), or (n_rows, 1, n_targets) where rows have cells, with their own support."""
-    coordinates, axis = Coordinates(function.kernel(1), function.categorical), 0 if cells is None else 1
+    of_kernels, axis = function.kernel(1), 0 if cells is None else 1
 
     def known(table: np.ndarray) -> str:
         return graph.constant(table) if cells is None else graph.rows(table, cells)
 
     total = None
-    for part, kernel, share, gamma in zip(coordinates.parts, function.kernels, function.shares, function.gammas):
+    for matrix, share, gamma in zip(of_kernels.matrices, of_kernels.shares, of_kernels.gammas, strict=True):
+        part, kernel = Part(matrix, gamma, function.categorical), matrix.kernel
         own = np.stack([part.of(cell) for cell in support.astype(np.float64)])
         asked = graph.add("Unsqueeze", _placed(graph, part, rows), graph.constant([axis], np.int64))
         if isinstance(kernel, Linear):

@@ -24,7 +24,7 @@ class CellTrees(ArrayRecord):
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Numbers of the cells, (n_trees, n_rows), of scaled rows (n_rows, n_inputs)."""
         cells = np.empty((len(self.roots), len(X)), np.int32)
-        find_cells(np.ascontiguousarray(X), *self.arrays().values(), cells)
+        find_cells(np.ascontiguousarray(X), self.inputs, self.places, self.children, self.roots, cells)
         return cells
 
     def cells_below(self, node: int) -> list[int]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from binfeat._common.memory import require_memory
+from binfeat._common.persistence import made_once
 from binfeat._engine.policy import one_blas_thread, threads_to_factorise
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted import score_function
@@ -27,7 +27,7 @@ class ExactFunction(KernelFunction):
         """Values of shape (n_rows, n_targets) for X of shape (n_rows, n_inputs), float64."""
         return self._expansion(X, n_jobs)
 
-    @cached_property
+    @made_once
     def _expansion(self) -> FullExpansion:
         return FullExpansion(self.kernel(1), self.categorical, self.support, self.coef, self.frame)
 

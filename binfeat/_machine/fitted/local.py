@@ -6,17 +6,16 @@ from functools import cached_property
 
 import numpy as np
 
-from binfeat._common.persistence import Derived
+from binfeat._common.persistence import Derived, made_once
 from binfeat._engine.policy import side_by_side
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.cell_trees import CellTrees, rows_by_cell
 from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
-from binfeat._machine.fitted.expansion import Expansion
+from binfeat._machine.fitted.expansion import CellExpansions
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors
 
 _OF_KERNEL = "nus", "shares", "gammas", "categorical", "center", "unit", "rotation"
-_FEW = 256  # rows, which are fewer than cells, or not many more
 _KEPT = 64  # factors of cells that a posterior keeps: half a gigabyte
 
 
@@ -33,7 +32,7 @@ class LocalFunction(KernelFunction):
     cell_alphas: np.ndarray  # (n_cells,)
     cell_intercepts: np.ndarray  # (n_cells, n_targets)
 
-    @property
+    @cached_property
     def trees(self) -> CellTrees:
         return CellTrees(self.inputs, self.places, self.children, self.roots)
 
@@ -60,31 +59,16 @@ class LocalFunction(KernelFunction):
         return LocalPosterior(self, errors, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
-        total, cells = np.zeros((len(X), len(self.coef))), self.trees(X)
-        if len(X) <= _FEW:
-            self._expansion(self.frame.columns(X), cells, total)
-        else:
-            for of_tree in cells:
-                self._add(of_tree, X, total, n_jobs)
+        total = np.zeros((len(X), len(self.coef)))
+        self._expansions.add(X, self.trees(X), total, n_jobs)
         total /= self.n_trees
         yield total
 
-    @cached_property
-    def _expansion(self) -> Expansion:
-        """The same function for a few rows."""
-        places = self.starts, self.rows, np.ascontiguousarray(self.coef.T), self.cell_intercepts
-        return Expansion(self.kernel(1), self.categorical, self.support, places)
-
-    def _add(self, cells: np.ndarray, X: np.ndarray, total: np.ndarray, n_jobs: int | None) -> None:
-        """Add what one tree says of rows in these cells."""
-
-        def add(group: tuple[int, np.ndarray]) -> None:
-            number, rows = group
-            total[rows] += self.cell_intercepts[number]
-            if self.coef[:, self.starts[number] : self.starts[number + 1]].any():
-                total[rows] += self.cell(number)(X[rows], 1)
-
-        side_by_side(add, rows_by_cell(cells), n_jobs)
+    @made_once
+    def _expansions(self) -> CellExpansions:
+        places = [slice(*ends) for ends in zip(self.starts, self.starts[1:])]
+        cells = [(self.rows[place], self.coef[:, place]) for place in places]
+        return CellExpansions(self.kernel(1), self.categorical, self.support, self.frame, cells, self.cell_intercepts)
 
 
 class CellPosteriors:

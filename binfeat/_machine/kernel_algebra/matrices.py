@@ -44,7 +44,7 @@ class Frame:
     def columns(self, X: np.ndarray) -> np.ndarray:
         """Rows as columns, (n_inputs, n_rows), float32, whose squares are finite."""
         columns = ((X - self.center) / self.unit).T
-        np.clip(columns, -_FARTHEST, _FARTHEST, out=columns)
+        np.minimum(np.maximum(columns, -_FARTHEST, out=columns), _FARTHEST, out=columns)  # faster than `clip`
         return np.ascontiguousarray(columns, dtype=np.float32)
 
     def gamma(self, kernel: Kernel, gamma: np.ndarray | float) -> np.ndarray:

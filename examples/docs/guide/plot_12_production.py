@@ -34,8 +34,9 @@ skops.io.dump(machine.compact(), folder / "small.skops")
 print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 
 # %%
-# Machines of 20 inputs. Seconds are those of one core of a Xeon of 2023; the rows of a batch are shared among all cores
-# that ``n_jobs`` allows.
+# Machines of 20 inputs, with the settings that each kind takes by itself, as ``python -m perf serving`` measures them
+# on two cores of a Xeon of 2023. "Start" is the time in which a new process loads binfeat and the machine, and predicts
+# once.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -43,42 +44,55 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 #    * - machine
 #      - file, MB
 #      - compact, MB
+#      - start, s
 #      - one row, µs
 #      - 100 rows, ms
 #      - 10\ :sup:`5` rows, s
 #    * - exact, 5,000 rows
-#      - 0.67
-#      - 0.60
-#      - 46
-#      - 1.3
-#      - 1.2
+#      - 0.73
+#      - 0.65
+#      - 0.59
+#      - 43
+#      - 1.5
+#      - 0.5
 #    * - local, 30,000 rows in one tree
-#      - 3.3
-#      - 3.0
-#      - 48
-#      - 2.2
-#      - 0.4
-#    * - 200 grids, 5,200 bins
-#      - 0.41
-#      - 0.36
-#      - 21
-#      - 0.3
+#      - 3.4
+#      - 3.1
+#      - 0.63
+#      - 33
+#      - 1.0
 #      - 0.2
-#    * - 1,024 Fourier frequencies
-#      - 0.38
-#      - 0.34
-#      - 130
+#    * - local, 30,000 rows in four trees
+#      - 4.5
+#      - 3.8
+#      - 0.65
+#      - 41
+#      - 2.6
 #      - 0.6
-#      - 0.4
+#    * - 200 grids, 30,000 rows
+#      - 0.46
+#      - 0.41
+#      - 0.62
+#      - 23
+#      - 0.8
+#      - 0.1
+#    * - Fourier features, 30,000 rows
+#      - 0.46
+#      - 0.41
+#      - 0.63
+#      - 96
+#      - 1.3
+#      - 0.5
 #
-# Predictions of an exact machine for a row are bitwise the same, whatever rows stand beside it and for any number of
-# threads; those of grids, too. Of a local machine up to 256 rows and more differ by some millionths of a standard
-# deviation.
+# Predictions of exact and local machines for a row, and those of grids, are bitwise the same, whatever rows stand
+# beside it and for any number of threads. A local machine lays out the rows of its cells in memory at its first
+# prediction: 4 bytes for each input, kernel and tree of a row. Rows that follow each other in other cells take up to
+# half as long again as the same row.
 #
 # Start
 # -----
-# A new process that loads a machine and predicts once takes 0.6 s, beside 1.5 s of scikit-learn and skops, if kernels
-# are compiled already. They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles
+# A new process takes the seconds of the table, beside 1.5 s of scikit-learn and skops, if kernels are compiled already.
+# They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles
 # all that predictions of any machine need, for one row and for many, in about 40 s. In the file of an image:
 #
 # .. code-block:: dockerfile
@@ -103,9 +117,10 @@ strange[3, 0], strange[4:6, 1] = 1e30, np.nan
 print(loaded.check(strange))
 
 # %%
-# It costs a row about 2 µs. Missing numbers are taken for medians, new categories match no other, and far outside an
-# exact machine predicts the mean: ``predict(X, return_std=True)`` says how little is known there, unless scaling by
-# quantiles, or a warp, takes all that lies beyond the rows of `fit` for the last of them.
+# It costs a row about 2 µs. Missing numbers are taken for medians, new categories match no other. Far outside an exact
+# machine predicts its intercept, which is near the mean of the targets, and its linear part, if it has one:
+# ``predict(X, return_std=True)`` says how little is known there, unless scaling by quantiles, or a warp, takes all that
+# lies beyond the rows of `fit` for the last of them.
 #
 # Threads and processes
 # ---------------------
