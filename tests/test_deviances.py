@@ -1,6 +1,7 @@
 """Deviances of kernel machines: Poisson's, gamma's and Tweedie's."""
 
 import pickle
+from functools import partial
 
 import naive
 import numpy as np
@@ -14,8 +15,14 @@ from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
 from binfeat._machine import reweighting
+from binfeat._machine.kernel_algebra import reweighted
+from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
+from binfeat._machine.kernel_algebra.reweighted import left_out_at_minimum
 from binfeat._machine.machines.candidate import Solution
+from binfeat._machine.problem import WorkingSquares
 from binfeat._machine.target.deviance import DEVIANCES
+from binfeat._machine.target.targets import Targets
+from binfeat._machine.target.transforms import LogLink
 
 GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "scaling": None, "random_state": 0}
@@ -71,6 +78,45 @@ def test_solution_minimises_the_penalised_deviance(loss, weighted, rng, monkeypa
     K = kernels.Laplacian()(X, gamma=GAMMA)
     expected = naive.penalised_deviance(K, y, own, DEVIANCES[loss].power, offset, 0.8)
     np.testing.assert_allclose(np.log(machine.predict(X)), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "loss", ["poisson", *(pytest.param(loss, marks=pytest.mark.hard) for loss in ("gamma", "tweedie"))]
+)
+def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
+    """To first order, whatever squares the steps begin with."""
+    monkeypatch.setattr(reweighted, "_SMALL", 1e-6)
+    monkeypatch.setattr(reweighted, "_MOST", 30)
+    X, y, _ = drawn(loss, rng, 40)
+    K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
+    offset, power = np.log(y.mean()), DEVIANCES[loss].power
+    squares = WorkingSquares(Targets.of_moments(LogLink(), offset, 1.0, True), DEVIANCES[loss])
+    near = partial(squares, y, None)
+    seen = np.log(y + 0.1)[:, np.newaxis] - offset
+    told, again = (
+        offset + left_out_at_minimum(K, 1.0, near(start), near, precise_inverse_root)[:, 0]
+        for start in (np.zeros((40, 1)), seen)
+    )
+    np.testing.assert_allclose(told, again, atol=1e-3)
+    some = np.argsort(np.abs(y - y.mean()))[-8:]  # rows that say most
+    with_all = naive.penalised_deviance(K, y, np.ones(40), power, offset, 1.0)
+    without = [naive.penalised_deviance(K, y, np.arange(40) != i, power, offset, 1.0)[i] for i in some]
+    far = np.sqrt(np.mean((without - with_all[some]) ** 2))
+    assert np.sqrt(np.mean((told[some] - without) ** 2)) < 0.15 * far
+
+
+def test_counts_that_vary_more_than_poissons():
+    """Squares near predictions that rows were in would take a penalty that is too small: 1.09 of squares' deviance."""
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-1, 1, size=(2300, 4))
+    means = np.exp(0.3 + 2 * np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2])
+    y = rng.poisson(means * rng.gamma(0.7, 1 / 0.7, size=2300)).astype(float)
+    own, squares = (
+        KernelMachineRegressor(loss=loss, random_state=0).fit(X[:300], y[:300]).predict(X[300:])
+        for loss in ("poisson", "squared")
+    )
+    least = np.maximum(squares, 0.03)
+    assert DEVIANCES["poisson"](y[300:], own).mean() < 1.03 * DEVIANCES["poisson"](y[300:], least).mean()
 
 
 def test_few_steps_are_near_the_minimum(rng):

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from machines import assert_same_state
-from scipy.special import expit, softmax
+from scipy.special import expit, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessClassifier
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.svm import LinearSVC
@@ -135,6 +137,19 @@ def test_linear_kernels_are_logistic_regression(rng, to_the_end):
         odds = peer.fit(X, labels).decision_function(X)
         ours = 2 * found.scores[:, 0] if n_classes == 2 else found.scores
         np.testing.assert_allclose(ours, odds, atol=2e-3)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 2.0])
+def test_scores_are_the_mode_of_a_gaussian_process(alpha, rng, to_the_end):
+    """Log-odds 2 s whose prior covariance is the kernel and that of a constant, times 2 / alpha."""
+    (X, labels), new = drawn(rng, 150, 2), rng.uniform(-1, 1, size=(50, 3))
+    machine = KernelMachineClassifier(**{**GIVEN, "kernel": "rbf", "alpha": alpha}, loss="log").fit(X, labels)
+    covariance = ConstantKernel(2 / alpha) * (ConstantKernel(1.0) + RBF(1 / np.sqrt(2) / np.array(GAMMA)))
+    peer = GaussianProcessClassifier(covariance, optimizer=None, max_iter_predict=1000).fit(X, labels).base_estimator_
+    np.testing.assert_allclose(2 * machine._scores(X)[:, 0], logit(peer.pi_), atol=2e-3)
+    told = peer.kernel_(new, X) @ (labels - peer.pi_)
+    np.testing.assert_allclose(2 * machine._scores(new)[:, 0], told, atol=2e-3)
+    assert told.std() > 0.5
 
 
 def test_linear_kernels_are_support_vector_machines(rng, to_the_end):

@@ -7,6 +7,7 @@ import numpy as np
 
 from binfeat._common.labels import AnyLabels, Labels
 from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.fitted.kernel_function import Part
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.machines.candidate import Predictor
@@ -15,6 +16,7 @@ from binfeat._machine.problem import Beyond, HuberWeights, MarginProblem, Proble
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.kernel_search import KernelSearch
 from binfeat._machine.search.length_scales import LengthScaleSearch
+from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.target.deviance import DEVIANCES
 from binfeat._machine.target.huber import huber_weights, scales
 from binfeat._machine.target.targets import Targets, as_columns
@@ -87,8 +89,9 @@ def _robust(problem: Problem, run: Run) -> Problem:
     leave-one-out residuals of these rows, and those of all other rows.
     """
     weighed = _about_medians(problem)
+    trial = _Trial.of(weighed, run)
     for _ in range(_ROUNDS):
-        predictions, machine, error = _predictions(weighed, run.quiet(_ROBUST_STEPS))
+        predictions, machine, error = trial.predictions(weighed)
         residuals = problem.Y - predictions
         weights = _weights(problem, residuals)
         beyond = Beyond(machine, HuberWeights(problem.targets, scales(residuals[_weighty(problem)])))
@@ -101,8 +104,9 @@ def _robust(problem: Problem, run: Run) -> Problem:
 def _working(problem: Problem, run: Run) -> WorkingProblem:
     """The problem whose squares stand for a deviance near predictions of a machine of some rows."""
     working = WorkingProblem.of(problem, DEVIANCES[run.settings.loss])
+    trial = _Trial.of(working, run)
     for _ in range(_ROUNDS):
-        predictions, machine, error = _predictions(working, run.quiet(_ROBUST_STEPS))
+        predictions, machine, error = trial.predictions(working)
         working = working.at(predictions, machine)
     run.note("loss", run.settings.loss, error)
     return working
@@ -124,13 +128,28 @@ def _weighty(problem: Problem) -> np.ndarray | slice:
     return slice(None) if problem.weights is None else problem.weights[:, 0] > 0
 
 
-def _predictions(problem: Problem, run: Run) -> tuple[np.ndarray, Predictor, float]:
-    """For all rows, of an exact machine of some that had not seen them; that machine, and its error."""
-    kinds = {"binning", "radial"} if run.settings.kernel is None else {"radial"}
-    kernels = KernelSearch(problem, run, kinds, set()).run()
-    some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
-    machine = ExactMachine(some, run, kernels)
-    solution = machine.solution(machine.tuned())
-    predictions = solution.scores(kernels.X, run.settings.n_jobs)
-    predictions[solution.rows] = solution.predictions
-    return predictions, solution.predictor(kernels.scaler, run.settings.n_jobs), solution.error
+class _Trial:
+    """Exact machines of some rows, with kernels and about the penalty of the first of them."""
+
+    def __init__(self, kernels: ScaledKernels, run: Run) -> None:
+        self._kernels, self._run = kernels, run
+        self._known: tuple[list[Part], float] | None = None  # parts, and the penalty of weights as they are
+
+    @classmethod
+    def of(cls, problem: Problem, run: Run) -> "_Trial":
+        """Kernels of a short search, of which nothing is said."""
+        quiet, kinds = run.quiet(_ROBUST_STEPS), {"binning", "radial"} if run.settings.kernel is None else {"radial"}
+        return cls(KernelSearch(problem, quiet, kinds, set()).run(), quiet)
+
+    def predictions(self, problem: Problem) -> tuple[np.ndarray, Predictor, float]:
+        """For all rows, of a machine that had not seen them; that machine, and its error."""
+        kernels, run, known = self._kernels, self._run, self._known
+        some = replace(problem, train=problem.train[:_ROBUST_ROWS], held_out=problem.held_out[:0])
+        if known is not None:
+            known = known[0], known[1] / some.mean_weight
+        machine = ExactMachine(some, run, kernels, known)
+        tuned = machine.tuned()
+        solution, self._known = machine.solution(tuned), (tuned.parts, tuned.alpha * some.mean_weight)
+        predictions = solution.scores(kernels.X, run.settings.n_jobs)
+        predictions[solution.rows] = solution.predictions
+        return predictions, solution.predictor(kernels.scaler, run.settings.n_jobs), solution.error

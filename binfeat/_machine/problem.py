@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from binfeat._common.labels import AnyLabels
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
+from binfeat._machine.kernel_algebra.reweighted import left_out_at_minimum
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.deviance import Deviance
 from binfeat._machine.target.huber import weights_by
@@ -126,7 +127,7 @@ class Problem:
 
     @property
     def is_judged_by_squares(self) -> bool:
-        """Whether `losses` are squared errors, or a deviance that they stand for."""
+        """Whether `losses` are squared errors."""
         return self.scoring is None
 
     def own_losses(self, rows: np.ndarray) -> Losses:
@@ -270,6 +271,16 @@ class WorkingProblem(Problem):
     @property
     def squares(self) -> WorkingSquares:
         return WorkingSquares(self.targets, self.deviance)
+
+    @property
+    def is_judged_by_squares(self) -> bool:
+        return False
+
+    def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        """At the minimum of their own penalised deviance."""
+        y, own = self.y[rows], None if self.own_weights is None else self.own_weights[rows]
+        squares = self.Y[rows], cast(np.ndarray, self.weights)[rows]
+        return left_out_at_minimum(K, alpha * self.mean_weight, squares, partial(self.squares, y, own), root)
 
     @cached_property
     def Y(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.warm_start import KnownKernels, known_machine
 
 _MOST, _SMALL, _LARGE = 6, 0.01, 0.1  # steps; of a logarithm of a mean, where steps end, and where that is no end
+_WORSE = 1.01  # from which on a higher error of rows left out is no rounding
 
 
 def reweighted(
@@ -22,14 +23,14 @@ def reweighted(
 ) -> tuple[WorkingProblem, Solution]:
     """The problem near the solution of all rows, and that of it: again, until they agree.
 
-    Of a penalty that was chosen, steps end before one that raises the deviance of rows left out: that is too small a
-    penalty for the minimum, if not for a step from predictions of rows that were not seen.
+    Of a penalty that was chosen, steps end before one that raises the deviance of rows left out: random features have
+    a penalty that suits the first squares, which may be too small for the minimum.
     """
     best, scores, moved = (problem, solution), solution.scores_of_all(kernels.X, run.settings.n_jobs), np.inf
     for _ in range(_MOST):
         start = run.clock.used
         stepped = _step(*best, scores, kernels, rows, run.quiet(0))
-        if run.settings.alpha is None and stepped[1].error > best[1].error:
+        if run.settings.alpha is None and stepped[1].error > _WORSE * best[1].error:
             moved = 0.0
             break
         before, best = scores, stepped

@@ -233,9 +233,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Deviances.** Poisson's, gamma's and Tweedie's minimise ``sum_i v_i d(y_i, exp(f(x_i))) + alpha |w|^2`` with the
     unit deviance d (as `sklearn.linear_model.PoissonRegressor` does on linear inputs), by iteratively reweighted least
-    squares: kernels and penalty are chosen near the predictions of an exact machine of at most 1,500 rows, by the
-    deviance of rows left out; up to six Newton steps of all rows follow, each one more pass where rows are beyond
-    memory, until logarithms of means move by less than 0.01. `alpha` counts in these units, and the square of f's
+    squares: kernels are chosen near the predictions of an exact machine of at most 1,500 rows, the penalty of exact and
+    local machines by the deviance of predictions that leave each row out at the minimum, to first order (Rad & Maleki
+    2020); up to six Newton steps of all rows follow, each one more pass where rows are beyond memory, until logarithms
+    of means move by less than 0.01. `alpha` counts in these units, and the square of f's
     intercept is about the logarithm of the mean target. For rates of different exposure give rates as y, and exposures
     as `sample_weight`. Standard deviations, samples and intervals are those of squared errors only.
 
@@ -267,7 +268,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Nystroem Preconditioning", SIMAX 44, 2023. P. Huber, Annals of Mathematical Statistics 35, 1964. P. Holland and R.
     Welsch, Communications in Statistics 6, 1977 (weights). N. Duan, JASA 78, 1983. C. Rasmussen and C. Williams,
     "Gaussian Processes for Machine Learning", 2006. J. Lei et al., JASA 113, 2018 (intervals). P. Thomann et al.,
-    "Spatial Decompositions for Large Scale SVMs", AISTATS 2017 (cells).
+    "Spatial Decompositions for Large Scale SVMs", AISTATS 2017 (cells). K. Rad and A. Maleki, JRSS B 82, 2020 (rows
+    left out of a deviance's minimum).
 
     Examples
     --------
