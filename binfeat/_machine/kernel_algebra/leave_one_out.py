@@ -66,6 +66,11 @@ def inverse_root(
     return B, alpha
 
 
+def least_alpha(n_rows: int) -> float:
+    """The least penalty of a machine of so many rows that rounding leaves any meaning."""
+    return n_rows * (LEAST_PRECISE_ALPHA if n_rows <= MOST_PRECISE_ROWS else LEAST_ALPHA)
+
+
 def needs_precision(n_rows: int, alpha: float) -> bool:
     """Whether the matrix of few rows is factorised in float64, since float32 cannot tell the penalty from rounding."""
     return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
