@@ -8,6 +8,7 @@ from binfeat._machine.kernel_algebra.matrices import differentiable_matrix
 from binfeat._machine.machines import exact
 from binfeat._machine.search import wide
 from binfeat.kernels import RBF, Matern
+from tests.interrupts import SEARCH_STEP, interrupted
 
 N_INPUTS = 1500
 
@@ -64,6 +65,23 @@ def test_inputs_that_only_seem_to_matter_keep_one_length_scale(rng):
     machine = KernelMachineRegressor(random_state=0).fit(X, y)
     assert np.ptp(machine.gamma_ * X.std(axis=0)) < 0.3 * machine.gamma_.mean()
     assert len(_words(machine)) == 1
+
+
+def test_ctrl_c_leaves_the_machine_with_one_length_scale(rng):
+    X, y = _few_matter(rng, 200)
+    machine = KernelMachineRegressor(random_state=0)
+    with interrupted(*SEARCH_STEP, 5, once=True), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, y)
+    assert (machine.status_, machine.features_) == ("interrupted", "exact")
+    assert machine.predict(X).shape == (200,)
+
+
+def test_weights_count_and_rows_without_weight_do_not(rng):
+    X, y = _few_matter(rng, 300)
+    weights = np.append(np.full(200, 2.0), np.zeros(100))
+    machine = KernelMachineRegressor(random_state=0).fit(X, np.where(weights > 0, y, 1e3), sample_weight=weights)
+    assert machine.feature_coef_.shape == (1, 200)
+    assert np.abs(machine.predict(X)).max() < 100
 
 
 def test_more_rows_than_choices_are_made_by(rng, monkeypatch):
