@@ -133,6 +133,12 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     True
     """
 
+    gamma_: np.ndarray
+    n_bins_: int
+    bin_offsets_: np.ndarray
+    bin_counts_: np.ndarray
+    kappa_: float
+
     _check_state = staticmethod(check_binning)
 
     def __init__(

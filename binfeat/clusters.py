@@ -118,6 +118,8 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     True
     """
 
+    embedding_: np.ndarray
+
     def __init__(
         self,
         n_components: int = 2,
@@ -262,6 +264,9 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     >>> bool(adjusted_rand_score(clusters.labels_, moon) > 0.95)
     True
     """
+
+    labels_: np.ndarray
+    cluster_centers_: np.ndarray
 
     def __init__(
         self,

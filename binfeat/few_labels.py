@@ -117,6 +117,10 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
     True
     """
 
+    classes_: np.ndarray
+    label_distributions_: np.ndarray
+    transduction_: np.ndarray
+
     def __init__(
         self,
         alpha: float = 0.97,

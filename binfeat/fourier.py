@@ -144,6 +144,15 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     True
     """
 
+    gamma_: np.ndarray
+    sampler_: str
+    random_weights_: np.ndarray
+    random_offset_: np.ndarray
+    fastfood_signs_: np.ndarray
+    fastfood_order_: np.ndarray
+    fastfood_normals_: np.ndarray
+    fastfood_norms_: np.ndarray
+
     _check_state = staticmethod(check_fourier)
 
     def __init__(
@@ -266,10 +275,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     @property
     def _map(self):
         """The map from checked rows to features."""
-        if self.sampler_ == "fastfood":
-            frequencies = Fastfood(*(getattr(self, name) for name in FASTFOOD))
-        else:
-            frequencies = self.random_weights_
+        is_fast = self.sampler_ == "fastfood"
+        frequencies = Fastfood(*(getattr(self, name) for name in FASTFOOD)) if is_fast else self.random_weights_
         return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
 
     def _check_parameters(self):

@@ -64,6 +64,8 @@ class RandomFeatureUnion(FeatureMap):
     True
     """
 
+    transformers_: list[tuple[str, Any]]
+
     def __init__(
         self,
         transformers: Sequence[tuple[str, Any]],

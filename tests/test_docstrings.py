@@ -19,6 +19,7 @@ METHODS = [
     for name, method in inspect.getmembers(call, callable)
     if not name.startswith("_") and (method.__module__ or "").startswith("binfeat")
 ]
+ESTIMATORS = [call for call in CALLS if inspect.isclass(call) and hasattr(call, "fit")]
 MACHINES = [
     (binfeat.KernelMachineRegressor, binfeat.KernelMachineClassifier),
     (binfeat.CGRidge, binfeat.CGRidgeClassifier),
@@ -102,8 +103,8 @@ def test_class_on_dask_refers_to_the_class_with_the_same_parameters(pair):
     assert f"`binfeat.{in_memory.__name__}`" in on_dask.__doc__ or f"binfeat.{in_memory.__name__} :" in on_dask.__doc__
 
 
-@pytest.mark.parametrize("machine", MACHINES[0], ids=name_of)
-def test_type_checkers_know_the_attributes(machine):
-    declared = {name for home in machine.__mro__ for name in vars(home).get("__annotations__", {})}
-    known = declared | {name for name, value in inspect.getmembers(machine) if isinstance(value, property)}
-    assert known >= entries(machine.__doc__, "Attributes").keys()
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=name_of)
+def test_type_checkers_know_the_attributes(estimator):
+    declared = {name for home in estimator.__mro__ for name in vars(home).get("__annotations__", {})}
+    known = declared | {name for name, value in inspect.getmembers(estimator) if isinstance(value, property)}
+    assert known >= entries(estimator.__doc__, "Attributes").keys()

@@ -242,6 +242,29 @@ def test_without_refit_rows_held_out_have_no_say(table, rng):
     np.testing.assert_array_equal(one, two)
 
 
+def test_rows_of_a_group_are_left_out_together(table, short):
+    X, y, _ = table
+    groups = np.random.default_rng(1).integers(0, 40, 400)
+    machine = KernelMachineRegressor(**GIVEN).fit(X, y, groups=groups)
+    Y = (y - y.mean()) / y.std()
+    K = machine._fitted.function.kernel()
+    columns = machine._fitted.function.frame.columns(machine._fitted.rows(machine, X))
+    matrix, losses = K(columns, columns).astype(float) + 1, np.empty(400)
+    for group in range(40):
+        own, others = groups == group, groups != group
+        coef = np.linalg.solve(matrix[np.ix_(others, others)] + machine.alpha_ * np.eye(others.sum()), Y[others])
+        losses[own] = (matrix[np.ix_(own, others)] @ coef - Y[own]) ** 2
+    np.testing.assert_allclose(machine.held_out_error_[0], losses.mean(), rtol=1e-4)
+
+
+def test_groups_of_few_rows_have_exact_machines_that_no_copy_deceives(rng, short):
+    X, y = np.repeat(rng.normal(size=(100, 3)), 3, axis=0), np.repeat(rng.normal(size=100), 3)
+    groups = np.repeat([f"patient {number}" for number in range(100)], 3)
+    machine = KernelMachineRegressor(random_state=0).fit(X, y, groups=groups)
+    assert machine.features_ == "exact"
+    assert machine.held_out_error_[0] > 0.9
+
+
 # Input.
 
 

@@ -63,7 +63,7 @@ def test_quantiles_do_not_cross_and_keep_the_order_of_levels(noisy):
 
 
 def test_by_hand(rng):
-    """The formula, from what the machine keeps: sizes by a sum over rows, quantiles by counting."""
+    """The formula, from what the machine keeps: sizes by a sum over rows, quantiles by counting, what was chosen."""
     X, y, _ = drawn(rng, 200)
     machine = KernelMachineRegressor(**GIVEN, kernel="laplacian", features="exact").fit(X, y)
     spread = machine._fitted.spread
@@ -72,7 +72,7 @@ def test_by_hand(rng):
     logs = naive.laplacian_expansion(spread.support, spread.gammas[0], spread.coef[0], rows)
     middle = (machine.predict(X[:20]) - y.mean()) / y.std()
     for level in LEVELS:
-        residual = naive.conformal_quantile(spread.residuals[:, 0], level)
+        residual = naive.conformal_quantile(spread.residuals[:, 0], level) * np.sqrt(200 / 197)
         wanted = (middle + np.exp(logs + spread.intercept) * residual) * y.std() + y.mean()
         np.testing.assert_allclose(machine.predict_quantiles(X[:20], level)[:, 0], wanted, rtol=1e-4, atol=1e-4)
 
@@ -183,6 +183,21 @@ def test_intervals_of_few_rows_are_told_or_refused(n_rows, by_deviations, by_qua
             interval(method)
     if by_deviations:
         np.testing.assert_array_equal(interval("auto"), interval("quantiles" if by_quantiles else "deviations"))
+
+
+def test_intervals_of_few_rows_know_what_is_chosen_by_them():
+    shares = []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(220, 3))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + rng.normal(size=220)
+        machine = KernelMachineRegressor(random_state=0).fit(X[:20], y[:20])
+        low, high = machine.predict_interval(X[20:]).T
+        shares.append(np.mean((low <= y[20:]) & (y[20:] <= high)))
+    assert np.mean(shares) > 0.85
+    given = KernelMachineRegressor(gamma="scale", alpha=1.0, random_state=0).fit(X[:20], y[:20])
+    assert (given._widening(20), machine._widening(20)) == (1.0, np.sqrt(20 / 16))
+    assert machine._widening(1000) < 1.003
 
 
 def test_constant_targets_and_inputs(rng):

@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import numpy as np
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
 
@@ -28,6 +29,9 @@ class _Container(TransformerMixin):
 
 class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """Base of transformers whose features pass through `set_output` unchanged where they are operators."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit and transform the same rows.

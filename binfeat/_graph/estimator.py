@@ -1,7 +1,9 @@
 """Base of the estimators of graphs: the feature map, its length scale, and the graph of the rows."""
 
 import warnings
+from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -28,8 +30,14 @@ _MANY_ALONE = 0.1  # share of rows without neighbours from which a warning is du
 class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of estimators that see rows as a graph."""
 
-    _check_state = staticmethod(check_graph)
+    gamma_: np.ndarray
+    features_: Any
+    n_iter_: int
+    n_features_in_: int
+    feature_names_in_: np.ndarray
     _means: dict
+
+    _check_state = staticmethod(check_graph)
 
     def __init__(self, features, gamma, tol, max_iter, n_jobs, random_state):
         self.features, self.gamma = features, gamma

@@ -18,6 +18,9 @@ from binfeat._rows.sources import is_source
 class SpectralEstimator(GraphEstimator):
     """Base of the spectral estimators: coordinates of rows from the eigenvectors of their graph."""
 
+    eigenvalues_: np.ndarray
+    eigengaps_: np.ndarray
+
     @fit_method
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the eigenvectors of the graph of the rows.

@@ -58,8 +58,14 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     alpha_: float | np.ndarray
     noise_variance_: float | np.ndarray
     status_: str
+    solver_: str
+    alphas_: np.ndarray
+    path_scores_: np.ndarray
+    n_iter_: int
     coef_: np.ndarray
     intercept_: np.ndarray
+    n_features_in_: int
+    feature_names_in_: np.ndarray
     _kept: dict[str, np.ndarray]
     _posterior: dict[str, np.ndarray]
 

@@ -162,10 +162,10 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         weights = check_weights(sample_weight, len(table))
         train, held_out = self._split(len(table), y, weights, groups, settings.seed)
         scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(self))
-        is_grouped = groups is not None
-        problem = Problem(table, y, targets, weights, train, held_out, encoder, scoring, is_grouped)
+        numbers = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+        problem = Problem(table, y, targets, weights, train, held_out, encoder, scoring, numbers)
         hashes = row_hashes(table, problem.answers)
-        doubt_rows(table, hashes, apart=is_grouped or settings.has_cv)
+        doubt_rows(table, hashes, apart=problem.is_grouped or settings.has_cv)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
         seen = SeenRows.of(hashes[np.append(train, held_out)]) if all_rows is None else None

@@ -9,6 +9,7 @@ class Limits:
 
     exact_rows: int = 10_000  # of an exact machine; more take cells, which are faster and nearly as good
     exact_work: float = 2e10  # pairs of its rows times inputs
+    wide_work: float = 1e12  # the same where inputs are many, and all kernels products of matrices
     cell_rows: int = 1500  # of a local machine, at most
     n_steps: int = 60  # of a search for length scales
     sample_rows: int = 40_000  # that kinds of features are compared on

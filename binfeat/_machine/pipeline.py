@@ -13,6 +13,7 @@ from binfeat._machine.reweighting import reweighted
 from binfeat._machine.run import Run
 from binfeat._machine.search.kernel_search import KernelSearch
 from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat._machine.search.wide import WideSearch, is_wide
 from binfeat._machine.warm_start import KnownKernels, known_machine, suits
 
 _HURRIED_ROWS, _HURRIED_OUT = 3000, 1000  # after Ctrl-C
@@ -27,11 +28,13 @@ def fit(problem: Problem, all_rows: RowsOf, run: Run, previous: Fitted | None = 
     choice = MachineChoice.of(problem, all_rows(problem, run), run)
     if previous is not None and not suits(previous, choice):
         previous = None
-    search: KernelSearch | KnownKernels
-    if previous is None:
-        search = KernelSearch(problem, run, *choice.kernel_kinds)
-    else:
+    search: KernelSearch | WideSearch | KnownKernels
+    if previous is not None:
         search = KnownKernels(previous, problem, run)
+    elif choice.takes_exact and is_wide(problem, run.settings):
+        search = WideSearch(problem, run)
+    else:
+        search = KernelSearch(problem, run, *choice.kernel_kinds)
     run.begin(search.n_stages + choice.n_stages(run.settings.learns_gamma and previous is None))
     machine = None
     try:

@@ -89,7 +89,7 @@ class Problem:
     held_out: np.ndarray
     encoder: TableEncoder
     scoring: Scoring | None  # None is the squared error
-    is_grouped: bool  # whether rows stand in groups, which are held out as a whole
+    groups: np.ndarray | None  # (n_rows,): number of the group of each row, which is held out as a whole
     beyond: Beyond | None = field(default=None, kw_only=True)  # of a table of some rows, unless targets are y's alone
 
     @cached_property
@@ -150,9 +150,13 @@ class Problem:
         return targets.better(self.y[rows], predictions, partial(self._losses_of_y, rows, predictions), is_robust)
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
-        """Leave-one-out predictions (n_rows, n_targets) of an exact machine of some rows with their kernel matrix."""
+        """Predictions (n_rows, n_targets) of an exact machine of some rows, by their kernel matrix, without each row.
+
+        Rows of a group are left out together.
+        """
         Y = self.Y[rows]
-        return Y - residuals(K, alpha, self.relative_weights(rows), Y.astype(np.float32), root)
+        groups = None if self.groups is None else self.groups[rows]
+        return Y - residuals(K, alpha, self.relative_weights(rows), Y.astype(np.float32), root, groups)
 
     def weights_of(self, rows: np.ndarray | slice) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]
@@ -180,12 +184,16 @@ class Problem:
         `table` has their scaled inputs, and is indexed as an array. All rows but those held out are trained on.
         """
         train = np.delete(np.arange(len(y)), held_out)
-        own = self._learned(learned, own_weights)
-        return replace(self, table=table, y=y, weights=weights, train=train, held_out=held_out, beyond=None, **own)
+        known = replace(self, beyond=None, groups=None, **self._learned(learned, own_weights))
+        return replace(known, table=table, y=y, weights=weights, train=train, held_out=held_out)
 
     def _learned(self, Y: np.ndarray, own_weights: Weights) -> dict[str, Any]:
         """Fields that stand for what rows are learned by, beside y and their weights."""
         return {}
+
+    @property
+    def is_grouped(self) -> bool:
+        return self.groups is not None
 
     @property
     def n_targets(self) -> int:

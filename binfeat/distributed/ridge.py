@@ -38,6 +38,7 @@ from binfeat.distributed._scorer import DaskScorer
 class _OnDask(DaskScorer, CGRidgeBase):
     """The ridge machines for rows on workers."""
 
+    traffic_: np.ndarray
     _encoder: Callable
 
     @fit_method

@@ -170,15 +170,21 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
 
     **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
-    `kernel` and `n_grids` are "auto", `cv` and `groups` are None, and the solution should take half of `max_seconds` at
-    most, and "local" for more rows, also of a source of blocks. Where neither is possible, grids are compared with
-    Fourier features on held-out rows, if these need at most 1 GB, no input is a category, and a radial kernel did
-    better in the search for length scales. Fourier features without grids are doubled, from 1,024 on, by the rule of
-    `n_grids`. Choices for an exact machine are made by leave-one-out predictions of its rows, without those held out if
-    `cv` is given or `refit` is False. With more than 1,500 it is judged by those of all its rows, with an inverse whose
-    diagonal goes up and down like that of rows in cells and of 200 landmarks (partially independent conditionals,
-    Snelson & Ghahramani 2007), and whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a
-    row are bitwise the same, whatever rows stand beside it and for any number of threads.
+    `kernel` and `n_grids` are "auto", `cv` is None, `groups` are of up to 1,500 rows, and the solution should take half
+    of `max_seconds` at most, and "local" for more rows without groups, also of a source of blocks. Where neither is
+    possible, grids are compared with Fourier features on held-out rows, if these need at most 1 GB, no input is a
+    category, and a radial kernel did better in the search for length scales. Fourier features without grids are
+    doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out predictions
+    of its rows, without those held out if `cv` is given or `refit` is False; rows of a group are left out together, of
+    up to 1,500. With more it is judged by those of all its rows, with an inverse whose diagonal goes up and down like
+    that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
+    whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
+    whatever rows stand beside it and for any number of threads.
+
+    **Wide tables**, of more than 1,333 numbers, have exact machines of any `max_seconds`, which begin with one length
+    scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel beside it: with
+    little time they are about as good as ridge regression. One length scale for each input is learned while there is
+    time, for a radial kernel, and taken if it surely does better for rows that it was not learned from.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but

@@ -66,6 +66,11 @@ def inverse_root(
     return B, alpha
 
 
+def least_alpha(n_rows: int) -> float:
+    """The least penalty of a machine of so many rows that rounding leaves any meaning."""
+    return n_rows * (LEAST_PRECISE_ALPHA if n_rows <= MOST_PRECISE_ROWS else LEAST_ALPHA)
+
+
 def needs_precision(n_rows: int, alpha: float) -> bool:
     """Whether the matrix of few rows is factorised in float64, since float32 cannot tell the penalty from rounding."""
     return n_rows <= MOST_PRECISE_ROWS and alpha < LEAST_ALPHA * n_rows
@@ -94,10 +99,29 @@ def squared_row_norms(A: np.ndarray) -> np.ndarray:
     return np.einsum("ij,ij->i", A, A, dtype=np.float64)
 
 
-def residuals(K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, root: Root = inverse_root) -> np.ndarray:
-    """Leave-one-out residuals of shape (n_rows, n_targets)."""
+def residuals(
+    K: np.ndarray,
+    alpha: float,
+    weights: Weights,
+    Y: np.ndarray,
+    root: Root = inverse_root,
+    groups: np.ndarray | None = None,
+) -> np.ndarray:
+    """Leave-one-out residuals of shape (n_rows, n_targets), or those without the rows of the same number in groups."""
     B, _ = root(K, alpha, weights)
-    return (B @ (B.T @ Y)) / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
+    coef = B @ (B.T @ Y)
+    if groups is None:
+        return coef / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
+    return _without_groups(B, coef, groups)
+
+
+def _without_groups(B: np.ndarray, coef: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Residuals r of each group left out: ``G_gg r_g = c_g``, with the block of the inverse ``G = B B'``."""
+    order, out = np.argsort(groups, kind="stable"), np.empty(coef.shape)
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+        own = B[rows].astype(np.float64)
+        out[rows] = np.linalg.solve(own @ own.T, coef[rows])
+    return out
 
 
 def left_out_variances(g: np.ndarray, alpha: float, weights: Weights) -> np.ndarray:

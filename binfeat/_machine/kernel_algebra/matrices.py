@@ -180,9 +180,9 @@ class RadialMatrix(DifferentiableMatrix):
     """
 
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
-        """The scaled rows, their squares, and the rows as they are."""
+        """The scaled rows, their squares, and their categories."""
         scaled = self.coordinates(A, gamma)
-        return scaled, _typed(np.einsum("ji,ji->i", scaled, scaled)), _typed(A)
+        return scaled, _typed(np.einsum("ji,ji->i", scaled, scaled)), _typed(A[self.categorical])
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
@@ -191,28 +191,22 @@ class RadialMatrix(DifferentiableMatrix):
         """Rows whose squared Euclidean distances are the numbers' part of the distances in the kernel."""
         return A * _typed(np.sqrt(np.where(self.categorical, 0.0, gamma)))[:, np.newaxis]
 
-    @property
-    def _nu(self) -> float:
-        return getattr(self.kernel, "nu", np.inf)
-
     def _values(
         self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None, falls: np.ndarray
     ) -> np.ndarray:
         """Values for pairs of prepared rows; `falls` gets minus their derivatives by the squared distances."""
-        (A_scaled, A_squares, A_rows), (B_scaled, B_squares, B_rows) = A, B
+        (A_scaled, A_squares, A_codes), (B_scaled, B_squares, B_codes) = A, B
         S = _typed(np.matmul((-2 * A_scaled).T, B_scaled, out=out))
         if self.categorical.any():
-            S += self._distances(A_rows, B_rows, gamma, some=self.categorical)
-        if np.isinf(self._nu):
-            gaussian_values(S, A_squares, B_squares)
-        else:
-            matern_values(S, A_squares, B_squares, self._nu == 2.5, falls)
-        return S
+            own, mismatches = self.categorical, np.empty_like(S)
+            weighted_distances(A_codes, B_codes, _typed(gamma[own]), own[own], mismatches, n_jobs=self.n_jobs)
+            S += mismatches
+        return radial_values(self.kernel, S, A_squares, B_squares, falls)
 
     def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
         """Kernel matrix of X, and minus its derivatives by the squared distances."""
         n, rows = X.shape[1], self.prepared(X, gamma)
-        falls = _UNWANTED if np.isinf(self._nu) else square(scratch, "falls", n)
+        falls = _UNWANTED if np.isinf(_nu(self.kernel)) else square(scratch, "falls", n)
         K = self._values(rows, rows, gamma, square(scratch, "K", n), falls)
         return K, K if falls is _UNWANTED else falls
 
@@ -222,6 +216,25 @@ class RadialMatrix(DifferentiableMatrix):
         sums = squares - 2 * np.einsum("ji,ji->j", X, X @ weights, dtype=np.float64)
         sums[self.categorical] = self._distance_sums(X, weights, self.categorical)
         return -gamma * sums
+
+
+def _nu(kernel: Kernel) -> float:
+    """Of Matern's kernel; infinite for the Gaussian."""
+    return getattr(kernel, "nu", np.inf)
+
+
+def radial_values(
+    kernel: Kernel, S: np.ndarray, A_squares: np.ndarray, B_squares: np.ndarray, falls: np.ndarray = _UNWANTED
+) -> np.ndarray:
+    """Values of a radial kernel, instead of minus twice the inner products S of rows with these squares, float32.
+
+    `falls` gets minus their derivatives by the squared distances, unless it is empty.
+    """
+    if np.isinf(_nu(kernel)):
+        gaussian_values(S, A_squares, B_squares)
+    else:
+        matern_values(S, A_squares, B_squares, _nu(kernel) == 2.5, falls)
+    return S
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

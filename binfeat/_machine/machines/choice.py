@@ -11,7 +11,7 @@ from binfeat._machine.machines import local_size
 from binfeat._machine.machines.bins import BinsMachine, may_search, tries_factors
 from binfeat._machine.machines.candidate import Candidate
 from binfeat._machine.machines.exact import ExactMachine
-from binfeat._machine.machines.exact_size import exact_bytes, most_exact_rows
+from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_bytes, most_exact_rows
 from binfeat._machine.machines.fourier import FourierMachine
 from binfeat._machine.machines.grown import GrownMachine
 from binfeat._machine.machines.hybrid import HybridMachine
@@ -126,4 +126,11 @@ class MachineChoice:
         """Whether nothing is asked for that only random features have."""
         settings = self.run.settings
         asks = settings.features, settings.kernel, settings.n_grids
-        return asks == (None, None, None) and not (settings.has_cv or self.problem.is_grouped)
+        return asks == (None, None, None) and not settings.has_cv and self._leaves_groups_out
+
+    @property
+    def _leaves_groups_out(self) -> bool:
+        """Whether exact machines are judged by groups left out, if there are any."""
+        problem = self.problem
+        by_factor = len(problem.table) <= TUNING_ROWS and not isinstance(problem, MarginProblem)
+        return by_factor or not problem.is_grouped

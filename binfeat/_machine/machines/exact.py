@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction
@@ -20,6 +21,7 @@ from binfeat._machine.machines.fine_tuning import ALL_ROWS, FineTuning
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Run
+from binfeat._machine.search.length_scales import MOST_INPUTS
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
@@ -50,10 +52,12 @@ class ExactMachine(Candidate):
     def tuned(self) -> Tuned:
         """Kernels and penalty, in cells where rows are many."""
         rows, seconds = self._rows, exact_seconds(*self._problem.table.shape)
-        if len(rows.all) > TUNING_ROWS:
+        is_wide = rows.X.shape[1] > MOST_INPUTS  # gradients in all inputs take longer than all else
+        if len(rows.all) > TUNING_ROWS and not is_wide:
             # Between what rounding allows in a set of rows and in the solution.
             least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
             return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)
+        rows = replace(rows, known=rows.known[evenly_spaced(len(rows.known), TUNING_ROWS)])
         tuning = ExactTuning(rows, self._run, self._kernels, seconds)
         return tuning.best() if self._known is None else tuning.of(*self._known)
 

@@ -8,16 +8,12 @@ import numpy as np
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum
-from binfeat._machine.kernel_algebra.leave_one_out import (
-    LEAST_PRECISE_ALPHA,
-    SingularKernelError,
-    precise_inverse_root,
-)
+from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.problem import MarginProblem
 from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import LengthScales
+from binfeat._machine.search.length_scales import MOST_INPUTS, LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _ROUNDS = 2  # of both, as finer kernels take other penalties
@@ -59,7 +55,7 @@ class ExactTuning:
     def __init__(self, rows: KernelRows, run: Run, kernels: ScaledKernels, solution_seconds: float) -> None:
         self._rows, self._problem, self._run, self._kernels = rows, rows.problem, run, kernels
         self._solution_seconds = solution_seconds
-        self._least_alpha = LEAST_PRECISE_ALPHA * len(rows.all)
+        self._least_alpha = least_alpha(len(rows.all))
         self._try_seconds = 0.0  # of the longest try so far
 
     def best(self) -> Tuned:
@@ -98,7 +94,8 @@ class ExactTuning:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
         given = self._run.settings.alpha
         seen: set[_Place] = set()
-        best = self._try([Part(scales, 1.0)], scales.alpha if given is None else given / self._problem.mean_weight)
+        alpha = max(self._least_alpha, scales.alpha) if given is None else given / self._problem.mean_weight
+        best = self._try([Part(scales, 1.0)], alpha)
         for _ in range(_ROUNDS):
             before = best
             if given is None:
@@ -158,8 +155,9 @@ class ExactTuning:
 
     def _beside_linear(self, best: _Try) -> _Try:
         """More and more of a linear kernel beside the others, while that helps."""
-        first, linear = best, self._linear(best)
-        if linear is None or not self._may_try():
+        first, is_wide = best, self._rows.X.shape[1] > MOST_INPUTS  # whose machines are to be no worse than linear ones
+        linear = self._linear(best) if is_wide or self._may_try() else None
+        if linear is None:
             return best
         linear_K = self._matrix([linear])
         for share in _LINEAR_SHARES:

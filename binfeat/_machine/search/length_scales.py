@@ -30,6 +30,7 @@ _PRIOR = 3.0  # logarithms lie about their mean: a squared deviation counts as t
 _PRIOR_INPUTS = 20  # with more inputs the prior is weaker: of many inputs a few matter
 _WORK = 3e7  # pairs of rows times inputs in a step
 _FEWEST = 150
+MOST_INPUTS = int(_WORK / _FEWEST**2)  # with which the fewest rows are no more work than that
 _LAST = 10  # steps whose mean error is the error of a search
 _DISTANCE_ROWS = 10_000
 _LEAST_PART = 1 / 2  # of the mean part in the exponent, which a revived input has

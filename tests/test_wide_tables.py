@@ -1,0 +1,109 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import RidgeClassifier, RidgeCV
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat._machine.kernel_algebra.matrices import differentiable_matrix
+from binfeat._machine.machines import exact
+from binfeat._machine.search import wide
+from binfeat.kernels import RBF, Matern
+from tests.interrupts import SEARCH_STEP, interrupted
+
+N_INPUTS = 1500
+
+
+def _texts(rng, n_rows):
+    """Shares of words, of which few texts have most, and topics that overlap."""
+    usual = 1 / np.arange(1.0, N_INPUTS + 1)
+    topics = usual * np.exp(1.5 * rng.standard_normal((3, N_INPUTS)) * (rng.random((3, N_INPUTS)) < 0.15))
+    topics /= topics.sum(axis=1, keepdims=True)
+    labels = rng.integers(0, 3, n_rows)
+    counts = np.array([rng.multinomial(50, topics[label]) for label in labels])
+    return sparse.csr_matrix(np.log1p(counts) / 7), labels
+
+
+def _few_matter(rng, n_rows):
+    X = rng.normal(size=(n_rows, N_INPUTS))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 2 * X[:, 3] + 0.1 * rng.normal(size=n_rows)
+
+
+def _words(machine):
+    return machine.decisions_["choice"][machine.decisions_["what"] == "length scales"].tolist()
+
+
+@pytest.mark.parametrize("max_seconds", [1e-3, None])
+def test_texts_are_classified_as_well_as_by_ridge_regression_whatever_the_time(rng, max_seconds):
+    X, y = _texts(rng, 700)
+    machine = KernelMachineClassifier(max_seconds=max_seconds, on_unseen="ignore", random_state=0)
+    with pytest.warns(UserWarning, match="max_seconds") if max_seconds else np.errstate():
+        machine.fit(X[:400], y[:400])
+    ridge = RidgeClassifier().fit(X[:400], y[:400])
+    assert machine.features_ == "exact"
+    assert machine.score(X[400:], y[400:]) >= ridge.score(X[400:], y[400:]) - 0.02
+    assert "one for all inputs" in _words(machine)[0]  # rare words of variance 1 would be noise
+
+
+def test_linear_targets_of_many_inputs_are_predicted_as_by_ridge_regression(rng):
+    X = rng.normal(size=(800, N_INPUTS))
+    y = X @ rng.normal(size=N_INPUTS) + rng.normal(size=800)
+    ridge = RidgeCV(np.logspace(0, 5, 11)).fit(X[:500], y[:500])
+    machine = KernelMachineRegressor(random_state=0).fit(X[:500], y[:500])
+    assert machine.score(X[500:], y[500:]) >= ridge.score(X[500:], y[500:]) - 0.02
+
+
+def test_the_input_that_matters_most_is_found(rng):
+    X, y = _few_matter(rng, 700)
+    machine = KernelMachineRegressor(random_state=0).fit(X[:500], y[:500])
+    assert machine.feature_relevances_.argmax() == 3
+    assert machine.score(X[500:], y[500:]) > 0.5
+    assert machine.length_scale_errors_.size == len(machine.length_scale_gammas_) > 0
+
+
+def test_inputs_that_only_seem_to_matter_keep_one_length_scale(rng):
+    X, y = rng.normal(size=(300, N_INPUTS)), rng.normal(size=300)
+    machine = KernelMachineRegressor(random_state=0).fit(X, y)
+    assert np.ptp(machine.gamma_ * X.std(axis=0)) < 0.3 * machine.gamma_.mean()
+    assert len(_words(machine)) == 1
+
+
+def test_ctrl_c_leaves_the_machine_with_one_length_scale(rng):
+    X, y = _few_matter(rng, 200)
+    machine = KernelMachineRegressor(random_state=0)
+    with interrupted(*SEARCH_STEP, 5, once=True), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, y)
+    assert (machine.status_, machine.features_) == ("interrupted", "exact")
+    assert machine.predict(X).shape == (200,)
+
+
+def test_weights_count_and_rows_without_weight_do_not(rng):
+    X, y = _few_matter(rng, 300)
+    weights = np.append(np.full(200, 2.0), np.zeros(100))
+    machine = KernelMachineRegressor(random_state=0).fit(X, np.where(weights > 0, y, 1e3), sample_weight=weights)
+    assert machine.feature_coef_.shape == (1, 200)
+    assert np.abs(machine.predict(X)).max() < 100
+
+
+def test_more_rows_than_choices_are_made_by(rng, monkeypatch):
+    monkeypatch.setattr(exact, "TUNING_ROWS", 200)
+    X, y = _few_matter(rng, 700)
+    machine = KernelMachineRegressor(random_state=0).fit(X[:500], y[:500])
+    assert machine.features_ == "exact"
+    assert machine.held_out_error_[0] < 0.6
+    assert machine.score(X[500:], y[500:]) > 0.5
+
+
+@pytest.mark.parametrize("kernel", [RBF(), Matern(1.5)])
+def test_values_by_inner_products_are_those_of_the_kernel(rng, kernel):
+    X = rng.normal(size=(20, 7)).astype(np.float32)
+    gamma = np.full(7, 0.3)
+    own = wide._values(kernel, 0.1 * X @ X.T, 3.0)
+    matrix = differentiable_matrix(kernel, np.zeros(7, bool))
+    np.testing.assert_allclose(own, matrix(X.T, X.T, gamma), rtol=1e-5, atol=1e-6)
+
+
+def test_a_given_scaling_and_penalty_are_kept(rng):
+    X, y = _texts(rng, 200)
+    machine = KernelMachineClassifier(scaling="standard", alpha=0.7, random_state=0).fit(X, y)
+    assert (machine.scaling_, machine.alpha_) == ("standard", 0.7)
+    assert "standardised" in _words(machine)[0]
