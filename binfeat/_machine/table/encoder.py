@@ -40,7 +40,7 @@ class TableEncoder(ArrayRecord):
     The raw columns come first, in their order: numbers as they are with the median in place of NaN, categories as
     codes, dates and durations as days. Then come the parts of the calendar that repeat within a column of
     dates, then a column of 0 and 1 for each column of numbers with some NaN in `fit`: 1 marks a missing value; and
-    then, if they are asked for, the ranks of numbers that are far from normal.
+    then, if they are asked for, the normal scores of the ranks of numbers that are far from normal.
 
     Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen.
     The next code stands for all other categories. 1, 1.0 and True are the same category; other objects are the

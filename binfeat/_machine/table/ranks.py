@@ -1,7 +1,7 @@
-"""Which numbers enter a machine by their ranks, too."""
+"""Which numbers enter a machine by the normal scores of their ranks, too."""
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.table.scalers import Quantiles
@@ -10,6 +10,7 @@ _ROWS = 2**14  # evenly spaced rows that tell how values are distributed
 _FEWEST_VALUES = 20
 _NORMAL = 0.865  # least squared correlation with normal scores; samples of an exponential distribution have 0.82
 _MOST_COLUMNS = 64
+_FARTHEST = 3.0  # normal score
 NO_RANKS = {"rank_starts": np.zeros(1, np.int64), "rank_knots": np.empty(0), "rank_values": np.empty(0)}
 
 
@@ -32,6 +33,7 @@ def _is_far_from_normal(values: np.ndarray) -> bool:
 
 
 def ranks_of(matrix: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:
-    """The knots of the maps of these columns to their ranks."""
+    """The knots of the maps of these columns to normal scores."""
     ranks = Quantiles.fit(matrix[:, columns], np.zeros(columns.size, dtype=bool))
-    return {"rank_starts": ranks.starts, "rank_knots": ranks.knots, "rank_values": ranks.ranks}
+    scores = ndtri(np.clip(ranks.ranks, *ndtr([-_FARTHEST, _FARTHEST])))
+    return {"rank_starts": ranks.starts, "rank_knots": ranks.knots, "rank_values": scores}

@@ -100,7 +100,7 @@ print("and by differences ", np.round(differences, 7))
 # ``_machine/machines/fine_tuning.py``, ``cell_search.py``
 #
 # Numbers whose sorted values have a squared correlation below 0.865 with normal scores (Shapiro & Francia 1972) are two
-# columns: x and its rank, each with a :math:`\gamma` of its own. ``_machine/table/ranks.py``
+# columns: x and the normal score of its rank, each with a :math:`\gamma` of its own. ``_machine/table/ranks.py``
 #
 # Monotone maps of single inputs (Snoek et al. 2014), and linear maps A, are learned by the same gradient.
 #
