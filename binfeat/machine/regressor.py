@@ -212,7 +212,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Ranks.** Numbers that are far from normal, such as amounts, or counts of which many are 0, enter exact and local
     machines of ``scaling="auto"`` twice, as they are and by the normal scores of their ranks, where their statistic of
-    Shapiro and Francia (1972) is below 0.865, up to 64 of them. Length scales say what each is worth; no other scaling is tried then.
+    Shapiro and Francia (1972) is below 0.865, up to 64 of them. Length scales say what each is worth; no other scaling
+    is tried then.
 
     **Warped inputs.** Where no number has ranks and the Laplacian does well with 2,000 rows or more,
     ``scaling="auto"`` also learns a monotone function of 4 to 16 linear pieces of each numeric input, so that a jump
