@@ -201,6 +201,7 @@ def test_all_rows_are_left_out(table, monkeypatch):
     assert found == pytest.approx(expected, rel=1e-3)  # one cell
 
 
+@pytest.mark.hard
 def test_cells_and_landmarks_say_nearly_the_same(table, monkeypatch):
     X, y, _ = table
     for name, figure in (("_FEWEST", 100), ("_WORK", 1.0), ("_LANDMARKS", 50)):

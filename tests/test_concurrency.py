@@ -196,6 +196,7 @@ def served_of(kind):
     return served(loaded(kind))
 
 
+@pytest.mark.hard
 def test_spawned_children_load_their_own():
     pytest.importorskip("skops.io")
     with multiprocessing.get_context("spawn").Pool(1) as pool:

@@ -127,7 +127,8 @@ def test_few_steps_are_near_the_minimum(rng):
     assert np.sqrt(np.average((np.log(machine.predict(X)) - expected) ** 2, weights=np.exp(expected))) < 0.02
 
 
-@pytest.mark.parametrize("loss", [LOSSES[0], *(pytest.param(loss, marks=pytest.mark.hard) for loss in LOSSES[1:])])
+@pytest.mark.hard
+@pytest.mark.parametrize("loss", LOSSES)
 def test_predictions_are_better_than_those_of_squares(loss, rng):
     X, y, means = drawn(loss, rng, 2500)
     power = DEVIANCES[loss].power

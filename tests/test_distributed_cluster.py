@@ -111,6 +111,7 @@ def test_maps_and_ridge_machines(rows, client):
     assert_same_ridge(remote.CGRidgeClassifier().fit(features, y > 0), expected)
 
 
+@pytest.mark.hard
 def test_worker_killed_in_mid_fit(rows, client, monkeypatch):
     X, y, _ = rows
     here, there = binnings()

@@ -75,7 +75,14 @@ def test_errors_are_of_rows_that_no_step_sees(rows):
     np.testing.assert_allclose(found.scales.gamma, search.gamma)
 
 
-@pytest.mark.parametrize(("gains", "expected"), [([False], 2), ([True, False], 4), ([True, True], 8)])
+@pytest.mark.parametrize(
+    ("gains", "expected"),
+    [
+        pytest.param([False], 2, marks=pytest.mark.hard),
+        ([True, False], 4),
+        pytest.param([True, True], 8, marks=pytest.mark.hard),
+    ],
+)
 def test_looks_without_a_gain_are_the_end(rows, monkeypatch, gains, expected):
     n_steps, looks, asked = [], iter(gains), []
     monkeypatch.setattr(linear_maps.LinearMapSearch, "_step", lambda self, progress: n_steps.append(progress))

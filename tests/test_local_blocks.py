@@ -88,7 +88,9 @@ def test_other_losses(noisy, loss):
     assert error < 1.2 * of_whole < 0.3 * wanted.var()
 
 
-@pytest.mark.parametrize("Machine", [KernelMachineRegressor, KernelMachineClassifier])
+@pytest.mark.parametrize(
+    "Machine", [pytest.param(KernelMachineRegressor, marks=pytest.mark.hard), KernelMachineClassifier]
+)
 def test_blocks_and_threads_change_nothing(noisy, Machine):
     X, y, weights = noisy
     y = y if Machine is KernelMachineRegressor else np.digitize(y, [-1.0, 1.0])

@@ -52,7 +52,7 @@ def chunked(values, chunks):
     return da.from_array(values, chunks=(chunks, *values.shape[1:]))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.hard), True])
 def test_machines_are_those_of_blocks(noisy, weighted):
     X, y, weights = noisy
     own = weights if weighted else None
@@ -86,7 +86,7 @@ def test_parts_without_weights_have_a_size():
     assert Z.nbytes + Y.nbytes < plain < weighted - 500
 
 
-@pytest.mark.parametrize(("most_pieces", "n_jobs"), [(1, None), (20, 2)])
+@pytest.mark.parametrize(("most_pieces", "n_jobs"), [(1, None), pytest.param(20, 2, marks=pytest.mark.hard)])
 def test_several_cells_in_a_task(noisy, monkeypatch, most_pieces, n_jobs):
     """Change nothing, and neither do threads."""
     X, y, weights = noisy

@@ -403,7 +403,9 @@ def test_the_same_bits_for_any_number_of_threads(table, threads, short, kernel):
         np.testing.assert_array_equal(other.predict(X), machine.predict(X))
 
 
-@pytest.mark.parametrize("n_rows", [2600, 3200])  # solved by Cholesky, and by iterations
+@pytest.mark.parametrize(
+    "n_rows", [pytest.param(2600, marks=pytest.mark.hard), 3200]
+)  # solved by Cholesky, and by iterations
 def test_the_same_bits_of_many_rows_for_any_number_of_threads(rng, threads, n_rows):
     threads(2)
     X = rng.uniform(size=(n_rows, 4))

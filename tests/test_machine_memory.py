@@ -75,6 +75,7 @@ def test_targets_solved_one_after_the_other(labelled):
     assert "targets at a time" not in together.decisions_["what"]
 
 
+@pytest.mark.hard
 def test_bytes_bound_the_number_of_grids(labelled):
     X, y = labelled
     options = {**GROWING, "max_grids": 200, "kernel": "laplacian"}

@@ -130,6 +130,7 @@ def test_exact_machines(regression, table):
     assert names == (["SVR", "KernelRidge"] if regression else ["SVC", "LinearSVC"]) + ["Nystroem + ridge"]
 
 
+@pytest.mark.hard
 def test_table_1_of_a_small_task(table):
     X, y = (part[:160] for part in table)
     task = tasks.Task("CPU", [split_of(X, y, 120), split_of(X[::-1], y[::-1], 120)], "some rows")

@@ -1,6 +1,7 @@
 """The paper's data sets, where BINFEAT_DATA names them: errors that a broken part would not reach."""
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_svmlight_file
 from sklearn.model_selection import train_test_split
 
@@ -9,6 +10,7 @@ from binfeat import CGRidge, CGRidgeClassifier, RandomBinning
 FOREST_WIDTHS = np.r_[0.05, 0.3, 0.3, 0.15, 0.2, 0.08, 0.3, 0.3, 0.3, 0.08, np.ones(44)]
 
 
+@pytest.mark.hard
 def test_forest_cover(data_folder):
     """Hand widths on 150,000 rows: far below a linear machine's 24 %, and below one width's 7 %."""
     data = np.load(data_folder / "forest_cover.npz")
