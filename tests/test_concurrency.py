@@ -15,6 +15,7 @@ import joblib
 import numba
 import numpy as np
 import pytest
+from hard import easy, hard
 
 import binfeat
 from binfeat._common.persistence import made_once
@@ -39,7 +40,7 @@ MADE = {
     "learned": lambda: binfeat.KernelMachineRegressor(features="exact", random_state=0),
 }
 LONG = {"binning", "exact", "learned"}
-SOME = [pytest.param(name, marks=pytest.mark.hard) if name in LONG else name for name in MADE]
+SOME = easy(MADE, *(name for name in MADE if name not in LONG))
 # BLAS has as many threads as callers side by side leave it, and rounds accordingly; in steps of a search that adds up.
 ROUNDING = {"exact": 1e-3, "learned": 0.05}
 
@@ -63,7 +64,7 @@ def small_searches(limits):
     limits(n_steps=10, sample_grids=(5, 20))
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["one estimator", "several"])
+@pytest.mark.parametrize("together", [True, *hard(False)], ids=["one estimator", "several"])
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.usefixtures("small_searches")
 def test_sixteen_threads_fit_and_predict_at_once(name, together, threads):
@@ -258,9 +259,7 @@ def under_layer(layer):
     return run.stdout.split()
 
 
-@pytest.mark.parametrize(
-    "layer", ["omp", *(pytest.param(layer, marks=pytest.mark.hard) for layer in ("workqueue", "tbb"))]
-)
+@pytest.mark.parametrize("layer", ["omp", *hard("workqueue", "tbb")])
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread")
 def test_threading_layers(layer):
     """The bits of the serial twins."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hard import hard
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
@@ -196,7 +197,7 @@ def test_fourier_features_and_gram(rows, chunks, gamma):
 
 
 @pytest.mark.parametrize("chunks", CHUNKS, ids=len)
-@pytest.mark.parametrize("container", ["codes", "csr"])
+@pytest.mark.parametrize("container", ["codes", *hard("csr")])
 def test_ridge(rows, chunks, container):
     X, y, weights = rows
     here, there = binnings(output=container)

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from hard import hard
 from sklearn.exceptions import NotFittedError
 
 import binfeat
@@ -65,7 +66,7 @@ def test_rows_of_the_sample_are_those_of_a_source(monkeypatch, n_rows, seed, sam
     np.testing.assert_array_equal(sampled.sampled_rows(n_rows, 2, seed), expected)
 
 
-@pytest.mark.parametrize("features", [pytest.param("binning", marks=pytest.mark.hard), "fourier"])
+@pytest.mark.parametrize("features", [*hard("binning"), "fourier"])
 def test_decisions_are_those_of_blocks(rows, small_sample, features):
     X, y, weights = rows
     Y = np.column_stack([y, y**2])
@@ -78,7 +79,7 @@ def test_decisions_are_those_of_blocks(rows, small_sample, features):
             assert_same_decisions(machine, expected, X)
 
 
-@pytest.mark.parametrize("loss", ["huber", "poisson"])
+@pytest.mark.parametrize("loss", ["poisson", *hard("huber")])
 def test_losses_are_those_of_blocks(rows, small_sample, loss):
     X, y, weights = rows
     both = np.column_stack([y, -y])
@@ -129,7 +130,7 @@ def test_lazy_predictions_keep_chunks(rows, small_sample):
     np.testing.assert_array_equal(loaded.predict(X), expected)
 
 
-@pytest.mark.parametrize("class_weight", [None, "balanced", {"b": 3.0}])
+@pytest.mark.parametrize("class_weight", [{"b": 3.0}, *hard(None, "balanced")])
 def test_classes(rows, small_sample, class_weight):
     X, y, weights = rows
     labels = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 1.5])]

@@ -17,25 +17,27 @@ from binfeat import (
 )
 
 ESTIMATORS = [
-    RandomBinning(),
     RandomBinning(kernel=kernels.GammaPitch(8), gamma=0.1, n_features=200, n_grids=7, n_jobs=1),
     RandomBinning(kernel="hat", gamma=0.05, min_count=2, n_jobs=2),
     RandomFourier(n_components=50),
-    RandomFourier(kernel="laplacian", gamma=0.1, n_components=11, phase="offset", sampler="qmc", n_jobs=1),
     RandomFourier(kernel=kernels.Matern(1.5), n_components=50, sampler="fastfood", n_jobs=2),
-    CGRidge(),
     CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10, n_posterior_samples=2),
-    CGRidgeClassifier(),
     CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-7, max_iter=200),  # below, rounding makes iterations
     CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
     KernelMachineRegressor(max_grids=20, random_state=0),
-    KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
     KernelMachineRegressor(features="hybrid", gamma="scale", n_grids=9, n_posterior_samples=2, random_state=0),
     KernelMachineClassifier(max_grids=20, random_state=0),
-    KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
-    SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
     SpectralClustering(features=RandomBinning(n_grids=32)),
     LabelSpreading(features=RandomBinning(n_grids=32), gamma=0.3, clamp=True),
+]
+OTHERS = [
+    RandomBinning(),
+    RandomFourier(kernel="laplacian", gamma=0.1, n_components=11, phase="offset", sampler="qmc", n_jobs=1),
+    CGRidge(),
+    CGRidgeClassifier(),
+    KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
+    KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
+    SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
 ]
 
 
@@ -74,4 +76,11 @@ def small_searches(limits):
 @pytest.mark.filterwarnings("ignore:The grids are too fine")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.hard
+@pytest.mark.filterwarnings("ignore:The grids are too fine")
+@parametrize_with_checks(OTHERS, expected_failed_checks=expected_failures)
+def test_other_settings(estimator, check):
     check(estimator)

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from hard import hard
 from sklearn.feature_selection import SelectFromModel
 from sklearn.inspection import permutation_importance
 
@@ -96,11 +97,10 @@ def table_of(n_rows):
     ("n_rows", "options"),
     [
         (1200, {"features": "exact"}),
-        (1200, {"features": "local", "cell_rows": 150}),
         (5000, {"features": "binning", "n_grids": 200}),
-        pytest.param(5000, {"features": "fourier"}, marks=pytest.mark.hard),
+        *hard((1200, {"features": "local", "cell_rows": 150}), (5000, {"features": "fourier"})),
     ],
-    ids=["exact", "local", "binning", "fourier"],
+    ids=["exact", "binning", "local", "fourier"],
 )
 def test_importances_are_rises_on_new_rows(n_rows, options, monkeypatch):
     """Roots, within a tenth of the largest: some hundred rows tell no more, and shuffled twice even less."""

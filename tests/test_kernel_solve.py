@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hard import hard
 
 from binfeat._machine.kernel_algebra import matrices, packed, solve, sums
 from binfeat.kernels import RBF, Laplacian
@@ -57,9 +58,7 @@ def test_the_factor_takes_the_place_of_the_matrix(rows):
     assert peak_bytes(lambda: solve.solve_kernel(K, 1.0, None, Y, 0.1))[0] < 0.2 * K.nbytes
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_targets"), [(2500, 1), (4500, 1), (6500, 4), pytest.param(11_500, 12, marks=pytest.mark.hard)]
-)
+@pytest.mark.parametrize(("n_rows", "n_targets"), [(2500, 1), (4500, 1), (6500, 4), *hard((11_500, 12))])
 def test_memory_is_known_first(rng, n_rows, n_targets):
     """Within a fifth: of a factor, and of iterations."""
     X, Y = rng.normal(size=(1, n_rows)).astype(np.float32), rng.normal(size=(n_rows, n_targets)).astype(np.float32)

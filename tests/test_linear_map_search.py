@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hard import hard
 
 from binfeat import kernels
 from binfeat._machine.kernel_algebra.leave_one_out import leave_one_out_error
@@ -38,6 +39,7 @@ def test_finds_a_diagonal(rows):
     assert abs(steepest @ [1, 1, 0]) / np.sqrt(2) > 0.98
 
 
+@pytest.mark.hard
 def test_does_not_pay_where_it_fits_noise(rng):
     """Of many inputs and few rows, those that the steps see are left out with less error; others are not."""
     X = rng.normal(size=(300, 30))
@@ -78,9 +80,9 @@ def test_errors_are_of_rows_that_no_step_sees(rows):
 @pytest.mark.parametrize(
     ("gains", "expected"),
     [
-        pytest.param([False], 2, marks=pytest.mark.hard),
+        *hard(([False], 2)),
         ([True, False], 4),
-        pytest.param([True, True], 8, marks=pytest.mark.hard),
+        *hard(([True, True], 8)),
     ],
 )
 def test_looks_without_a_gain_are_the_end(rows, monkeypatch, gains, expected):
@@ -110,6 +112,7 @@ def test_where_it_is_tried(rows, n_rows, suits):
     assert not linear_maps.LinearMapSearch.suits(search, np.arange(4) > 0)  # one number
 
 
+@pytest.mark.hard
 def test_more_entries_than_rows_are_not_learned(rng):
     X, categorical = rng.normal(size=(400, 21)), np.zeros(21, bool)
     _, search = searched(X, X[:, 0], n_steps=0, categorical=categorical)
@@ -117,6 +120,7 @@ def test_more_entries_than_rows_are_not_learned(rng):
     assert linear_maps.LinearMapSearch.suits(search, np.arange(21) == 5)
 
 
+@pytest.mark.hard
 def test_rows_that_repeat(rows):
     X, y = (np.repeat(part[:100], 5, axis=0) for part in rows)
     found, _ = searched(X, y)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from callbacks import Callback
+from hard import hard
 from machines import assert_same_state
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
@@ -74,7 +75,7 @@ def test_several_targets_and_rows_without_weight(noisy):
     assert streamed._local["support"].shape[1] == np.count_nonzero(lighter)
 
 
-@pytest.mark.parametrize("loss", [pytest.param("poisson", marks=pytest.mark.hard), "huber"])
+@pytest.mark.parametrize("loss", [*hard("poisson"), "huber"])
 def test_other_losses(noisy, loss):
     """Whose targets or weights follow from a machine of the sample, by one pass over the blocks."""
     X, y, weights = (values[:1000] for values in noisy)
@@ -88,9 +89,7 @@ def test_other_losses(noisy, loss):
     assert error < 1.2 * of_whole < 0.3 * wanted.var()
 
 
-@pytest.mark.parametrize(
-    "Machine", [pytest.param(KernelMachineRegressor, marks=pytest.mark.hard), KernelMachineClassifier]
-)
+@pytest.mark.parametrize("Machine", [*hard(KernelMachineRegressor), KernelMachineClassifier])
 def test_blocks_and_threads_change_nothing(noisy, Machine):
     X, y, weights = noisy
     y = y if Machine is KernelMachineRegressor else np.digitize(y, [-1.0, 1.0])
@@ -120,6 +119,7 @@ def test_a_classifier_of_frames(noisy, tmp_path):
     np.testing.assert_array_equal(again.predict_proba(frame), machine.predict_proba(frame))
 
 
+@pytest.mark.hard
 def test_all_rows_are_worth_more_than_the_sample(noisy):
     X, y, _ = noisy
     new = np.random.default_rng(1).normal(size=(1000, 3))
@@ -236,6 +236,7 @@ def test_a_warm_start_keeps_the_kernel(noisy):
     assert machine._local["support"].shape[1] == N_ROWS
 
 
+@pytest.mark.hard
 def test_a_warm_start_from_cells_that_do_not_fit_any_more(noisy):
     X, y, _ = noisy
     machine = KernelMachineRegressor(max_grids=20, warm_start=True, random_state=0).fit(blocks(X, y))

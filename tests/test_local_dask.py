@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hard import hard
 
 import binfeat
 from binfeat import blocks
@@ -52,7 +53,7 @@ def chunked(values, chunks):
     return da.from_array(values, chunks=(chunks, *values.shape[1:]))
 
 
-@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.hard), True])
+@pytest.mark.parametrize("weighted", [*hard(False), True])
 def test_machines_are_those_of_blocks(noisy, weighted):
     X, y, weights = noisy
     own = weights if weighted else None
@@ -67,6 +68,7 @@ def test_machines_are_those_of_blocks(noisy, weighted):
         np.testing.assert_allclose(got, wanted, atol=ROUNDING)
 
 
+@pytest.mark.hard
 def test_classes(noisy):
     """All bits are those of blocks."""
     X, y, weights = noisy
@@ -86,7 +88,7 @@ def test_parts_without_weights_have_a_size():
     assert Z.nbytes + Y.nbytes < plain < weighted - 500
 
 
-@pytest.mark.parametrize(("most_pieces", "n_jobs"), [(1, None), pytest.param(20, 2, marks=pytest.mark.hard)])
+@pytest.mark.parametrize(("most_pieces", "n_jobs"), [(1, None), *hard((20, 2))])
 def test_several_cells_in_a_task(noisy, monkeypatch, most_pieces, n_jobs):
     """Change nothing, and neither do threads."""
     X, y, weights = noisy
@@ -120,7 +122,7 @@ def test_frames(noisy):
     np.testing.assert_allclose(lazy.compute(), expected.predict_proba(table), atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["huber", pytest.param("poisson", marks=pytest.mark.hard)])
+@pytest.mark.parametrize("loss", ["huber", *hard("poisson")])
 def test_losses(noisy, loss):
     """Whose targets or weights follow from a machine of the sample, on the workers."""
     X, y, weights = noisy

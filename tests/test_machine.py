@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from hard import hard
 from machines import BINS, FIXED
 from scipy import sparse
 from scipy.special import softmax
@@ -197,7 +198,7 @@ def test_categories_of_noise_cost_little(rng, features):
     assert np.mean(losses) < 0.01
 
 
-@pytest.mark.parametrize("features", ["exact", pytest.param("binning", marks=pytest.mark.hard)])
+@pytest.mark.parametrize("features", ["exact", *hard("binning")])
 def test_ids_cost_little(features):
     X, y = make_friedman1(1400, noise=1.0, random_state=2)
     frame = pd.DataFrame(X).rename(columns=str)

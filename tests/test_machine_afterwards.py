@@ -5,6 +5,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
+from hard import hard
 from limits import limited
 from machines import BINS, FIXED, state
 from sklearn.exceptions import NotFittedError
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("few_grids")
 
 
 @pytest.fixture(
-    scope="module", params=["binning", "hybrid", "fourier", "categories", "exact", "exact, categories", "local"]
+    scope="module", params=["binning", "fourier", "exact, categories", "local", *hard("hybrid", "categories", "exact")]
 )
 def fitted(request, table):
     X, y, labels = table

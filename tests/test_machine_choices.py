@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hard import hard
 from limits import current_limits
 from machines import BINS, FIXED, GROWING, assert_same_state
 from sklearn.base import clone
@@ -92,7 +93,7 @@ def test_without_refit_the_rows_held_out_only_choose(table, rng):
 
 @pytest.mark.parametrize(
     "features",
-    [pytest.param("binning", marks=pytest.mark.hard), pytest.param("hybrid", marks=pytest.mark.hard), "exact", "auto"],
+    [*hard("binning", "hybrid"), "exact", "auto"],
 )
 def test_the_same_bits_again_and_for_any_number_of_threads(table, threads, features):
     threads(2)

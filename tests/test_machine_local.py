@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from callbacks import Callback
+from hard import hard
 from machines import assert_same_state
 from sklearn.base import clone
 
@@ -76,9 +77,7 @@ def test_one_cell_is_an_exact_machine(table):
         np.testing.assert_allclose(one, other, rtol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "Machine", [pytest.param(KernelMachineRegressor, marks=pytest.mark.hard), KernelMachineClassifier]
-)
+@pytest.mark.parametrize("Machine", [*hard(KernelMachineRegressor), KernelMachineClassifier])
 def test_threads_and_repeats_change_nothing(table, short, Machine):
     X, y, labels = table
     y = y if Machine is KernelMachineRegressor else labels
@@ -263,6 +262,7 @@ def test_slopes_of_a_sum(rng, with_map):
     assert not slopes[still].any()
 
 
+@pytest.mark.hard
 def test_length_scales_of_dense_cells_are_shorter(rng, short):
     X = rng.uniform(-2, 2, size=(1500, 2))
     y = np.sin(6 * X[:, 0]) * np.sin(5 * X[:, 1])
@@ -273,6 +273,7 @@ def test_length_scales_of_dense_cells_are_shorter(rng, short):
     assert given.alpha_ == 0.2
 
 
+@pytest.mark.hard
 def test_a_kernel_far_ahead_of_the_other_stands_twice(rng):
     """With a longer scale, too: targets may change fast along one input and slowly along others."""
     X = rng.uniform(-1, 1, size=(1200, 4))
@@ -297,7 +298,7 @@ def smooth(X):
     return np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
 
 
-@pytest.mark.parametrize("scoring", [None, pytest.param("neg_mean_absolute_error", marks=pytest.mark.hard)])
+@pytest.mark.parametrize("scoring", [None, *hard("neg_mean_absolute_error")])
 def test_many_rows_take_cells(rng, limits, scoring):
     limits(n_steps=15, exact_rows=400, sample_grids=(5, 10))
     X, X_new = rng.normal(size=(1600, 4)), rng.normal(size=(500, 4))
@@ -417,6 +418,7 @@ def test_trees_are_added_while_they_pay(rng, short):
     assert KernelMachineRegressor(**LOCAL, max_seconds=0).fit(X, smooth(X)).n_trees_ == 1
 
 
+@pytest.mark.hard
 def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeypatch):
     """An exact machine of as many rows would take all the seconds."""
     monkeypatch.setattr(exact_size, "_PAIR_SECONDS", 1.0)
@@ -446,6 +448,7 @@ def test_interrupted(rng, short, call, n_trees):
     assert machine.score(X, smooth(X)) > 0.5
 
 
+@pytest.mark.hard
 def test_a_warm_start_keeps_the_kernel(rng, short):
     X = rng.normal(size=(600, 3))
     machine = KernelMachineRegressor(**LOCAL, warm_start=True).fit(X[:500], smooth(X)[:500])

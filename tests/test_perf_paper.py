@@ -4,6 +4,7 @@ import argparse
 
 import numpy as np
 import pytest
+from hard import hard
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -118,7 +119,7 @@ def test_waves_are_computed_where_memory_is_short(table, monkeypatch):
     np.testing.assert_allclose(clone(machine).fit(X, y).predict(X), held, rtol=1e-6)
 
 
-@pytest.mark.parametrize("regression", [True, pytest.param(False, marks=pytest.mark.hard)])
+@pytest.mark.parametrize("regression", [True, *hard(False)])
 def test_exact_machines(regression, table):
     X, y = (part[:150] for part in table)
     y = y if regression else y > 0

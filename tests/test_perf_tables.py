@@ -230,6 +230,7 @@ def test_a_fit_that_lasts_leaves_the_others():
         assert 90 < child.fit("good", 0).error < 120
 
 
+@pytest.mark.hard
 def test_a_child_without_its_table_says_so(monkeypatch):
     monkeypatch.delenv("BINFEAT_DATA", raising=False)
     with pytest.raises(MissingDataError, match="set BINFEAT_DATA"):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import naive
 import numpy as np
 import pytest
+from hard import hard
 from machines import assert_same_state
 from scipy import stats
 from sklearn.metrics import mean_pinball_loss
@@ -104,7 +105,9 @@ def test_several_targets_transforms_weights_and_blocks(rng):
     assert (logs.predict_quantiles(X, 0.05) > 0).all()
 
 
-@pytest.mark.parametrize("given", [{"features": "local", "cell_rows": 300}, {"n_grids": 60}, {"features": "fourier"}])
+@pytest.mark.parametrize(
+    "given", [{"features": "local", "cell_rows": 300}, {"n_grids": 60}, *hard({"features": "fourier"})]
+)
 def test_all_kinds_of_machines_have_quantiles(given, rng):
     X, y, _ = drawn(rng, 1500)
     machine = KernelMachineRegressor(**GIVEN, **given).fit(X[:1000], y[:1000])

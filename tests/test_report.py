@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from hard import hard
 from machines import FIXED
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import FunctionTransformer
@@ -112,7 +113,7 @@ def page_of(machine, folder, X, y):
     return Elements((folder / "page.html").read_text(encoding="utf-8")).text
 
 
-@pytest.mark.parametrize("kind", ["numbers", "labels", "many rows"])
+@pytest.mark.parametrize("kind", ["many rows", *hard("numbers", "labels")])
 def test_rows_of_fit_are_known(tmp_path, monkeypatch, table, kind):
     X, y, labels = table
     own, Machine = (labels, KernelMachineClassifier) if kind == "labels" else (y, KernelMachineRegressor)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from callbacks import Callback
+from hard import hard
 from scipy import optimize
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
@@ -54,7 +55,7 @@ def test_path_is_cheaper_than_its_parts(table):
     assert warm < 0.7 * cold
 
 
-@pytest.mark.parametrize("cv", [None, 3, KFold(4, shuffle=True, random_state=1)])
+@pytest.mark.parametrize("cv", [None, 3, *hard(KFold(4, shuffle=True, random_state=1))])
 def test_chosen_penalty(table, cv):
     Z, y, _ = table
     machine = CGRidge(alphas=ALPHAS, cv=cv, tol=1e-6, max_iter=1000, random_state=0).fit(Z, y)
@@ -177,6 +178,7 @@ def test_squared_hinge_stops_where_the_objective_settles(table):
         assert objective <= best * (1 + most)
 
 
+@pytest.mark.hard
 def test_squared_hinge_classes_are_one_against_the_rest(table):
     Z, _, labels = table
     options = {"alpha": 1.0, "loss": "squared_hinge", "tol": 1e-8, "max_iter": 2000}

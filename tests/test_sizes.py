@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from hard import easy
 
 import binfeat
 from binfeat._binning.code_store import CodeStore
@@ -117,9 +118,7 @@ MEMORY = {
 AT_ONCE = ("codes, fit",)
 
 
-@pytest.mark.parametrize(
-    "name", [*AT_ONCE, *(pytest.param(name, marks=pytest.mark.hard) for name in MEMORY if name not in AT_ONCE)]
-)
+@pytest.mark.parametrize("name", easy(MEMORY, *AT_ONCE))
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_estimates_are_within_a_fifth_of_the_peak(name):
     shape, made, call = MEMORY[name]

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hard import hard
 
 pytest.importorskip("skops.io")
 
@@ -54,7 +55,7 @@ print(len(before), n_predicted, sorted(compiled() - before))
 """
 
 
-@pytest.mark.parametrize("kinds", ["kernels", pytest.param("all", marks=pytest.mark.hard)])
+@pytest.mark.parametrize("kinds", ["kernels", *hard("all")])
 def test_predictions_compile_nothing_after_it(kinds):
     """Of machines in files: for one row, few and many, with their intervals."""
     run = subprocess.run(

@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from hard import hard
 from machines import assert_same_state
 
 from binfeat import KernelMachineRegressor, kernels
@@ -63,6 +64,7 @@ def test_does_not_pay_where_there_is_nothing_to_learn(rng):
     assert not warp_search.run(30, lambda: True).pays()
 
 
+@pytest.mark.hard
 def test_a_small_gain_is_not_worth_a_second_search(rows, monkeypatch):
     warp_search = warps.WarpSearch(searched(*rows), 0).run(0, lambda: True)
     before = warp_search._errors_before
@@ -71,6 +73,7 @@ def test_a_small_gain_is_not_worth_a_second_search(rows, monkeypatch):
         assert warp_search.pays() == pays
 
 
+@pytest.mark.hard
 def test_rows_without_weight_have_no_say(rows, rng):
     X, y = rows
     weights = np.tile([0.0, 2.0], 300)
@@ -83,6 +86,7 @@ def test_rows_without_weight_have_no_say(rows, rng):
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.hard
 def test_a_given_penalty_is_kept_and_without_steps_nothing_is_mapped(rows):
     search = searched(*rows, alpha=0.07)
     warp_search = warps.WarpSearch(search, 0).run(0, lambda: True)
@@ -113,7 +117,7 @@ def few_rows_are_enough():
         yield
 
 
-@pytest.fixture(scope="module", params=["exact", "binning"])
+@pytest.fixture(scope="module", params=["exact", *hard("binning")])
 def machine(request, few_rows_are_enough):
     X, y = steps(np.random.default_rng(1), 900)
     options = {"features": request.param, "n_grids": 100, "categorical_features": [2], "random_state": 0}

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from hard import hard
 from scipy import sparse
 from sklearn.linear_model import RidgeClassifier, RidgeCV
 
@@ -32,7 +33,7 @@ def _words(machine):
     return machine.decisions_["choice"][machine.decisions_["what"] == "length scales"].tolist()
 
 
-@pytest.mark.parametrize("max_seconds", [1e-3, pytest.param(None, marks=pytest.mark.hard)])
+@pytest.mark.parametrize("max_seconds", [1e-3, *hard(None)])
 def test_texts_are_classified_as_well_as_by_ridge_regression_whatever_the_time(rng, max_seconds):
     X, y = _texts(rng, 700)
     machine = KernelMachineClassifier(max_seconds=max_seconds, on_unseen="ignore", random_state=0)
