@@ -1,15 +1,16 @@
 """Exact kernel machines: all rows that memory and time allow, without random features."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.exact import ExactFunction
+from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, kernel_sum, main_part
+from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.kernel_algebra.bounded import minimise, working_squares
 from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
 from binfeat._machine.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
@@ -75,23 +76,22 @@ class ExactMachine(Candidate):
     def solution(self, best: Tuned) -> Solution:
         """Solve for all rows."""
         problem, settings, rows, parts = self._problem, self._run.settings, self._rows.all, best.parts
-        X, weights = self._rows.columns(rows), problem.relative_weights(rows)
+        X = self._rows.columns(rows)
         with one_blas_thread():  # the order of its sums depends on their number
             if isinstance(problem, MarginProblem):
                 solved = self._by_loss(problem, best, X)
             else:
                 solved = self._by_squares(best, X)
-        judged, predictions = rows, best.predictions
+        judged, predictions = self._rows.judged, best.predictions
         if predictions is None:
             told = np.isfinite(solved.left_out).all(axis=1) & np.isin(rows, self._rows.known)
             judged, predictions = rows[told], solved.left_out[told]
         main = main_part(parts)
-        known = KernelFunction.arrays_of(parts, problem.categorical, X, self._rows.frame, solved.alpha, weights)
         return Solution(
             features=self.features,
             kernel=kernel_name(parts),
             alpha=solved.alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
-            function=ExactFunction(**known, coef=np.array(solved.coef.T, np.float64, order="C")),
+            function=self._function(best, rows, solved.alpha, solved.coef),
             intercept=solved.coef.sum(axis=0, dtype=np.float64),
             scales=main.scales,
             gamma=main.gamma,
@@ -100,8 +100,23 @@ class ExactMachine(Candidate):
             predictions=predictions,
             curve=[(0, float(problem.losses(judged)(predictions).mean()))],
             status="converged",
+            errors=self._errors(best) if self._rows.held_out.size else None,
             known=(rows, solved.scores),
         )
+
+    def _function(self, best: Tuned, rows: np.ndarray, alpha: float, coef: np.ndarray) -> ExactFunction:
+        """The function of some rows by their coefficients, (n_rows, n_targets)."""
+        problem, frame = self._problem, self._rows.frame
+        own = self._rows.columns(rows), frame, alpha, problem.relative_weights(rows)
+        known = KernelFunction.arrays_of(best.parts, problem.categorical, *own)
+        return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
+
+    def _errors(self, best: Tuned) -> HeldOutErrors:
+        """How far predictions for rows held out are off, by the machine of all others."""
+        problem, known, rows, n_jobs = self._problem, self._rows.known, self._rows.held_out, self._run.settings.n_jobs
+        function = self._function(best, known, best.alpha, np.zeros((len(known), problem.n_targets)))
+        variances = ExactPosterior(function, n_jobs).variances(self._rows.X[rows])
+        return HeldOutErrors.of(problem.Y[rows] - cast(np.ndarray, best.predictions), variances)
 
     def _by_squares(self, best: Tuned, X: np.ndarray) -> _Solved:
         problem, rows, n_jobs = self._problem, self._rows.all, self._run.settings.n_jobs
