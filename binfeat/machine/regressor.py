@@ -85,7 +85,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
-        Exact machines leave out each part in turn where splits are folds, as those of `KFold`; see Notes.
+        Exact machines leave out each part in turn where splits are folds, as those of `KFold`.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -187,7 +187,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     **Wide tables**, of more than 1,333 numbers, have exact machines of any `max_seconds`, which begin with one length
     scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel beside it: with
     little time they are about as good as ridge regression. One length scale for each input is learned while there is
-    time, for a radial kernel, and taken if it surely does better for rows that it was not learned from.
+    time, for a radial kernel, and taken if it surely does better for rows that it was not learned from. Where
+    `max_seconds` are up, 1,500 rows, each left out of them, judge the machine.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but

@@ -21,7 +21,7 @@ from binfeat._machine.machines.exact_tuning import ExactTuning, Tuned
 from binfeat._machine.machines.fine_tuning import ALL_ROWS, FineTuning
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.problem import MarginProblem, Problem
-from binfeat._machine.run import Run
+from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_INPUTS
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
@@ -58,9 +58,21 @@ class ExactMachine(Candidate):
             # Between what rounding allows in a set of rows and in the solution.
             least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
             return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)
-        rows = replace(rows, known=rows.known[evenly_spaced(len(rows.known), TUNING_ROWS)])
-        tuning = ExactTuning(rows, self._run, self._kernels, seconds)
+        tuning = ExactTuning(self._tuning_rows, self._run, self._kernels, seconds)
         return tuning.best() if self._known is None else tuning.of(*self._known)
+
+    @property
+    def _tuning_rows(self) -> KernelRows:
+        known = self._rows.known
+        return replace(self._rows, known=known[evenly_spaced(len(known), TUNING_ROWS)])
+
+    def _suffice(self, predictions: np.ndarray | None) -> bool:
+        """Whether predictions for rows that tuning left out judge the machine: no others can, or in time."""
+        if predictions is None:
+            return False
+        n_known = 0 if self._rows.held_out.size else len(self._rows.all)
+        seconds = 2 * exact_seconds(*self._problem.table.shape)  # of the solution, and as much for all rows left out
+        return len(predictions) >= n_known or not self._run.may_continue(Phase.SOLUTION, seconds)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("kernel and penalty"):
@@ -76,13 +88,14 @@ class ExactMachine(Candidate):
     def solution(self, best: Tuned) -> Solution:
         """Solve for all rows."""
         problem, settings, rows, parts = self._problem, self._run.settings, self._rows.all, best.parts
+        best = best if self._suffice(best.predictions) else replace(best, predictions=None)
         X = self._rows.columns(rows)
         with one_blas_thread():  # the order of its sums depends on their number
             if isinstance(problem, MarginProblem):
                 solved = self._by_loss(problem, best, X)
             else:
                 solved = self._by_squares(best, X)
-        judged, predictions = self._rows.judged, best.predictions
+        judged, predictions = self._tuning_rows.judged, best.predictions
         if predictions is None:
             told = np.isfinite(solved.left_out).all(axis=1) & np.isin(rows, self._rows.known)
             judged, predictions = rows[told], solved.left_out[told]
@@ -91,7 +104,7 @@ class ExactMachine(Candidate):
             features=self.features,
             kernel=kernel_name(parts),
             alpha=solved.alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
-            function=self._function(best, rows, solved.alpha, solved.coef),
+            function=self._function(best, rows, X, solved.alpha, solved.coef),
             intercept=solved.coef.sum(axis=0, dtype=np.float64),
             scales=main.scales,
             gamma=main.gamma,
@@ -104,17 +117,18 @@ class ExactMachine(Candidate):
             known=(rows, solved.scores),
         )
 
-    def _function(self, best: Tuned, rows: np.ndarray, alpha: float, coef: np.ndarray) -> ExactFunction:
-        """The function of some rows by their coefficients, (n_rows, n_targets)."""
-        problem, frame = self._problem, self._rows.frame
-        own = self._rows.columns(rows), frame, alpha, problem.relative_weights(rows)
+    def _function(self, best: Tuned, rows: np.ndarray, X: np.ndarray, alpha: float, coef: np.ndarray) -> ExactFunction:
+        """The function of some rows X, (n_inputs, n_rows), by their coefficients, (n_rows, n_targets)."""
+        problem = self._problem
+        own = X, self._rows.frame, alpha, problem.relative_weights(rows)
         known = KernelFunction.arrays_of(best.parts, problem.categorical, *own)
         return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
 
     def _errors(self, best: Tuned) -> HeldOutErrors:
         """How far predictions for rows held out are off, by the machine of all others."""
         problem, known, rows, n_jobs = self._problem, self._rows.known, self._rows.held_out, self._run.settings.n_jobs
-        function = self._function(best, known, best.alpha, np.zeros((len(known), problem.n_targets)))
+        X, nothing = self._rows.columns(known), np.zeros((len(known), problem.n_targets))
+        function = self._function(best, known, X, best.alpha, nothing)
         variances = ExactPosterior(function, n_jobs).variances(self._rows.X[rows])
         return HeldOutErrors.of(problem.Y[rows] - cast(np.ndarray, best.predictions), variances)
 

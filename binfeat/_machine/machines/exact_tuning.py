@@ -31,7 +31,7 @@ class Tuned:
     parts: list[Part]
     alpha: float
     squared_error: float  # of predictions for rows left out, by the variance of the targets
-    predictions: np.ndarray | None = None  # for the rows that judge, if these are all that can: (n_rows, n_targets)
+    predictions: np.ndarray | None = None  # for the rows that it was tuned by, if at hand: (n_rows, n_targets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +83,7 @@ class ExactTuning:
             return self._result(tuned)
 
     def _result(self, tuned: _Try) -> Tuned:
-        rows = self._rows
-        predictions = tuned.predictions if rows.held_out.size or len(rows.known) == len(rows.all) else None
-        return Tuned(tuned.parts, tuned.alpha, self._squared_error(tuned), predictions)
+        return Tuned(tuned.parts, tuned.alpha, self._squared_error(tuned), tuned.predictions)
 
     def _squared_error(self, tuned: _Try) -> float:
         problem, rows = self._problem, self._rows.judged
