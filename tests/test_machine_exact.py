@@ -119,7 +119,7 @@ def test_automatic_for_few_rows_and_nothing_else_asked(table, short, limits):
     for machine, target in ((KernelMachineRegressor(random_state=0), y), (KernelMachineClassifier(), labels)):
         assert machine.fit(X, target).features_ == "exact"
     limits(n_steps=15, sample_grids=(5, 10), n_fourier=32)
-    for options in ({"kernel": "laplacian"}, {"n_grids": 10}, {"cv": 3}, {"features": "binning"}):
+    for options in ({"kernel": "laplacian"}, {"n_grids": 10}, {"features": "binning"}):
         machine = KernelMachineRegressor(**options, max_grids=10, random_state=0).fit(X, y)
         assert machine.features_ != "exact"
     for small in ({"exact_rows": 399}, {"exact_work": 400**2 * 4 - 1}):
@@ -238,8 +238,7 @@ def test_without_refit_rows_held_out_have_no_say(table, rng):
     assert with_all.alpha_ <= kept.alpha_  # more rows take less
     labels, other = y > 0, changed > 0
     one, two = (
-        KernelMachineClassifier(**GIVEN, cv=cv, refit=False).fit(X, target).decision_function(X)
-        for target in (labels, other)
+        KernelMachineClassifier(**GIVEN, cv=cv, refit=False).fit(X, target).feature_coef_ for target in (labels, other)
     )
     np.testing.assert_array_equal(one, two)
 

@@ -45,6 +45,20 @@ def test_texts_are_classified_as_well_as_by_ridge_regression_whatever_the_time(r
     assert "one for all inputs" in _words(machine)[0]  # rare words of variance 1 would be noise
 
 
+@pytest.mark.parametrize(("max_seconds", "n_judged"), [(1e-3, 300), (None, 400)])
+def test_rows_of_the_choices_judge_where_time_is_up(rng, limits, monkeypatch, max_seconds, n_judged):
+    limits(n_steps=2)
+    monkeypatch.setattr(exact, "TUNING_ROWS", 300)
+    X, y = _few_matter(rng, 400)
+    solutions, solved = [], exact.ExactMachine.solve
+    monkeypatch.setattr(exact.ExactMachine, "solve", lambda *args: solutions.append(solved(*args)) or solutions[-1])
+    with pytest.warns(UserWarning, match="max_seconds") if max_seconds else np.errstate():
+        machine = KernelMachineRegressor(max_seconds=max_seconds, random_state=0).fit(X, y)
+    assert machine.feature_coef_.shape == (1, 400)
+    assert len(np.unique(solutions[0].rows)) == len(solutions[0].predictions) == n_judged
+    np.testing.assert_allclose(machine.held_out_error_[0], solutions[0].error)
+
+
 def test_linear_targets_of_many_inputs_are_predicted_as_by_ridge_regression(rng):
     X = rng.normal(size=(800, N_INPUTS))
     y = X @ rng.normal(size=N_INPUTS) + rng.normal(size=800)

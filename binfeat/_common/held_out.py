@@ -27,6 +27,17 @@ def splits(estimator, n_rows, y, groups):
         raise ValueError("cv must give a pair of training rows and held-out rows; it gives none.")
 
 
+def folds(pairs, n_rows):
+    """Number of the fold of each row, if pairs hold each row out once and train on all others; or None."""
+    numbers = np.full(n_rows, -1)
+    for fold, (train, held_out) in enumerate(pairs):
+        others = np.delete(np.arange(n_rows), held_out)
+        if (numbers[held_out] >= 0).any() or not np.array_equal(np.sort(train), others):
+            return None
+        numbers[held_out] = fold
+    return None if (numbers < 0).any() else numbers
+
+
 def _row_numbers(pair, n_rows):
     try:
         train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in pair)

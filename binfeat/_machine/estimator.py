@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import fit_method
-from binfeat._common.held_out import Scoring, splits
+from binfeat._common.held_out import Scoring, folds, splits
 from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
@@ -29,6 +30,7 @@ from binfeat._machine.fitted.attributes import attributes_of, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.saved import check_machine, migrate
 from binfeat._machine.limits import Limits
+from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.pipeline import fit
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import HEADER, Clock, Decisions, Run, cells, line
@@ -160,9 +162,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         encoder, table = self._encoded(X, y, settings, previous)
         targets = targets if previous is None else known_targets(previous, targets)
         weights = check_weights(sample_weight, len(table))
-        train, held_out = self._split(len(table), y, weights, groups, settings.seed)
+        train, held_out, numbers = self._split(len(table), y, weights, groups, settings)
         scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(self))
-        numbers = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
         problem = Problem(table, y, targets, weights, train, held_out, encoder, scoring, numbers)
         hashes = row_hashes(table, problem.answers)
         doubt_rows(table, hashes, apart=problem.is_grouped or settings.has_cv)
@@ -195,14 +196,20 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return encoder, table
 
     def _split(
-        self, n_rows: int, y: np.ndarray, weights: np.ndarray | None, groups: ArrayLike | None, seed: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Training rows and held-out rows, each in random order."""
-        train, held_out = next(splits(self, n_rows, y, groups))
+        self, n_rows: int, y: np.ndarray, weights: np.ndarray | None, groups: ArrayLike | None, settings: Settings
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Training rows and held-out rows, each in random order, and numbers of groups or folds, if there are any."""
+        pairs = splits(self, n_rows, y, groups)
+        train, held_out = first = next(pairs)
         if weights is not None and not (weights[train].any() and weights[held_out].any()):
             raise ValueError("sample_weight is zero for all training rows or for all rows held out.")
-        rng = np.random.default_rng(seed)
-        return rng.permutation(train), rng.permutation(held_out)
+        numbers = None
+        if settings.may_judge_by_folds and n_rows <= TUNING_ROWS:
+            numbers = folds(chain([first], pairs), n_rows)
+        elif groups is not None and not settings.has_cv:
+            numbers = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+        rng = np.random.default_rng(settings.seed)
+        return rng.permutation(train), rng.permutation(held_out), numbers
 
     @property
     def _fitted(self) -> Fitted:

@@ -13,7 +13,7 @@ from binfeat._common.labels import AnyLabels
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
-from binfeat._machine.kernel_algebra.reweighted import left_out_at_minimum
+from binfeat._machine.kernel_algebra.reweighted import Squares, at_minimum, coefficients_of, left_out_of
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.deviance import Deviance
 from binfeat._machine.target.huber import weights_by
@@ -155,8 +155,25 @@ class Problem:
         Rows of a group are left out together.
         """
         Y = self.Y[rows]
-        groups = None if self.groups is None else self.groups[rows]
-        return Y - residuals(K, alpha, self.relative_weights(rows), Y.astype(np.float32), root, groups)
+        own = self.relative_weights(rows), Y.astype(np.float32)
+        return Y - residuals(K, alpha, *own, root, self._groups_of(rows))
+
+    def predicted(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        """Predictions (n_others, n_targets) for other rows, of an exact machine of some.
+
+        K are kernel values of all pairs of both, first those of the machine.
+        """
+        n_rows = len(rows)
+        coef = self._coef(rows, K[:n_rows, :n_rows], alpha, root)
+        return (K[n_rows:, :n_rows] + np.float32(1.0)) @ coef
+
+    def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        """Coefficients (n_rows, n_targets) of an exact machine of some rows."""
+        solve, _ = solver_by(root, K)(alpha, self.relative_weights(rows))
+        return solve(self.Y[rows])
+
+    def _groups_of(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.groups is None else self.groups[rows]
 
     def weights_of(self, rows: np.ndarray | slice) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]
@@ -240,6 +257,9 @@ class MarginProblem(Problem):
         found, alpha = minimise(self.loss, solver_by(root, K), alpha, weights, Y)
         return left_out(self.loss, K, alpha, weights, Y, found.scores, root)
 
+    def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        return minimise(self.loss, solver_by(root, K), alpha, self.relative_weights(rows), self.Y[rows])[0].coef
+
 
 @dataclass(frozen=True, eq=False)
 class WorkingProblem(Problem):
@@ -286,9 +306,17 @@ class WorkingProblem(Problem):
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """At the minimum of their own penalised deviance."""
+        penalty = alpha * self.mean_weight
+        return left_out_of(K, penalty, self._at_minimum(rows, K, penalty), root, self._groups_of(rows))
+
+    def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+        penalty = alpha * self.mean_weight
+        return coefficients_of(K, penalty, self._at_minimum(rows, K, penalty), root)
+
+    def _at_minimum(self, rows: np.ndarray, K: np.ndarray, penalty: float) -> Squares:
         y, own = self.y[rows], None if self.own_weights is None else self.own_weights[rows]
         squares = self.Y[rows], cast(np.ndarray, self.weights)[rows]
-        return left_out_at_minimum(K, alpha * self.mean_weight, squares, partial(self.squares, y, own), root)
+        return at_minimum(K, penalty, squares, partial(self.squares, y, own))
 
     @cached_property
     def Y(self) -> np.ndarray:

@@ -9,7 +9,9 @@ from sklearn.base import BaseEstimator
 from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, seed_of
 from binfeat._kernels.base import Kernel
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.table.findings import POLICIES
+from binfeat._machine.target.deviance import DEVIANCES
 from binfeat.kernels import binning_kernel, exact_kernel
 
 _RADIAL = "features='exact' or 'local', or features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
@@ -47,6 +49,11 @@ class Settings:
     def is_robust(self) -> bool:
         """Whether rows far from what other rows say get little weight."""
         return self.loss == "huber"
+
+    @property
+    def may_judge_by_folds(self) -> bool:
+        """Whether `cv` may leave out all rows in turn: blocks of an inverse know of squares, and of all rows."""
+        return self.has_cv and self.refits and self.loss not in (*DEVIANCES, *BOUNDED_LOSSES)
 
     @property
     def may_take_ranks(self) -> bool:

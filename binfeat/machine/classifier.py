@@ -83,6 +83,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
+        Exact machines leave out each part in turn where splits are folds, as those of `KFold`.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -175,7 +176,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     penalty is chosen by the loss of scores that leave each row out, to first order (Rad & Maleki 2020). Steps of L-BFGS
     begin with a bound of the curvature (Boehning 1992), so that one factor of the kernel matrix serves all classes and
     up to 20 steps; where these are not enough, the next 20 begin with the curvature that was reached. "auto" is "exact"
-    for up to 14,000 rows, and "local" for more, or with `cv` or `groups`.
+    for up to 10,000 rows, with `cv` up to 1,500, and "local" for more, or with `groups`.
 
     References
     ----------

@@ -85,6 +85,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
+        Exact machines leave out each part in turn where splits are folds, as those of `KFold`.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -170,13 +171,15 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
 
     **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
-    `kernel` and `n_grids` are "auto", `cv` is None, `groups` are of up to 1,500 rows, and the solution should take half
-    of `max_seconds` at most, and "local" for more rows without groups, also of a source of blocks. Where neither is
+    `kernel` and `n_grids` are "auto", and the solution should take half of `max_seconds` at most, with `cv` or `groups`
+    up to 1,500; and "local" for more rows without these, also of a source of blocks. Where neither is
     possible, grids are compared with Fourier features on held-out rows, if these need at most 1 GB, no input is a
     category, and a radial kernel did better in the search for length scales. Fourier features without grids are
     doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out predictions
-    of its rows, without those held out if `cv` is given or `refit` is False; rows of a group are left out together, of
-    up to 1,500. With more it is judged by those of all its rows, with an inverse whose diagonal goes up and down like
+    of its rows, without those held out if `refit` is False. Of up to 1,500 rows those of a group are left out together,
+    as are those of a fold, if `cv` gives folds, `loss` stands for squares and `refit` is True; other rows of `cv` are
+    predicted from the training rows alone, and rows in neither take no part. With more rows, `cv` leaves training rows
+    out one by one, and the machine is judged by all its rows, with an inverse whose diagonal goes up and down like
     that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
     whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
     whatever rows stand beside it and for any number of threads.
@@ -184,7 +187,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     **Wide tables**, of more than 1,333 numbers, have exact machines of any `max_seconds`, which begin with one length
     scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel beside it: with
     little time they are about as good as ridge regression. One length scale for each input is learned while there is
-    time, for a radial kernel, and taken if it surely does better for rows that it was not learned from.
+    time, for a radial kernel, and taken if it surely does better for rows that it was not learned from. Where
+    `max_seconds` are up, 1,500 rows, each left out of them, judge the machine.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but

@@ -34,7 +34,9 @@ class ExactFunction(KernelFunction):
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
     ) -> "ExactPosterior | ManyRowsPosterior":
-        return (ExactPosterior if self.n_rows <= MOST_FACTORED else ManyRowsPosterior)(self, n_jobs)
+        if self.n_rows <= MOST_FACTORED:
+            return ExactPosterior(self, n_jobs, errors)
+        return ManyRowsPosterior(self, n_jobs)
 
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
         yield self(X, n_jobs)
@@ -48,18 +50,23 @@ class ExactFunction(KernelFunction):
 
 
 class ExactPosterior:
-    """Of an exact machine, in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12)."""
+    """Of an exact machine, in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
 
-    def __init__(self, function: ExactFunction, n_jobs: int | None) -> None:
+    Errors are those of rows held out, if they are given, or those of each row without it.
+    """
+
+    def __init__(self, function: ExactFunction, n_jobs: int | None, errors: HeldOutErrors | None = None) -> None:
         self._function, self._n_jobs = function, n_jobs
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact machine", "Use predict alone.")
         K = function.kernel(n_jobs)(function.support, function.support)
         with one_blas_thread():
             self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights, n_jobs)
-        g = squared_row_norms(self._root)
-        variances = left_out_variances(g, self._alpha, function.weights)
-        self.errors = HeldOutErrors.of((function.coef / g).T, variances)
+        self.errors = self._left_out() if errors is None else errors
+
+    def _left_out(self) -> HeldOutErrors:
+        function, g = self._function, squared_row_norms(self._root)
+        return HeldOutErrors.of((function.coef / g).T, left_out_variances(g, self._alpha, function.weights))
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""

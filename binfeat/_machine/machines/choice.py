@@ -126,11 +126,11 @@ class MachineChoice:
         """Whether nothing is asked for that only random features have."""
         settings = self.run.settings
         asks = settings.features, settings.kernel, settings.n_grids
-        return asks == (None, None, None) and not settings.has_cv and self._leaves_groups_out
+        return asks == (None, None, None) and self._leaves_out_what_is_asked
 
     @property
-    def _leaves_groups_out(self) -> bool:
-        """Whether exact machines are judged by groups left out, if there are any."""
-        problem = self.problem
-        by_factor = len(problem.table) <= TUNING_ROWS and not isinstance(problem, MarginProblem)
-        return by_factor or not problem.is_grouped
+    def _leaves_out_what_is_asked(self) -> bool:
+        """Whether exact machines are judged by the rows or groups that the user holds out, if any."""
+        problem, by_rows = self.problem, len(self.problem.table) <= TUNING_ROWS
+        by_groups = by_rows and not isinstance(problem, MarginProblem)
+        return (by_rows or not self.run.settings.has_cv) and (by_groups or not problem.is_grouped)

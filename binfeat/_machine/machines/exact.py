@@ -1,15 +1,16 @@
 """Exact kernel machines: all rows that memory and time allow, without random features."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.exact import ExactFunction
+from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
 from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, kernel_sum, main_part
+from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.kernel_algebra.bounded import minimise, working_squares
 from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
 from binfeat._machine.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
@@ -20,7 +21,7 @@ from binfeat._machine.machines.exact_tuning import ExactTuning, Tuned
 from binfeat._machine.machines.fine_tuning import ALL_ROWS, FineTuning
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.problem import MarginProblem, Problem
-from binfeat._machine.run import Run
+from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_INPUTS
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
@@ -57,9 +58,21 @@ class ExactMachine(Candidate):
             # Between what rounding allows in a set of rows and in the solution.
             least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
             return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)
-        rows = replace(rows, known=rows.known[evenly_spaced(len(rows.known), TUNING_ROWS)])
-        tuning = ExactTuning(rows, self._run, self._kernels, seconds)
+        tuning = ExactTuning(self._tuning_rows, self._run, self._kernels, seconds)
         return tuning.best() if self._known is None else tuning.of(*self._known)
+
+    @property
+    def _tuning_rows(self) -> KernelRows:
+        known = self._rows.known
+        return replace(self._rows, known=known[evenly_spaced(len(known), TUNING_ROWS)])
+
+    def _suffice(self, predictions: np.ndarray | None) -> bool:
+        """Whether predictions for rows that tuning left out judge the machine: no others can, or in time."""
+        if predictions is None:
+            return False
+        n_known = 0 if self._rows.held_out.size else len(self._rows.all)
+        seconds = 2 * exact_seconds(*self._problem.table.shape)  # of the solution, and as much for all rows left out
+        return len(predictions) >= n_known or not self._run.may_continue(Phase.SOLUTION, seconds)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("kernel and penalty"):
@@ -75,23 +88,23 @@ class ExactMachine(Candidate):
     def solution(self, best: Tuned) -> Solution:
         """Solve for all rows."""
         problem, settings, rows, parts = self._problem, self._run.settings, self._rows.all, best.parts
-        X, weights = self._rows.columns(rows), problem.relative_weights(rows)
+        best = best if self._suffice(best.predictions) else replace(best, predictions=None)
+        X = self._rows.columns(rows)
         with one_blas_thread():  # the order of its sums depends on their number
             if isinstance(problem, MarginProblem):
                 solved = self._by_loss(problem, best, X)
             else:
                 solved = self._by_squares(best, X)
-        judged, predictions = rows, best.predictions
+        judged, predictions = self._tuning_rows.judged, best.predictions
         if predictions is None:
             told = np.isfinite(solved.left_out).all(axis=1) & np.isin(rows, self._rows.known)
             judged, predictions = rows[told], solved.left_out[told]
         main = main_part(parts)
-        known = KernelFunction.arrays_of(parts, problem.categorical, X, self._rows.frame, solved.alpha, weights)
         return Solution(
             features=self.features,
             kernel=kernel_name(parts),
             alpha=solved.alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
-            function=ExactFunction(**known, coef=np.array(solved.coef.T, np.float64, order="C")),
+            function=self._function(best, rows, X, solved.alpha, solved.coef),
             intercept=solved.coef.sum(axis=0, dtype=np.float64),
             scales=main.scales,
             gamma=main.gamma,
@@ -100,8 +113,24 @@ class ExactMachine(Candidate):
             predictions=predictions,
             curve=[(0, float(problem.losses(judged)(predictions).mean()))],
             status="converged",
+            errors=self._errors(best) if self._rows.held_out.size else None,
             known=(rows, solved.scores),
         )
+
+    def _function(self, best: Tuned, rows: np.ndarray, X: np.ndarray, alpha: float, coef: np.ndarray) -> ExactFunction:
+        """The function of some rows X, (n_inputs, n_rows), by their coefficients, (n_rows, n_targets)."""
+        problem = self._problem
+        own = X, self._rows.frame, alpha, problem.relative_weights(rows)
+        known = KernelFunction.arrays_of(best.parts, problem.categorical, *own)
+        return ExactFunction(**known, coef=np.array(coef.T, np.float64, order="C"))
+
+    def _errors(self, best: Tuned) -> HeldOutErrors:
+        """How far predictions for rows held out are off, by the machine of all others."""
+        problem, known, rows, n_jobs = self._problem, self._rows.known, self._rows.held_out, self._run.settings.n_jobs
+        X, nothing = self._rows.columns(known), np.zeros((len(known), problem.n_targets))
+        function = self._function(best, known, X, best.alpha, nothing)
+        variances = ExactPosterior(function, n_jobs).variances(self._rows.X[rows])
+        return HeldOutErrors.of(problem.Y[rows] - cast(np.ndarray, best.predictions), variances)
 
     def _by_squares(self, best: Tuned, X: np.ndarray) -> _Solved:
         problem, rows, n_jobs = self._problem, self._rows.all, self._run.settings.n_jobs

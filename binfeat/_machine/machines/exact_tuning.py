@@ -30,19 +30,19 @@ class Tuned:
 
     parts: list[Part]
     alpha: float
-    squared_error: float  # of leave-one-out predictions, by the variance of the targets
-    predictions: np.ndarray | None = None  # of all rows of the machine, (n_rows, n_targets), if it was tuned by these
+    squared_error: float  # of predictions for rows left out, by the variance of the targets
+    predictions: np.ndarray | None = None  # for the rows that it was tuned by, if at hand: (n_rows, n_targets)
 
 
 @dataclass(frozen=True, eq=False)
 class _Try:
-    """A kernel, or a sum, with a penalty, and the leave-one-out predictions with them."""
+    """A kernel, or a sum, with a penalty, and the predictions for rows left out with them."""
 
     parts: list[Part]
     alpha: float
     loss: float
-    predictions: np.ndarray  # (n_rows, n_targets)
-    K: np.ndarray  # (n_rows, n_rows), float32: its values
+    predictions: np.ndarray  # (n_judged, n_targets)
+    K: np.ndarray  # float32: its values for pairs of known rows, and of those held out behind them
 
     @property
     def place(self) -> _Place:
@@ -50,7 +50,7 @@ class _Try:
 
 
 class ExactTuning:
-    """Tries, by leave-one-out predictions of rows that are few enough for float64."""
+    """Tries, by predictions for rows held out, or left out one by one, that are few enough for float64."""
 
     def __init__(self, rows: KernelRows, run: Run, kernels: ScaledKernels, solution_seconds: float) -> None:
         self._rows, self._problem, self._run, self._kernels = rows, rows.problem, run, kernels
@@ -83,11 +83,10 @@ class ExactTuning:
             return self._result(tuned)
 
     def _result(self, tuned: _Try) -> Tuned:
-        predictions = tuned.predictions if len(self._rows.known) == len(self._rows.all) else None
-        return Tuned(tuned.parts, tuned.alpha, self._squared_error(tuned), predictions)
+        return Tuned(tuned.parts, tuned.alpha, self._squared_error(tuned), tuned.predictions)
 
     def _squared_error(self, tuned: _Try) -> float:
-        problem, rows = self._problem, self._rows.known
+        problem, rows = self._problem, self._rows.judged
         return SquaredErrors(problem.Y[rows], problem.weights_of(rows))(tuned.predictions).mean()
 
     def _tuned(self, scales: LengthScales) -> _Try:
@@ -179,18 +178,21 @@ class ExactTuning:
         return linear_part(self._rows, settings, error, self._least_alpha)
 
     def _try(self, parts: list[Part], alpha: float, K: np.ndarray | None = None) -> _Try:
-        """The leave-one-out predictions with parts whose kernel matrix may be known."""
-        problem, rows, start = self._problem, self._rows.known, self._run.clock.used
+        """Predictions for the rows that judge, with parts whose kernel matrix may be known."""
+        problem, rows, start = self._problem, self._rows.judged, self._run.clock.used
         K = self._matrix(parts) if K is None else K
         try:
-            predictions = problem.left_out(rows, K, alpha, precise_inverse_root)
+            if self._rows.held_out.size:
+                predictions = problem.predicted(self._rows.known, K, alpha, precise_inverse_root)
+            else:
+                predictions = problem.left_out(rows, K, alpha, precise_inverse_root)
         except SingularKernelError:
             return _Try(parts, alpha, np.inf, np.zeros((len(rows), problem.n_targets)), K)
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
         return _Try(parts, alpha, float(problem.losses(rows)(predictions).mean()), predictions, K)
 
     def _matrix(self, parts: list[Part]) -> np.ndarray:
-        columns = self._rows.columns(self._rows.known)
+        columns = self._rows.columns(np.append(self._rows.known, self._rows.held_out))
         kernel = kernel_sum(parts, self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
         return kernel(columns, columns)
 

@@ -9,6 +9,7 @@ from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.kernel_algebra.column_rows import Table
 from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.machines.cell_rows import CellRows
+from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
 
@@ -17,23 +18,34 @@ _FRAME_ROWS = 1500
 
 @dataclass(frozen=True, eq=False)
 class KernelRows:
-    """Numbers of the rows with weight, all of them and those that choices may be made by, and their frame."""
+    """Numbers of the rows with weight: all of a machine, those that choices are learned by, and their frame.
+
+    Choices are judged by predictions for rows held out, or, if there are none, by leaving out known ones.
+    """
 
     problem: Problem
     X: Table  # scaled, (n_rows, n_inputs)
     all: np.ndarray
     known: np.ndarray
+    held_out: np.ndarray
     frame: Frame
 
     @classmethod
     def of(cls, problem: Problem, run: Run, X: Table, frame: Frame | None = None) -> Self:
         """What settings let a machine have: rows that are held out are learned from in the end, or not at all."""
-        train = _weighty(problem, problem.train)
-        every = np.append(train, _weighty(problem, problem.held_out)) if run.settings.refits else train
-        known = train if run.settings.has_cv else every
+        train, held_out = _weighty(problem, problem.train), _weighty(problem, problem.held_out)
+        every = np.append(train, held_out) if run.settings.refits else train
+        holds_out = run.settings.has_cv and not problem.is_grouped
+        known = train if holds_out else every
+        judges = holds_out and len(train) + len(held_out) <= TUNING_ROWS
         if frame is None:
             frame = Frame.of(X[known[evenly_spaced(len(known), _FRAME_ROWS)]], problem.categorical)
-        return cls(problem, X, every, known, frame)
+        return cls(problem, X, every, known, held_out if judges else held_out[:0], frame)
+
+    @property
+    def judged(self) -> np.ndarray:
+        """Rows that choices are judged by."""
+        return self.held_out if self.held_out.size else self.known
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Rows with these numbers, as columns of the kernels."""

@@ -1,5 +1,7 @@
 """Which numbers enter a machine by the normal scores of their ranks, too."""
 
+from itertools import islice
+
 import numpy as np
 from scipy.special import ndtr, ndtri
 
@@ -20,9 +22,10 @@ def columns_to_rank(matrix: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     Their statistic of Shapiro and Francia (1972) is small. Where there are very many, as in bags of words, none is
     taken.
     """
-    rows = matrix[evenly_spaced(len(matrix), _ROWS)]
-    far = np.array([j for j in np.flatnonzero(numbers) if _is_far_from_normal(np.sort(rows[:, j]))], dtype=np.int64)
-    return far if far.size <= _MOST_COLUMNS else far[:0]
+    some = evenly_spaced(len(matrix), _ROWS)
+    far = (j for j in np.flatnonzero(numbers) if _is_far_from_normal(np.sort(matrix[some, j])))
+    first = np.array(list(islice(far, _MOST_COLUMNS + 1)), dtype=np.int64)
+    return first if first.size <= _MOST_COLUMNS else first[:0]
 
 
 def _is_far_from_normal(values: np.ndarray) -> bool:

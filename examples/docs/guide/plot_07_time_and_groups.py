@@ -59,8 +59,7 @@ for words, (columns, level) in tables.items():
 # Days that are left out one by one lie between days that are known, and say nothing of days to come. The last known
 # year does: it tells that only the third table will do. ``cv`` takes pairs of rows to learn from and rows to hold out,
 # of which the first is used; scikit-learn's ``TimeSeriesSplit`` begins with the *oldest* days, so name the rows
-# yourself. With ``cv`` machines are of random features; where the table is right, the machine that leaves out each row
-# is better, and knows how sure it is.
+# yourself. Where the table is right, a machine that leaves out each row has more rows to choose by.
 
 columns, level = tables["differences"]
 final = KernelMachineRegressor(random_state=0).fit(known[columns], (table["sales"] - level)[known.index])

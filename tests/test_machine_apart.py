@@ -1,0 +1,130 @@
+"""Exact machines that are judged by rows which the user holds out: the last ones, or folds."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat._machine.machines import choice
+from binfeat._machine.target.deviance import DEVIANCES
+
+GIVEN = {
+    "features": "exact",
+    "kernel": "laplacian",
+    "gamma": [0.5, 0.2, 0.0, 0.1],
+    "alpha": 0.3,
+    "scaling": None,
+    "random_state": 0,
+}
+EARLIER, LAST = np.arange(250), np.arange(270, 350)  # rows between and after are in neither
+CV = [(EARLIER, LAST)]
+
+
+@pytest.fixture
+def short(limits):
+    """Searches of few steps."""
+    limits(n_steps=15)
+
+
+def matrix_of(machine, X):
+    """Kernel values of all pairs of rows, and the constant."""
+    function = machine._fitted.function
+    columns = function.frame.columns(machine._fitted.rows(machine, X))
+    return function.kernel()(columns, columns).astype(float) + 1
+
+
+def losses_of(K, Y, alpha, train, out, weights=None):
+    """Squared errors of held-out rows by the machine of others."""
+    v = np.ones(len(Y)) if weights is None else weights / weights[train].mean()
+    coef = np.linalg.solve(K[np.ix_(train, train)] + np.diag(alpha / v[train]), Y[train])
+    return (K[np.ix_(out, train)] @ coef - Y[out]) ** 2
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_rows_held_out_are_predicted_from_the_others(table, refit):
+    X, y, _ = table
+    machine = KernelMachineRegressor(**GIVEN, cv=CV, refit=refit).fit(X, y)
+    assert machine.feature_coef_.shape == (1, 330 if refit else 250)
+    losses = losses_of(matrix_of(machine, X), (y - y.mean()) / y.std(), 0.3, EARLIER, LAST)
+    expected = losses.mean(), losses.std(ddof=1) / np.sqrt(len(losses))
+    np.testing.assert_allclose(machine.held_out_error_, expected, rtol=1e-4)
+
+
+def test_weights_of_rows_held_out(table, rng):
+    X, y, _ = table
+    weights = rng.uniform(0.5, 2.0, 400)
+    machine = KernelMachineRegressor(**GIVEN, cv=CV).fit(X, y, weights)
+    alpha = 0.3 / weights[EARLIER].mean()
+    losses = losses_of(matrix_of(machine, X), (y - y.mean()) / y.std(), alpha, EARLIER, LAST, weights)
+    np.testing.assert_allclose(machine.held_out_error_[0], np.average(losses, weights=weights[LAST]), rtol=1e-4)
+
+
+def test_few_rows_with_cv_have_an_exact_machine_that_the_last_rows_judge(rng, short):
+    X = np.c_[rng.normal(size=(300, 2)), np.arange(300) / 300]
+    y = np.where(np.arange(300) < 240, X[:, 0], -X[:, 0])  # what the last rows say, no other does
+    machine = KernelMachineRegressor(cv=[(np.arange(240), np.arange(240, 300))], random_state=0).fit(X, y)
+    assert machine.features_ == "exact"
+    assert machine.held_out_error_[0] > 0.8
+    low, high = machine.predict_interval(X[240:]).T
+    assert (high - low).mean() > 2 * y.std()
+
+
+def test_more_rows_with_cv_have_other_machines(table, short, monkeypatch):
+    X, y, _ = table
+    monkeypatch.setattr(choice, "TUNING_ROWS", 399)
+    assert KernelMachineRegressor(cv=3, max_grids=10, random_state=0).fit(X, y).features_ != "exact"
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(400) // 5])
+def test_folds_are_left_out_one_by_one(table, groups):
+    X, y, _ = table
+    cv = KFold(4, shuffle=True, random_state=0) if groups is None else GroupKFold(4)
+    machine = KernelMachineRegressor(**GIVEN, cv=cv).fit(X, y, groups=groups)
+    assert machine.feature_coef_.shape == (1, 400)
+    K, losses = matrix_of(machine, X), np.empty(400)
+    for train, out in cv.split(X, y, groups):
+        losses[out] = losses_of(K, (y - y.mean()) / y.std(), 0.3, train, out)
+    np.testing.assert_allclose(machine.held_out_error_[0], losses.mean(), rtol=1e-4)
+    first = clone(machine).set_params(refit=False).fit(X, y, groups=groups)
+    assert first.feature_coef_.shape == (1, 300)
+
+
+def test_splits_that_are_no_folds_hold_out_the_first(table, short):
+    X, y, _ = table
+    some = ShuffleSplit(5, test_size=0.2, random_state=0)
+    first = KernelMachineRegressor(random_state=0, cv=[next(some.split(X))]).fit(X, y)
+    machine = KernelMachineRegressor(random_state=0, cv=some).fit(X, y)
+    assert machine.features_ == "exact"
+    np.testing.assert_array_equal(machine.feature_coef_, first.feature_coef_)
+
+
+@pytest.mark.parametrize("loss", ["log", "squared_hinge"])
+def test_margins_of_rows_held_out(table, loss):
+    X, _, labels = table
+    machine = KernelMachineClassifier(**GIVEN, cv=CV, loss=loss)
+    judged = machine.fit(X, labels).held_out_error_[0]
+    alone = KernelMachineClassifier(**{**GIVEN, "alpha": machine.alpha_}, loss=loss).fit(X[EARLIER], labels[EARLIER])
+    margins = np.where(labels[LAST] == alone.classes_[1], 1, -1) * alone._scores(X[LAST])[:, 0]
+    losses = np.log1p(np.exp(-2 * margins)) if loss == "log" else np.maximum(0, 1 - margins) ** 2
+    np.testing.assert_allclose(judged, losses.mean(), rtol=1e-3)
+
+
+def test_deviance_of_rows_held_out(table, rng):
+    X, y, _ = table
+    counts = rng.poisson(np.exp(0.5 * y)).astype(float)
+    judged = KernelMachineRegressor(**GIVEN, cv=CV, loss="poisson").fit(X, counts)
+    alone = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X[EARLIER], counts[EARLIER])
+    expected = DEVIANCES["poisson"](counts[LAST, None], alone.predict(X[LAST])[:, None]).mean()
+    np.testing.assert_allclose(judged.held_out_error_[0], expected, rtol=0.02)
+
+
+def test_deviance_of_groups(table, rng, short):
+    X = np.repeat(table[0][:100], 3, axis=0)
+    counts = np.repeat(rng.poisson(rng.gamma(0.5, 10, size=100)), 3).astype(float)  # which only copies tell
+    groups = np.repeat(np.arange(100), 3)
+    alone, together = (
+        KernelMachineRegressor(random_state=0, loss="poisson").fit(X, counts, groups=given).held_out_error_[0]
+        for given in (None, groups)
+    )
+    assert together > 3 * alone
