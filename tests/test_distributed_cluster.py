@@ -192,7 +192,6 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
     client.run_on_scheduler(_wait_until_empty)
 
 
-@pytest.mark.hard
 def test_a_worker_killed_before_the_second_tree(rows, client, monkeypatch):
     """The rows that it held are made again; nothing stays on the workers."""
     X, y, weights = rows
