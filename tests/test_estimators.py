@@ -27,17 +27,17 @@ ESTIMATORS = [
     KernelMachineRegressor(max_grids=20, random_state=0),
     KernelMachineRegressor(features="hybrid", gamma="scale", n_grids=9, n_posterior_samples=2, random_state=0),
     KernelMachineClassifier(max_grids=20, random_state=0),
+    SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
     SpectralClustering(features=RandomBinning(n_grids=32)),
     LabelSpreading(features=RandomBinning(n_grids=32), gamma=0.3, clamp=True),
 ]
-OTHERS = [
+OTHERS = [  # of estimators that stand above
     RandomBinning(),
     RandomFourier(kernel="laplacian", gamma=0.1, n_components=11, phase="offset", sampler="qmc", n_jobs=1),
     CGRidge(),
     CGRidgeClassifier(),
     KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
     KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
-    SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
 ]
 
 

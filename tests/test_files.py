@@ -163,7 +163,11 @@ def changed_array(array, rng):
     return array.T[None].copy()
 
 
-@pytest.mark.parametrize("number", easy(range(len(NAMES)), *(n for n, name in enumerate(NAMES) if name != "regressor")))
+@pytest.mark.parametrize(
+    "number",
+    easy(range(len(NAMES)), *(n for n, name in enumerate(NAMES) if name != "regressor")),
+    ids=NAMES.__getitem__,
+)
 def test_arrays_that_do_not_fit_together(saved, number):
     """Whoever changes numbers on purpose gets other predictions or an error, and nothing reads outside an array."""
     _, _, rows, data, trusted = saved[number]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tables
+from hard import easy
 from hypothesis import given
 from hypothesis import strategies as st
 from outcomes import of_parameter, outcome
@@ -86,15 +87,18 @@ MADE = [
     remote.CGRidge(),
     remote.CGRidgeClassifier(),
 ]
-SHARED = set(remote.CGRidge().get_params())  # by ridge machines
+
+
+PARAMETERS = [(made, own) for made in MADE for own in made.get_params()]
+
+
+def is_tried_of_classifiers(made, parameter):
+    return isinstance(made, remote.CGRidge) and parameter in remote.CGRidgeClassifier().get_params()
 
 
 @pytest.mark.parametrize(
     ("made", "parameter"),
-    [
-        pytest.param(made, own, marks=[pytest.mark.hard] if own in SHARED and made is not MADE[-1] else [])
-        for made in MADE for own in made.get_params()
-    ],
+    easy(PARAMETERS, *(pair for pair in PARAMETERS if not is_tried_of_classifiers(*pair))),
     ids=lambda own: own if isinstance(own, str) else type(own).__name__,
 )  # fmt: skip
 def test_parameters_on_collections(made, parameter):

@@ -1,11 +1,19 @@
 """Subsets of rows."""
 
 import numpy as np
+from sklearn.utils import gen_batches
+
+_VALUES, _FEWEST_ROWS = 2**18, 32  # of a part that is in a cache
 
 
 def evenly_spaced(n_rows, most):
     """Rising numbers of up to `most` rows, at even distances."""
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(int)
+
+
+def cached_parts(n_rows, n_values):
+    """Slices of rows with `n_values` numbers each, so many at a time that these stay in a cache."""
+    return gen_batches(n_rows, max(_FEWEST_ROWS, _VALUES // max(1, n_values)))
 
 
 def equal_groups(x, most, n_rows):

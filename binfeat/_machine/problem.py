@@ -13,7 +13,7 @@ from binfeat._common.labels import AnyLabels
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
-from binfeat._machine.kernel_algebra.reweighted import Squares, at_minimum, coefficients_of, left_out_of
+from binfeat._machine.kernel_algebra.reweighted import at_minimum
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.deviance import Deviance
 from binfeat._machine.target.huber import weights_by
@@ -306,17 +306,18 @@ class WorkingProblem(Problem):
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """At the minimum of their own penalised deviance."""
-        penalty = alpha * self.mean_weight
-        return left_out_of(K, penalty, self._at_minimum(rows, K, penalty), root, self._groups_of(rows))
+        alpha, weights, Y = self._at_minimum(rows, K, alpha)
+        return Y - residuals(K, alpha, weights, Y, root, self._groups_of(rows))
 
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
-        penalty = alpha * self.mean_weight
-        return coefficients_of(K, penalty, self._at_minimum(rows, K, penalty), root)
+        alpha, weights, Y = self._at_minimum(rows, K, alpha)
+        B, _ = root(K, alpha, weights)
+        return B @ (B.T @ Y)
 
-    def _at_minimum(self, rows: np.ndarray, K: np.ndarray, penalty: float) -> Squares:
+    def _at_minimum(self, rows: np.ndarray, K: np.ndarray, alpha: float) -> tuple[float, np.ndarray, np.ndarray]:
         y, own = self.y[rows], None if self.own_weights is None else self.own_weights[rows]
         squares = self.Y[rows], cast(np.ndarray, self.weights)[rows]
-        return at_minimum(K, penalty, squares, partial(self.squares, y, own))
+        return at_minimum(K, alpha * self.mean_weight, squares, partial(self.squares, y, own))
 
     @cached_property
     def Y(self) -> np.ndarray:

@@ -1,10 +1,9 @@
-"""The minimum of losses by reweighted squares, and predictions of rows without them."""
+"""The minimum of losses by reweighted squares."""
 
 from collections.abc import Callable
 
 import numpy as np
 
-from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals
 from binfeat._machine.kernel_algebra.solve import factored
 
 Squares = tuple[np.ndarray, np.ndarray]  # that stand for a loss: targets (n_rows, n_targets), weights (n_rows, 1)
@@ -12,8 +11,12 @@ Squares = tuple[np.ndarray, np.ndarray]  # that stand for a loss: targets (n_row
 _MOST, _SMALL = 8, 0.05  # steps, and root mean square of the scores' moves, after which the next one is the last
 
 
-def at_minimum(K: np.ndarray, penalty: float, squares: Squares, near: Callable[[np.ndarray], Squares]) -> Squares:
-    """Squares that stand for a loss at its penalised minimum.
+def at_minimum(
+    K: np.ndarray, penalty: float, squares: Squares, near: Callable[[np.ndarray], Squares]
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Squares that stand for a loss at its penalised minimum: penalty, weights (n_rows,) of mean 1, and targets.
+
+    Rows left out of them are left out of the loss, to first order (Rad & Maleki 2020).
 
     Newton's steps begin with the squares, and go on with those that are `near` the scores reached. Where they end, no
     target has a part of predictions that other rows were in, as the first ones may have. The penalty belongs to
@@ -28,22 +31,6 @@ def at_minimum(K: np.ndarray, penalty: float, squares: Squares, near: Callable[[
         squares = near(scores)
         if np.average((scores - before) ** 2, axis=0, weights=weights[:, 0]).mean() < _SMALL**2:
             break
-    return squares
-
-
-def left_out_of(K: np.ndarray, penalty: float, squares: Squares, root: Root, groups: np.ndarray | None) -> np.ndarray:
-    """Predictions (n_rows, n_targets) of each row without its group, or alone, by squares.
-
-    Those at the minimum of another loss stand for it to first order (Rad & Maleki 2020).
-    """
     Y, weights = squares
     mean = float(weights.mean())
-    return Y - residuals(K, penalty / mean, weights[:, 0] / mean, Y, root, groups)
-
-
-def coefficients_of(K: np.ndarray, penalty: float, squares: Squares, root: Root) -> np.ndarray:
-    """Coefficients (n_rows, n_targets) of rows by squares, with a penalty of weights as they are."""
-    Y, weights = squares
-    mean = float(weights.mean())
-    B, _ = root(K, penalty / mean, weights[:, 0] / mean)
-    return B @ (B.T @ Y)
+    return penalty / mean, weights[:, 0] / mean, Y

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import gen_batches
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import cached_parts, evenly_spaced
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.features.all_rows import CellFunction
 from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
@@ -22,7 +21,6 @@ _SPREAD_ROWS = 1000  # by which the spread of inputs in a node is known
 _DISORDER = 0.5  # of the splits of all trees but the first
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows, where leave-one-out predictions are made
 _LANDMARKS = 200
-_VALUES, _FEWEST_COLUMNS = 2**18, 32  # that are made at a time, by way of float64 in a cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +35,7 @@ class CellRows:
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Rows with these numbers, (n_inputs, len(rows))."""
         out = np.empty((self.X.shape[1], len(rows)), np.float32)
-        for place in gen_batches(len(rows), max(_FEWEST_COLUMNS, _VALUES // max(1, len(out)))):
+        for place in cached_parts(len(rows), len(out)):
             out[:, place] = self.frame.columns(self.X[rows[place]])
         return out
 

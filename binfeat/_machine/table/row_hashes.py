@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from binfeat._common.persistence import ArrayRecord
+from binfeat._common.subsets import cached_parts
 
-_VALUES, _FEWEST_ROWS = 2**18, 32  # that are hashed at a time, in a cache
 _KEYS_SEED = 0
 _KEPT = 8192  # hashes of a machine, at most
 
@@ -17,7 +16,7 @@ def row_hashes(table: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """A hash of the numbers and the targets of each row, (n_rows,), uint64."""
     keys = np.random.default_rng(_KEYS_SEED).integers(2**64, size=table.shape[1] + Y.shape[1], dtype=np.uint64) | 1
     hashes = np.empty(len(table), np.uint64)
-    for rows in gen_batches(len(table), max(_FEWEST_ROWS, _VALUES // len(keys))):
+    for rows in cached_parts(len(table), len(keys)):
         bits = np.hstack([table[rows], Y[rows]]).view(np.uint64)
         hashes[rows] = (bits ^ (bits >> np.uint64(32))) @ keys
     return hashes
