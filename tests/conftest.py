@@ -7,8 +7,10 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  its BLAS is limited, too
 from hypothesis import HealthCheck, settings
 from limits import set_limits
+from threadpoolctl import threadpool_limits
 
 from binfeat._engine import policy
 
@@ -33,12 +35,20 @@ def rng():
     return np.random.default_rng(0)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def one_blas_thread_beside_others():
+    """In each of several processes of tests: BLAS's threads that wait take the cores that the others need."""
+    with threadpool_limits(1 if "PYTEST_XDIST_WORKER" in os.environ else None, "blas"):
+        yield
+
+
 @pytest.fixture
 def threads(monkeypatch):
-    """Set Numba's threads inside a test, where the smallest work is worth them; restored afterwards."""
+    """Set Numba's threads inside a test, where little work is worth them and BLAS has two; restored afterwards."""
     monkeypatch.setattr(policy, "_WORTH_THREADS", 0)
     before = numba.get_num_threads()
-    yield numba.set_num_threads
+    with threadpool_limits(2, "blas"):
+        yield numba.set_num_threads
     numba.set_num_threads(before)
 
 

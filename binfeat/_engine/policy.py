@@ -332,7 +332,8 @@ def side_by_side(work, items, n_jobs=None):
         for item in some:
             work(item)
 
-    share_blocks(work_on, items, _WORTH_THREADS, n_jobs)
+    with one_blas_thread():  # also where the caller is alone: what BLAS adds up depends on the number of its threads
+        share_blocks(work_on, items, _WORTH_THREADS, n_jobs)
 
 
 def _share(work, queue, threads):

@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from binfeat._common.labels import AnyLabels, Labels
-from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.kernel_function import Part
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
@@ -53,8 +53,7 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
         if kind is kinds[0] or run.may_continue(Phase.TARGETS):
             trials_of[kind] = _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
 
-    with one_blas_thread():
-        side_by_side(attempt, kinds, run.settings.n_jobs)
+    side_by_side(attempt, kinds, run.settings.n_jobs)
     trials = [trial for kind in kinds for trial in trials_of.get(kind, ())]
     if not trials:
         return problem.targets

@@ -3,7 +3,7 @@
 import numpy as np
 from dask import delayed
 
-from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._engine.policy import side_by_side
 from binfeat._rows.rows import Part
 from binfeat.distributed._chunks import Chunks, compute, shared, split_rows
 
@@ -55,6 +55,5 @@ def _called(function, pieces, places, mean_weight, n_jobs):
         X, own_weights = np.ascontiguousarray(Z[rows].T), None if relative is None else relative[rows]
         found[number] = function(X, Y[rows].astype(np.float32), own_weights)
 
-    with one_blas_thread():
-        side_by_side(call, range(len(places)), n_jobs)
+    side_by_side(call, range(len(places)), n_jobs)
     return [found[number] for number in range(len(places))]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.kernel_function import Part, main_part, matrices_of
 from binfeat._machine.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
 from binfeat._machine.kernel_algebra.matrices import Frame, Linear
@@ -131,8 +131,7 @@ class CellSearch:
                 matrix, scratch = self._lanes[lane]
                 found[lane] = leave_one_out(matrix, *sets[lane], parameters, self.alpha, rng, scratch)
 
-        with one_blas_thread():
-            side_by_side(look, range(len(sets)), self._n_jobs)
+        side_by_side(look, range(len(sets)), self._n_jobs)
         return [found[lane] for lane in sorted(found)]
 
     def _prior_slopes(self) -> np.ndarray:
