@@ -36,17 +36,20 @@ def rng():
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_blas_thread_beside_others():
-    """In each of several processes of tests: BLAS's threads that wait take the cores that the others need."""
-    with threadpool_limits(1 if "PYTEST_XDIST_WORKER" in os.environ else None, "blas"):
+def own_share_of_cores():
+    """For each of several processes of tests: threads that wait take the cores that the others need."""
+    share = max(1, numba.get_num_threads() // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1)))
+    numba.set_num_threads(share)
+    with threadpool_limits(share, "blas"):
         yield
 
 
 @pytest.fixture
 def threads(monkeypatch):
-    """Set Numba's threads inside a test, where little work is worth them and BLAS has two; restored afterwards."""
+    """Set Numba's threads inside a test, of which it has all, and BLAS two, for any work; restored afterwards."""
     monkeypatch.setattr(policy, "_WORTH_THREADS", 0)
     before = numba.get_num_threads()
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
     with threadpool_limits(2, "blas"):
         yield numba.set_num_threads
     numba.set_num_threads(before)

@@ -5,6 +5,7 @@ import pickle
 import numba
 import numpy as np
 import pytest
+from hard import hard
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, lsqr, svds
 
@@ -31,7 +32,8 @@ def dense(Z):
 
 
 # Each type of codes with one type of entries: loops over codes know nothing of the entries, and compile for long.
-TYPES = pytest.mark.parametrize(("code_type", "dtype"), [(np.uint16, np.float64), (np.uint32, np.float32)])
+SHORT, LONG = (np.uint16, np.float64), (np.uint32, np.float32)
+TYPES = pytest.mark.parametrize(("code_type", "dtype"), [SHORT, LONG])
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
@@ -75,7 +77,7 @@ def test_products(rng, code_type, dtype, operand, n_columns):
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 7, 8])
-@TYPES
+@pytest.mark.parametrize(("code_type", "dtype"), [SHORT, *hard(LONG)])
 def test_products_by_any_number_of_threads(rng, threads, code_type, dtype, n_columns):
     """The same bits, in row blocks and with four, two or one target at a time."""
     Z = matrix(rng, code_type, n_rows=2000, dtype=dtype)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from interrupts import interrupted
 from limits import limited
 
 import binfeat
 from binfeat._command import fit, main, messages, models, tables
-from tests.interrupts import interrupted
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

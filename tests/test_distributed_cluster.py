@@ -8,11 +8,11 @@ import threading
 
 import numpy as np
 import pytest
+from interrupts import SEARCH_STEP
+from machines import FIXED, assert_same_state
+from solving import NormalEquations
 
 import binfeat
-from tests.interrupts import SEARCH_STEP
-from tests.machines import FIXED, assert_same_state
-from tests.solving import NormalEquations
 
 da = pytest.importorskip("dask.array")
 dask_distributed = pytest.importorskip("distributed")

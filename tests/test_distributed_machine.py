@@ -5,14 +5,14 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from callbacks import Callback, Recorder
 from hard import hard
+from interrupts import interrupted
+from machines import FIXED, assert_same_state, decisions
 from sklearn.exceptions import NotFittedError
 
 import binfeat
 from binfeat._rows import sampled
-from tests.callbacks import Callback, Recorder
-from tests.interrupts import interrupted
-from tests.machines import FIXED, assert_same_state, decisions
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -5,11 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+from machines import FIXED
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._machine.table.doubts import share_of_copies
 from binfeat._machine.table.row_hashes import row_hashes
-from tests.machines import FIXED
 
 
 @pytest.fixture

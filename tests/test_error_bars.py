@@ -4,6 +4,7 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import naive
 import numpy as np
 import pytest
 from machines import FIXED, assert_same_state
@@ -12,7 +13,6 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
 from binfeat._machine.fitted import exact, local, many_rows
-from tests import naive
 
 # Nothing to choose: one kernel, its gamma, the penalty.
 GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3, "scaling": None}

@@ -18,14 +18,12 @@ from binfeat import (
 
 ESTIMATORS = [
     RandomBinning(kernel=kernels.GammaPitch(8), gamma=0.1, n_features=200, n_grids=7, n_jobs=1),
-    RandomBinning(kernel="hat", gamma=0.05, min_count=2, n_jobs=2),
     RandomFourier(n_components=50),
     RandomFourier(kernel=kernels.Matern(1.5), n_components=50, sampler="fastfood", n_jobs=2),
     CGRidge(alpha=0.1, fit_intercept=False, tol=1e-10, n_posterior_samples=2),
     CGRidgeClassifier(alpha=10, loss="squared_hinge", tol=1e-7, max_iter=200),  # below, rounding makes iterations
     CGRidge(alphas=[0.1, 1.0], cv=2, tol=1e-10),
     KernelMachineRegressor(max_grids=20, random_state=0),
-    KernelMachineRegressor(features="hybrid", gamma="scale", n_grids=9, n_posterior_samples=2, random_state=0),
     KernelMachineClassifier(max_grids=20, random_state=0),
     SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
     SpectralClustering(features=RandomBinning(n_grids=32)),
@@ -33,9 +31,11 @@ ESTIMATORS = [
 ]
 OTHERS = [  # of estimators that stand above
     RandomBinning(),
+    RandomBinning(kernel="hat", gamma=0.05, min_count=2, n_jobs=2),
     RandomFourier(kernel="laplacian", gamma=0.1, n_components=11, phase="offset", sampler="qmc", n_jobs=1),
     CGRidge(),
     CGRidgeClassifier(),
+    KernelMachineRegressor(features="hybrid", gamma="scale", n_grids=9, n_posterior_samples=2, random_state=0),
     KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
     KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
 ]

@@ -1,12 +1,12 @@
 """Linear functions of binning features, row by row, against a slow twin."""
 
+import naive
 import numpy as np
 import pytest
 
 from binfeat._binning import grids, tables
 from binfeat._engine.evaluate import evaluate
 from binfeat.kernels import Laplacian
-from tests import naive
 
 pytestmark = pytest.mark.engine
 

@@ -2,6 +2,7 @@
 
 import math
 
+import naive
 import numpy as np
 import pytest
 
@@ -9,7 +10,6 @@ from binfeat import kernels
 from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
 from binfeat._machine.kernel_algebra import leave_one_out, matrices
 from binfeat._rows.rows import Scratch
-from tests import naive
 
 
 def columns_of(X, center):

@@ -1,12 +1,12 @@
 """Sums of kernel values times coefficients in compiled calls, beside sums pair by pair in float64."""
 
+import naive
 import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine.fitted import expansion
 from binfeat._machine.kernel_algebra import matrices, sums
-from tests import naive
 
 CATEGORICAL = np.array([False] * 5 + [True])
 PROFILES = {

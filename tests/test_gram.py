@@ -1,14 +1,14 @@
 """Ridge from the Gram matrix: the same answers as the iterations, and when it is taken."""
 
+import naive
 import numpy as np
 import pytest
+from memory import peak_bytes
 from scipy import sparse
+from solving import LazyFeatures, LocalRows, NormalEquations, SolverOptions, computed_features
 
 from binfeat import CGRidge, CGRidgeClassifier
 from binfeat._linear import gram, path
-from tests import naive
-from tests.memory import peak_bytes
-from tests.solving import LazyFeatures, LocalRows, NormalEquations, SolverOptions, computed_features
 
 
 @pytest.fixture

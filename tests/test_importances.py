@@ -2,6 +2,7 @@
 
 import pickle
 
+import naive
 import numpy as np
 import pytest
 from hard import hard
@@ -11,7 +12,6 @@ from sklearn.inspection import permutation_importance
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 from binfeat._machine.fitted import importance
 from binfeat.kernels import Laplacian
-from tests import naive
 
 pd = pytest.importorskip("pandas")
 

@@ -1,13 +1,13 @@
 """Exact kernel ridge systems: by Cholesky and by iterations, against a dense solve."""
 
+import naive
 import numpy as np
 import pytest
 from hard import hard
+from memory import peak_bytes
 
 from binfeat._machine.kernel_algebra import matrices, packed, solve, sums
 from binfeat.kernels import RBF, Laplacian
-from tests import naive
-from tests.memory import peak_bytes
 
 N_ROWS = 700
 

@@ -1,11 +1,11 @@
 """Sums of exact kernels, by tiles, against sums pair by pair."""
 
+import naive
 import numpy as np
 import pytest
 
 from binfeat._machine.kernel_algebra import matrices, sums
 from binfeat.kernels import Laplacian, Matern
-from tests import naive
 
 SHARES, GAMMAS = (0.75, 0.25), (np.array([0.8, 0.0, 0.3]), np.array([0.5, 0.2, 0.4]))
 CATEGORICAL = np.array([False, False, True])

@@ -1,5 +1,6 @@
 """The leave-one-out error of exact kernel ridge: against refits, and of kernels that are nearly singular."""
 
+import naive
 import numpy as np
 import pytest
 
@@ -18,7 +19,6 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     random_signs,
     residuals,
 )
-from tests import naive
 
 
 def columns_of(X, center):

@@ -1,12 +1,12 @@
 """The search for length scales: what it finds, and where nothing can be found."""
 
+import naive
 import numpy as np
 import pytest
 from hard import easy
 
 from binfeat import kernels
 from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
-from tests import naive
 
 KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]
 

@@ -2,12 +2,12 @@
 
 import pickle
 
+import naive
 import numpy as np
 import pytest
 from machines import assert_same_state
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomFourier, kernels
-from tests import naive
 
 EXACT = {"features": "exact", "scaling": None, "random_state": 0}
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from callbacks import Callback
 from hard import hard
+from interrupts import interrupted
 from machines import assert_same_state
+from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._machine.kernel_algebra.column_rows import ColumnRows
 from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.machines import forest
-from tests.interrupts import interrupted
-from tests.memory import peak_bytes
 
 pd = pytest.importorskip("pandas")
 

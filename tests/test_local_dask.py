@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from hard import hard
+from machines import assert_same_state, decisions
 
 import binfeat
 from binfeat import blocks
 from binfeat._rows.rows import Part
-from tests.machines import assert_same_state, decisions
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -2,15 +2,15 @@
 
 from functools import partial
 
+import naive
 import numpy as np
 import pytest
+from solving import LocalRows, NormalEquations, SolveInterrupted, SolverOptions, ridge_system, solve_ridge
 
 from binfeat import CGRidge, RandomBinning
 from binfeat._binning import lone_bins
 from binfeat._linear.solve import MergedEquations
 from binfeat._rows.products import product, transposed_product
-from tests import naive
-from tests.solving import LocalRows, NormalEquations, SolveInterrupted, SolverOptions, ridge_system, solve_ridge
 
 pytestmark = pytest.mark.filterwarnings("ignore:The grids are too fine")
 

@@ -2,10 +2,12 @@
 
 import pickle
 
+import naive
 import numpy as np
 import pytest
 from callbacks import Callback
 from hard import hard
+from interrupts import SEARCH_STEP, interrupted
 from limits import current_limits
 from machines import assert_same_state
 from sklearn.base import clone
@@ -16,8 +18,6 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, ker
 from binfeat._machine import problem
 from binfeat._machine.kernel_algebra import leave_one_out, solve, sums
 from binfeat._machine.machines import exact, exact_tuning
-from tests import naive
-from tests.interrupts import SEARCH_STEP, interrupted
 
 pd = pytest.importorskip("pandas")
 

@@ -4,10 +4,12 @@ import pickle
 import re
 import tracemalloc
 
+import naive
 import numpy as np
 import pytest
 from callbacks import Callback
 from hard import hard
+from interrupts import interrupted
 from machines import assert_same_state
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
@@ -18,8 +20,6 @@ from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes,
 from binfeat._machine.machines import exact_size, forest
 from binfeat._machine.machines.fine_tuning import second_kernel
 from binfeat._machine.search.length_scales import LengthScales
-from tests import naive
-from tests.interrupts import interrupted
 
 pd = pytest.importorskip("pandas")
 

@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
+from machines import FIXED, GROWING
+from memory import peak_bytes
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._binning import bin_matrix, grids
 from binfeat._machine.features import feature_bytes, growth, sizing
 from binfeat._machine.machines import exact_size
-from tests.machines import FIXED, GROWING
-from tests.memory import peak_bytes
 
 FLOAT32 = np.dtype(np.float32)
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from callbacks import Callback
+from interrupts import SEARCH_START, SEARCH_STEP, interrupted
 from machines import BINS, GROWING
 from sklearn.exceptions import NotFittedError
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._linear import cg
 from binfeat._machine.features import growth, sizing
-from tests.interrupts import SEARCH_START, SEARCH_STEP, interrupted
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 

@@ -367,7 +367,7 @@ def two_for_blas():
 
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(1, {1}), (2, {2}), (None, {2})])
-def test_blas_keeps_to_n_jobs(two_for_blas, n_jobs, expected):
+def test_blas_keeps_to_n_jobs(threads, two_for_blas, n_jobs, expected):
     with policy.blas_threads(n_jobs):
         assert blas_now() == expected
     assert blas_now() == {2}

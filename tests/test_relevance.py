@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from interrupts import SEARCH_STEP, interrupted
 from scipy import sparse
 
 from binfeat import CGRidge, RandomBinning, kernels, learn_gamma
-from tests.interrupts import SEARCH_STEP, interrupted
 
 QUICK = {"max_steps": 40, "max_rows": 200, "random_state": 0}
 

@@ -4,6 +4,7 @@ import pickle
 import re
 from html.parser import HTMLParser
 
+import naive
 import numpy as np
 import pytest
 from hard import hard
@@ -15,7 +16,6 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._common.subsets import evenly_spaced
 from binfeat._report import bottlenecks, effects, errors, learning, reasons
 from binfeat.kernels import Laplacian
-from tests import naive
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("matplotlib")

@@ -70,8 +70,9 @@ def test_against_sklearn(rng, fit_intercept):
 
 def binning_matrix(rng, dtype=np.float64):
     sizes = [9, 4, 30]
-    codes = np.stack([rng.integers(0, size, 200) for size in sizes]).astype(np.uint16)
-    codes[0, :20] = 65_535
+    code_type = np.uint16 if dtype == np.float64 else np.uint32
+    codes = np.stack([rng.integers(0, size, 200) for size in sizes]).astype(code_type)
+    codes[0, :20] = np.iinfo(code_type).max
     return BinMatrix(codes, np.cumsum([0, *sizes]), dtype=dtype)
 
 

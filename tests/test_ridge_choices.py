@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score
 from sklearn.svm import LinearSVC
+from solving import LocalRows, SolverOptions, solve_ridge
 
 from binfeat import BinMatrix, CGRidge, CGRidgeClassifier, RandomBinning
 from binfeat._linear import hinge
-from tests.solving import LocalRows, SolverOptions, solve_ridge
 
 
 @pytest.fixture

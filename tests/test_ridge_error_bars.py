@@ -1,15 +1,15 @@
 """Standard deviations of ridge machines, beside dense algebra."""
 
+import naive
 import numpy as np
 import pytest
+from interrupts import interrupted
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 from sklearn.linear_model import BayesianRidge
 
 from binfeat import CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
 from binfeat._linear import posterior
-from tests import naive
-from tests.interrupts import interrupted
 
 N_SAMPLES = 32
 SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know

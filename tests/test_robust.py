@@ -1,5 +1,6 @@
 """Huber's loss: its weights, and kernel machines on targets with gross errors."""
 
+import naive
 import numpy as np
 import pytest
 from machines import FIXED
@@ -10,7 +11,6 @@ from binfeat._machine.problem import HuberWeights
 from binfeat._machine.target.huber import huber_weights, scales, winsorised
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import NoTransform
-from tests import naive
 
 EXACT = {"features": "exact", "random_state": 0}
 pytestmark = pytest.mark.usefixtures("few_steps")

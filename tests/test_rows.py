@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from solving import LocalRows, NormalEquations, SolverOptions, StackedFeatures, computed_features, solve_ridge
 
 from binfeat import BinMatrix, RandomBinning, RandomFourier, blocks
 from binfeat._rows import sources, streamed
-from tests.solving import LocalRows, NormalEquations, SolverOptions, StackedFeatures, computed_features, solve_ridge
 
 N_ROWS, N_TARGETS = 500, 3
 

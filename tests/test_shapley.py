@@ -2,6 +2,7 @@
 
 import math
 
+import naive
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +12,6 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._engine import shapley as engine
 from binfeat._machine.explained.mixtures import gaussian_mixture
 from binfeat.kernels import Matern
-from tests import naive
 
 GIVEN = {"features": "exact", "kernel": "laplacian", "scaling": None, "random_state": 0, "target_transform": None}
 

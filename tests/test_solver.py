@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from solving import SolveInterrupted, SolverOptions
 
 from binfeat._engine import vectors
 from binfeat._linear import cg
 from binfeat._rows.vectors import column_dots
-from tests.solving import SolveInterrupted, SolverOptions
 
 pytestmark = pytest.mark.engine
 

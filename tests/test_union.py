@@ -8,9 +8,9 @@ from scipy.sparse.linalg import svds
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
+from solving import LazyFeatures, StackedFeatures
 
 from binfeat import CGRidge, CGRidgeClassifier, RandomBinning, RandomFeatureUnion, RandomFourier
-from tests.solving import LazyFeatures, StackedFeatures
 
 WEIGHTS = [0.5, 2.0, 1.0]
 

@@ -6,13 +6,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from interrupts import interrupted
 from machines import assert_same_state
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._machine.features import growth
-from tests.interrupts import interrupted
 
 WARM = {"warm_start": True, "random_state": 0}
 FIXED = {"features": "binning", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "n_grids": 20, "scaling": None}

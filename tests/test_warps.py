@@ -2,6 +2,7 @@
 
 import pickle
 
+import naive
 import numpy as np
 import pytest
 from hard import hard
@@ -9,7 +10,6 @@ from machines import assert_same_state
 
 from binfeat import KernelMachineRegressor, kernels
 from binfeat._machine.search import kernel_search, length_scales, warps
-from tests import naive
 
 CATEGORICAL = np.arange(3) == 2
 

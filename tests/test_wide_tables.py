@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from hard import hard
+from interrupts import SEARCH_STEP, interrupted
 from scipy import sparse
 from sklearn.linear_model import RidgeClassifier, RidgeCV
 
@@ -9,7 +10,6 @@ from binfeat._machine.kernel_algebra.matrices import differentiable_matrix
 from binfeat._machine.machines import exact
 from binfeat._machine.search import wide
 from binfeat.kernels import RBF, Matern
-from tests.interrupts import SEARCH_STEP, interrupted
 
 N_INPUTS = 1500
 
