@@ -1,6 +1,7 @@
 """Ordinary calls of someone who knows scikit-learn: they work, or are refused in words that help."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import sklearn
 import threadpoolctl
 from machines import FIXED
 from sklearn.base import clone
+from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.linear_model import LogisticRegression
@@ -42,6 +44,20 @@ CODES = {"gamma": 0.3, "n_grids": 20, "output": "codes", "random_state": 0}
 @pytest.fixture
 def frame(table):
     return pd.DataFrame(table[0], columns=["a", "b", "c", "d"])
+
+
+@pytest.mark.parametrize(
+    ("Machine", "voting"),
+    [(KernelMachineRegressor, VotingRegressor), (KernelMachineClassifier, partial(VotingClassifier, voting="soft"))],
+)
+def test_machines_of_several_seeds_vote(frame, table, Machine, voting):
+    frame, y = frame.assign(kind=pd.Categorical(np.where(frame["a"] > 0, "up", "down"))), table[1]
+    y = y if Machine is KernelMachineRegressor else np.where(y > 0, "yes", "no")
+    machines = [Machine(**FIXED).set_params(random_state=seed) for seed in range(2)]
+    both = voting([(str(machine.random_state), machine) for machine in machines]).fit(frame, y)
+    what = "predict" if Machine is KernelMachineRegressor else "predict_proba"
+    expected = np.mean([getattr(machine.fit(frame, y), what)(frame) for machine in machines], axis=0)
+    np.testing.assert_allclose(getattr(both, what)(frame), expected)
 
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
