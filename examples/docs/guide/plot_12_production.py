@@ -2,8 +2,8 @@
 In production
 =============
 
-A fitted machine as a file and as a service: what it costs, what may happen to it, and what is promised. Every claim of
-this page has a test.
+A fitted machine as a file and as a service: what it costs, what may happen to it, and what is promised. Every promise of
+this page has a test; seconds are measured, and depend on the computer.
 """
 
 import tempfile
@@ -93,7 +93,8 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # -----
 # A new process takes the seconds of the table, beside 1.5 s of scikit-learn and skops, if kernels are compiled already.
 # They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles
-# all that predictions of any machine need, for one row and for many, in about 40 s. In the file of an image:
+# all that predictions of any machine need, for one row and for many: in 40 s on the computer of the table, in up to twice
+# as many on slower ones. In the file of an image:
 #
 # .. code-block:: dockerfile
 #
@@ -117,7 +118,7 @@ strange[3, 0], strange[4:6, 1] = 1e30, np.nan
 print(loaded.check(strange))
 
 # %%
-# It costs a row about 2 µs. Missing numbers are taken for medians, new categories match no other. Far outside an exact
+# Missing numbers are taken for medians, new categories match no other. Far outside an exact
 # machine predicts its intercept, which is near the mean of the targets, and its linear part, if it has one:
 # ``predict(X, return_std=True)`` says how little is known there, unless scaling by quantiles, or a warp, takes all that
 # lies beyond the rows of `fit` for the last of them.
