@@ -15,6 +15,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat._machine import problem
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
 from binfeat._machine.machines import exact_size, forest
@@ -426,6 +427,15 @@ def test_trees_are_added_while_they_pay(rng, short):
     assert errors[-1] < errors[0]
     assert KernelMachineRegressor(**LOCAL, n_trees=3).fit(X, smooth(X)).n_trees_ == 3
     assert KernelMachineRegressor(**LOCAL, max_seconds=0).fit(X, smooth(X)).n_trees_ == 1
+
+
+def test_trees_that_take_away_a_hundredth_of_what_is_negligible_do_not_pay(rng, short, monkeypatch):
+    X = rng.normal(size=(600, 4))
+    more = KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
+    monkeypatch.setattr(problem, "_NEGLIGIBLE", 0.5 * more.learning_curve_[-1, 1])
+    fewer = KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
+    assert fewer.kernel_ == more.kernel_
+    assert 1 < fewer.n_trees_ < more.n_trees_
 
 
 @pytest.mark.hard

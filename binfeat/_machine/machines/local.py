@@ -19,7 +19,8 @@ from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
-_GAIN = 0.003  # share of the squared error that one more tree has to take away
+_GAIN = 0.003  # share of the error that one more tree has to take away
+_LEAST_GAIN = 0.01  # times the negligible error, which is what it has to take away at least
 _FEW_CELLS = 16  # of the second tree, which tell how many trees are worth their time
 _LEAST_ALPHA = 1e-5
 _MOST_ERRORS = 10_000  # residuals that are kept
@@ -118,12 +119,13 @@ class LocalMachine(Candidate):
         return goes_on
 
     def _worthwhile_trees(self) -> int:
-        """Trees of which each takes a share of the squared error away.
+        """Trees of which each takes a share of the error away.
 
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
-        variance = 2 * self._grown.ambiguity(_FEW_CELLS)
-        return max(1, int(np.sqrt(variance / _GAIN + 0.25) + 0.5))
+        variance, error, negligible = 2 * self._grown.ambiguity(_FEW_CELLS), self._curve[-1][1], self._problem.negligible
+        least = max(_GAIN, _LEAST_GAIN * negligible / error) if error > 0 else _GAIN
+        return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _refit(self) -> None:
         """The same trees with the rows that were held out."""
