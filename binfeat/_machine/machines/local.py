@@ -123,8 +123,8 @@ class LocalMachine(Candidate):
 
         The mean of T trees has ``E + V / T``, if V is the variance of what single trees say of a row.
         """
-        variance, error, negligible = 2 * self._grown.ambiguity(_FEW_CELLS), self._curve[-1][1], self._problem.negligible
-        least = max(_GAIN, _LEAST_GAIN * negligible / error) if error > 0 else _GAIN
+        variance, error = 2 * self._grown.ambiguity(_FEW_CELLS), self._curve[-1][1]
+        least = max(_GAIN, _LEAST_GAIN * self._problem.negligible / error) if error > 0 else _GAIN
         return max(1, int(np.sqrt(variance / least + 0.25) + 0.5))
 
     def _refit(self) -> None:

@@ -2,8 +2,8 @@
 In production
 =============
 
-A fitted machine as a file and as a service: what it costs, what may happen to it, and what is promised. Every promise of
-this page has a test; seconds are measured, and depend on the computer.
+A fitted machine as a file and as a service: what it costs, what may happen to it, and what is promised. Every promise
+of this page has a test; seconds are measured, and depend on the computer.
 """
 
 import tempfile
@@ -92,9 +92,9 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # Start
 # -----
 # A new process takes the seconds of the table, beside 1.5 s of scikit-learn and skops, if kernels are compiled already.
-# They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles
-# all that predictions of any machine need, for one row and for many: in 40 s on the computer of the table, in up to twice
-# as many on slower ones. In the file of an image:
+# They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles all that predictions
+# of any machine need, for one row and for many: in 40 s on the computer of the table, in up to twice as many on slower
+# ones. In the file of an image:
 #
 # .. code-block:: dockerfile
 #
