@@ -57,7 +57,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
         Number of trees of a local machine. "auto" takes up to 8, and up to 1.6 million rows of all together: as many
-        as each lower the squared error by 0.3 %, as 16 cells of the second one say.
+        as each lower the squared error by 0.3 %, and 1e-8 of the variance, as 16 cells of the second one say.
     cell_rows : "auto" or int, default="auto"
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
