@@ -143,6 +143,7 @@ def test_copies_reproduce_every_array(rng, copy):
     assert (other.tocsr() != Z.tocsr()).nnz == 0
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="takes long for what others cover")
 def test_type_of_codes(rng):
     assert bin_matrix.code_dtype(65_535) == np.uint16
     assert bin_matrix.code_dtype(65_536) == np.uint32

@@ -199,6 +199,7 @@ def test_real_signals_leave_the_right_to_others():
     subprocess.run([sys.executable, "-c", SIGNALS], check=True, timeout=120)
 
 
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without JIT, threads wait for the interpreter")
 def test_many_python_threads(rng, threads):
     X = rng.normal(size=(3000, 4))
     expected = RandomBinning(n_grids=8, gamma=0.1, random_state=0).fit_transform(X)
