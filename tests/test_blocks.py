@@ -89,6 +89,16 @@ def test_codes_among_bins_that_lack_some():
     np.testing.assert_array_equal(tables.codes_among(part, united), expected)
 
 
+@pytest.mark.engine
+def test_bins_of_one_count_whose_hashes_share_their_top_bits():
+    top = np.uint64(5 << 42)
+    keys = top + np.array([9, 2, 7, 1], np.uint64)
+    own = bins.Bins(keys, np.array([3, 4, 3, 3]), np.array([0, 4]))
+    ranked = bins.rank_bins(own).coded
+    np.testing.assert_array_equal(ranked.keys, top + np.array([2, 1, 7, 9], np.uint64))
+    np.testing.assert_array_equal(ranked.counts, [4, 3, 3, 3])
+
+
 # Sources.
 
 
