@@ -10,6 +10,7 @@ import pytest
 from machines import FIXED, assert_same_state
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+from threadpoolctl import threadpool_limits
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinning, blocks, kernels
 from binfeat._machine.fitted import exact, local, many_rows
@@ -345,6 +346,21 @@ def many_rows_are(monkeypatch):
             monkeypatch.setattr(many_rows, name, figure)
 
     return set_to
+
+
+@pytest.mark.parametrize("most", [1500, 300])
+def test_deviations_have_the_same_bits_for_any_number_of_threads(rng, threads, many_rows_are, most):
+    """BLAS's too; with the whole kernel matrix, and by cells."""
+    X = rng.uniform(size=(1300, 6))
+    matern = GIVEN | {"kernel": kernels.Matern(1.5), "gamma": 0.3}
+    machine = KernelMachineRegressor(**matern).fit(X[:500], np.sin(6 * X[:500, 0]))
+    if most < 500:
+        many_rows_are(150, 40)
+    expected = machine.predict(X, return_std=True)[1]
+    for n_jobs, n_blas in ((1, 2), (2, 1), (1, 1)):
+        with threadpool_limits(n_blas, "blas"):
+            other = pickle.loads(pickle.dumps(machine)).set_params(n_jobs=n_jobs)
+            np.testing.assert_array_equal(other.predict(X, return_std=True)[1], expected)
 
 
 def test_many_rows_whose_landmarks_know_all(table, many_rows_are, monkeypatch):

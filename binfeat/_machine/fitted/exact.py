@@ -7,16 +7,17 @@ import numpy as np
 
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import made_once
-from binfeat._engine.policy import one_blas_thread, threads_to_factorise
+from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
 from binfeat._linear.posterior import RidgePosterior
-from binfeat._machine.fitted import score_function
 from binfeat._machine.fitted.expansion import FullExpansion
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.many_rows import ManyRowsPosterior
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
+from binfeat._machine.kernel_algebra.packed import pieces
 
 MOST_FACTORED = 4000  # rows, whose factor takes 64 MB and half a second; of 16,000 rows it is 1 GB and 20 s
+_ROWS = 512  # whose variances are computed at a time
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -41,13 +42,6 @@ class ExactFunction(KernelFunction):
     def _terms(self, X: np.ndarray, n_jobs: int | None) -> Iterator[np.ndarray]:
         yield self(X, n_jobs)
 
-    def blocks(self, X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Pairs of some neighbouring rows of X, as a slice, and these rows as columns of the kernels."""
-        step = max(1, score_function.BLOCK_BYTES // (8 * self.support.shape[1]))
-        for start in range(0, len(X), step):
-            place = slice(start, min(start + step, len(X)))
-            yield place, self.frame.columns(X[place])
-
 
 class ExactPosterior:
     """Of an exact machine, in closed form (Rasmussen & Williams 2006, eq. 2.26 and 5.12).
@@ -59,8 +53,8 @@ class ExactPosterior:
         self._function, self._n_jobs = function, n_jobs
         n_rows = function.support.shape[1]
         require_memory(8 * n_rows**2, "the standard deviations of an exact machine", "Use predict alone.")
-        K = function.kernel(n_jobs)(function.support, function.support)
         with one_blas_thread():
+            K = function.kernel(n_jobs)(function.support, function.support)
             self._root, self._alpha = precise_inverse_root(K, float(function.alpha), function.weights, n_jobs)
         self.errors = self._left_out() if errors is None else errors
 
@@ -71,9 +65,13 @@ class ExactPosterior:
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
         out = np.empty(len(X))
-        for place, rows in self._function.blocks(X):
+
+        def fill(place: slice) -> None:
+            rows = self._function.frame.columns(X[place])
             known = self._known(rows)
             out[place] = self._function.kernel_diagonal(rows) + 1 - np.einsum("ij,ij->j", known, known, dtype=float)
+
+        side_by_side(fill, pieces(len(X), _ROWS), self._n_jobs)
         return np.maximum(out, 0.0) / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:

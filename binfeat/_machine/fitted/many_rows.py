@@ -5,17 +5,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._engine.policy import threads_to_factorise
+from binfeat._engine.policy import side_by_side, threads_to_factorise
 from binfeat._machine.fitted.cell_trees import rows_by_cell, split_into_cells
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.kernel_algebra.inverse_diagonal import CellInverse
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances
+from binfeat._machine.kernel_algebra.packed import pieces
 
 if TYPE_CHECKING:
     from binfeat._machine.fitted.exact import ExactFunction
 
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
 _LANDMARKS = 400
+_ROWS = 1024  # of a cell, whose variances are computed at a time
 
 
 class ManyRowsPosterior:
@@ -27,7 +29,7 @@ class ManyRowsPosterior:
     """
 
     def __init__(self, function: "ExactFunction", n_jobs: int | None) -> None:
-        self._function, self._alpha = function, float(function.alpha)
+        self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
         n_rows = function.support.shape[1]
         most = max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
         X, scales = function.support.T.astype(np.float64), function.scales
@@ -43,14 +45,17 @@ class ManyRowsPosterior:
 
     def variances(self, X: np.ndarray) -> np.ndarray:
         """Of the predictions for rows (n_rows, n_inputs), as multiples of the noise."""
-        out = np.empty(len(X))
-        for place, columns in self._function.blocks(X):
-            prior = self._function.kernel_diagonal(columns) + 1.0
-            for number, rows in self._groups(columns):
-                told, shared, F = self._inverse.unknown(np.ascontiguousarray(columns[:, rows]), number)
-                squares = (np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (shared, told, F.T))
-                more, *less = squares
-                out[place.start + rows] = np.maximum(prior[rows] - sum(less), 0.0) + more
+        columns, out = self._function.frame.columns(X), np.empty(len(X))
+
+        def fill(group: tuple[int, np.ndarray]) -> None:
+            number, rows = group
+            own = np.ascontiguousarray(columns[:, rows])
+            told, shared, F = self._inverse.unknown(own, number)
+            more, *less = (np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (shared, told, F.T))
+            out[rows] = np.maximum(self._function.kernel_diagonal(own) + 1.0 - sum(less), 0.0) + more
+
+        groups = ((number, rows[some]) for number, rows in self._groups(columns) for some in pieces(len(rows), _ROWS))
+        side_by_side(fill, groups, self._n_jobs)
         return out / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
