@@ -88,7 +88,22 @@ def check_machine(state: dict) -> None:
     if "_exact" not in state:
         return
     sizes = {"columns": state["n_features_in_"]}
-    columns, scaler = state["_columns"], state["_scaler"]
+    _check_table(state["_columns"], sizes)
+    _check_function(state, sizes)
+    _check_what_is_known(state, sizes)
+    for own in _columns_of_labels(state):
+        check_arrays(own, _CALIBRATION, {"two": 2, "classes": _n_calibrated(own)}, order="C or Fortran")
+    if "_target_shifts" in state:
+        _check_targets(state, sizes)
+    scaler = state["_scaler"]
+    if "knots" in scaler:
+        check_arrays(scaler, _QUANTILES, sizes)
+        check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
+        _check_knots("the scaler", scaler["starts"], np.isin(scaler["columns"], range(sizes["inputs"])).all())
+
+
+def _check_table(columns: dict, sizes: dict) -> None:
+    """What becomes of the columns of a table."""
     check_arrays(columns, _COLUMNS, sizes)
     if columns["times"].shape != (sizes["columns"],):
         raise ValueError(f"times should have {sizes['columns']} strings.")
@@ -97,6 +112,10 @@ def check_machine(state: dict) -> None:
     n_ranked = columns["rank_starts"].size - 1
     check_starts(columns, "rank_starts", n_ranked, sizes["rank_knots"])
     _check_knots("ranks", columns["rank_starts"], n_ranked <= sizes["inputs"] - sizes["columns"])
+
+
+def _check_function(state: dict, sizes: dict) -> None:
+    """The function that predicts."""
     if state["_exact"]:
         check_arrays(state["_exact"], _EXACT, sizes)
         _check_linear_map(state["_exact"].get("rotation"), sizes)
@@ -107,6 +126,10 @@ def check_machine(state: dict) -> None:
         sizes["features"] = _check_features(state, sizes)
     check_arrays(state, {"feature_coef_": (FLOATS, "targets", "features")}, sizes)
     _check_linear_map(state.get("_rotation"), sizes)
+
+
+def _check_what_is_known(state: dict, sizes: dict) -> None:
+    """Hashes of the rows of `fit`, importances, sizes of residuals, the posterior and the rows held out."""
     if state.get("_seen"):
         check_arrays(state["_seen"], {"hashes": (np.uint64, "seen")}, {})
     if state.get("_rises"):
@@ -118,18 +141,14 @@ def check_machine(state: dict) -> None:
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         if state.get(name):
             check_arrays(state[name], layout, sizes, order="C or Fortran")  # for NumPy alone
-    for own in _columns_of_labels(state):
-        check_arrays(own, _CALIBRATION, {"two": 2, "classes": _n_calibrated(own)}, order="C or Fortran")
-    if "_target_shifts" in state:
-        check_arrays(state, _TARGETS, sizes)
-        if not sizes["shifts"]:
-            raise ValueError("_target_shifts should have at least one row.")
-        transform = state["_target_transform"]
-        check_arrays(transform, {name: _TRANSFORMS[name] for name in transform}, sizes)
-    if "knots" in scaler:
-        check_arrays(scaler, _QUANTILES, sizes)
-        check_starts(scaler, "starts", sizes["mapped"], sizes["knots"])
-        _check_knots("the scaler", scaler["starts"], np.isin(scaler["columns"], range(sizes["inputs"])).all())
+
+
+def _check_targets(state: dict, sizes: dict) -> None:
+    check_arrays(state, _TARGETS, sizes)
+    if not sizes["shifts"]:
+        raise ValueError("_target_shifts should have at least one row.")
+    transform = state["_target_transform"]
+    check_arrays(transform, {name: _TRANSFORMS[name] for name in transform}, sizes)
 
 
 def _check_knots(what: str, starts: np.ndarray, are_inputs: bool | np.bool_) -> None:
