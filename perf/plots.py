@@ -1,8 +1,10 @@
 """Pictures of the rows of a record that have coordinates; Matplotlib is imported when a picture is drawn."""
 
+import math
+
 _DECADE = 10
 _GREEN, _RED = "#2a7f62", "#b23a48"
-_CROWD, _SLOW = (0.94, 1.05), 3.0  # ratios of errors, and of seconds, between which most tables are
+_NAMED = 16  # tables that stand out most: names of more would cover each other
 
 
 def curves(rows, x_label, y_label):
@@ -42,21 +44,22 @@ def curves(rows, x_label, y_label):
 
 def tables(rows):
     """Our error over the best peer's against our time over LightGBM's: a point for each table; some have names."""
-    from matplotlib.ticker import StrMethodFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     figure, ax = _canvas(9.0, 6.5)
     points = [at for row in rows if (at := row.get("at")) and at["panel"] == "tables" and at["x"] is not None]
     for i, series in enumerate(("regression", "classes")):
         own = [at for at in points if at["series"] == series]
         ax.scatter([at["x"] for at in own], [at["y"] for at in own], s=14, color=f"C{i}", label=series)
-        for at in filter(_stands_out, own):
-            ax.annotate(at["table"], (at["x"], at["y"]), (3, 3), textcoords="offset points", fontsize="xx-small")
+    for at in sorted(points, key=_distance, reverse=True)[:_NAMED]:
+        ax.annotate(at["table"], (at["x"], at["y"]), (3, 3), textcoords="offset points", fontsize="xx-small")
     for line in (ax.axhline, ax.axvline):
         line(1, color="0.35", linewidth=0.8)
     ax.set(xscale="log", yscale="log", xlabel="Our seconds of fit / LightGBM's", ylabel="Our error / the best peer's")
     for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axis.set_minor_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
     ax.legend(frameon=False, fontsize="small")
     return figure
 
@@ -84,9 +87,9 @@ def against_seconds(rows):
     return figure
 
 
-def _stands_out(at):
-    """Whether a table is named: where there are many, their names would cover each other."""
-    return not (_CROWD[0] < at["y"] < _CROWD[1] and 1 < at["x"] < _SLOW)
+def _distance(at):
+    """How far a table is from a crowd of nearly equal errors and seconds."""
+    return 4 * abs(math.log(at["y"])) + abs(math.log(at["x"]))
 
 
 def reached(rows):
