@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import cached_parts, evenly_spaced
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LeaveOneOut,
@@ -38,10 +38,13 @@ _LEAST_PART = 1 / 2  # of the mean part in the exponent, which a revived input h
 
 def mean_distances(X: np.ndarray, categorical: np.ndarray, rng: np.random.Generator, power: int = 1) -> np.ndarray:
     """Mean of two rows' distance along every input, to a power; for a categorical input how often rows differ."""
-    order = rng.permutation(len(X))
-    difference = np.abs(X[order] - X[np.roll(order, 1)]) ** power  # no row with itself
-    difference[:, categorical] = difference[:, categorical] > 0
-    return difference.mean(axis=0)
+    order, total = rng.permutation(len(X)), np.zeros((0, X.shape[1]))
+    others = np.roll(order, 1)  # no row with itself
+    for part in cached_parts(len(X), X.shape[1]):
+        difference = np.abs(X[order[part]] - X[others[part]]) ** power
+        difference[:, categorical] = difference[:, categorical] > 0
+        total = np.concatenate([total, difference]).sum(axis=0, keepdims=True)  # in the order of rows
+    return total[0] / len(X)
 
 
 def exponent_shares(gamma: np.ndarray, distance: np.ndarray) -> np.ndarray:
