@@ -163,7 +163,8 @@ def test_slopes_are_right_in_the_mean_over_probes(rng, monkeypatch):
     X, weights = columns_of(X, 0.0), rng.uniform(0.5, 1.5, size=100)
     drawn = [leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng) for _ in range(100)]
     slopes = np.array([[*each.slopes, each.alpha_slope] for each in drawn])
-    assert random_signs(rng, 100, 3).shape == (100, 32)
+    assert random_signs(rng, 100, 3).shape == random_signs(rng, 100, 99).shape == (100, 32)
+    np.testing.assert_array_equal(random_signs(rng, 100, 100), np.float32(10.0) * np.eye(100))
     monkeypatch.setattr("binfeat._machine.kernel_algebra.leave_one_out._PROBES", 100)
     exact = leave_one_out(matrix, X, Y, weights, gamma, 0.5, rng)
     assert (slopes.std(axis=0) > 0).all()

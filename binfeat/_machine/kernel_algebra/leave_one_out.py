@@ -11,7 +11,7 @@ from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle
 from binfeat._machine.kernel_algebra.matrices import KernelMatrix, Slopes, square
 from binfeat._rows.rows import Scratch
 
-_PROBES = 32  # at least: so few take hardly any of the time of a step
+_PROBES = 32  # so few take hardly any of the time of a step
 LEAST_ALPHA = 2e-6  # times the number of rows: below it float32 cannot tell the penalty from rounding
 LEAST_PRECISE_ALPHA = 1e-8  # the same for float64, with kernel values rounded to float32
 MOST_PRECISE_ROWS = 1500  # with which float64 is worth its time
@@ -154,11 +154,13 @@ def leave_one_out_error(
 
 
 def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndarray:
-    """Probes of m rows for `leave_one_out`: columns of signs, or m unit vectors, with which its gradient is exact."""
-    n_probes = max(_PROBES, n_parameters)  # the slopes of more parameters take as long as more probes
-    if n_probes >= m:
+    """Probes of m rows for `leave_one_out`: columns of signs, or m unit vectors, with which its gradient is exact.
+
+    These are for as many parameters as rows or more, whose slopes take as long as so many probes.
+    """
+    if max(_PROBES, n_parameters) >= m:
         return np.float32(np.sqrt(m)) * np.eye(m, dtype=np.float32)
-    return rng.choice(np.array([-1.0, 1.0], np.float32), size=(m, n_probes))
+    return rng.choice(np.array([-1.0, 1.0], np.float32), size=(m, _PROBES))
 
 
 def leave_one_out(
