@@ -15,7 +15,6 @@ LOAD = 4  # minimum number of slots per bin
 
 _ONE = np.uint64(1)
 _WORD = np.uint64(32)
-_DIGIT = np.uint64(11)
 _RADIX = 1 << 11
 _TILE = 128  # rows of CSR written together: their cache lines stay in the first-level cache
 

@@ -29,7 +29,9 @@ def evaluate(X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, star
 
     Parameters
     ----------
-    X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, weights : as in `differences`
+    X, scale, shift, keys, nan_keys : as in `hash_dense`
+    slots, slot_starts, bin_keys, starts : tables, as `index` builds them
+    weights : (n_targets, n_bins) float32 or float64; coefficients of the bins
     out : (n_rows, n_targets) float64, written
     """
     for i in range(X.shape[0]):

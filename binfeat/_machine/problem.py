@@ -108,8 +108,8 @@ class Problem:
 
     @cached_property
     def negligible(self) -> float:
-        """Mean squared error, of any rows, below which nothing is left to gain; 0 if another score is wanted."""
-        return 0.0 if self.scoring is not None else _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min())
+        """Mean squared error, of any rows, below which nothing is left to gain; 0 if others than squares judge."""
+        return _NEGLIGIBLE * float(self.Y[self.train].var(axis=0).min()) if self.is_judged_by_squares else 0.0
 
     def losses(self, rows: np.ndarray) -> Losses:
         """How predictions of the targets for some rows are judged."""
@@ -244,10 +244,6 @@ class MarginProblem(Problem):
     def of_squares(self) -> Problem:
         return Problem(**_fields_of(self))
 
-    @cached_property
-    def negligible(self) -> float:
-        return 0.0
-
     def own_losses(self, rows: np.ndarray) -> Losses:
         weights = 1.0 if self.weights is None else self.weights[rows, 0] / self.weights[rows].mean()
         return lambda scores: weights * self.loss(self.Y[rows], scores)
@@ -322,10 +318,6 @@ class WorkingProblem(Problem):
     @cached_property
     def Y(self) -> np.ndarray:
         return self.responses
-
-    @cached_property
-    def negligible(self) -> float:
-        return 0.0
 
     def own_losses(self, rows: np.ndarray) -> Losses:
         weights = 1.0 if self.own_weights is None else self.own_weights[rows, 0] / self.own_weights[rows].mean()

@@ -265,9 +265,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Going on and ending.** A warm start only chooses the penalty again, adds grids up to `max_grids`, and solves for
     coefficients. It refuses other columns, classes or numbers of targets. It searches anew, as the first line of
-    `summary` says, if `features`, `kernel`, `gamma`, `scaling`, `categorical_features` or `target_transform` changed,
-    or the number of rows asks for another kind of machine. Ctrl-C after the first step of the search leaves a machine:
-    the one so far, or one of up to 4,000 rows with the length scales as they stand. Callbacks, such as
+    `summary` says, if `features`, `kernel`, `gamma`, `scaling`, `categorical_features`, `loss` or `target_transform`
+    changed, or the number of rows asks for another kind of machine. Ctrl-C after the first step of the search leaves a
+    machine: the one so far, or one of up to 4,000 rows with the length scales as they stand. Callbacks, such as
     `sklearn.callback.ProgressBar`, see the stages of a fit, which with `max_seconds` tell the seconds left, and a task
     "compiling" for kernels that the cache on disk lacks.
 

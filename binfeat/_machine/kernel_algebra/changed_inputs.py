@@ -4,12 +4,17 @@ from typing import Protocol
 
 import numpy as np
 
-from binfeat._engine.decays import decays, gaussian_values, matern_values
+from binfeat._engine.decays import decays
 from binfeat._engine.distances import weighted_distances
-from binfeat._machine.kernel_algebra.matrices import KernelMatrix, LaplacianMatrix, LinearMatrix, RadialMatrix
+from binfeat._machine.kernel_algebra.matrices import (
+    KernelMatrix,
+    LaplacianMatrix,
+    LinearMatrix,
+    RadialMatrix,
+    radial_values,
+)
 from binfeat._machine.kernel_algebra.sums import KernelSum
 
-_UNWANTED = np.empty((0, 0), np.float32)
 _BLOCK = 512  # rows whose products are in float64 at a time
 
 
@@ -111,7 +116,7 @@ class _Radial:
     """Of squared distances of mapped rows, and of categories that differ."""
 
     def __init__(self, matrix: RadialMatrix, A: np.ndarray, B: np.ndarray, gamma: np.ndarray) -> None:
-        self._nu, self._named = getattr(matrix.kernel, "nu", np.inf), matrix.categorical
+        self._kernel, self._named = matrix.kernel, matrix.categorical
         self._products = _Products(matrix, A, B, gamma, -2.0)
         self._B_squares = (self._products.V**2).sum(axis=0).astype(np.float32) / np.float32(4.0)
         of_named = A[self._named], B[self._named], gamma[self._named]
@@ -121,9 +126,4 @@ class _Radial:
         values, squares = self._products.with_squares(rows, changed, own)
         if self._mismatches is not None:
             values += self._mismatches(rows, changed[self._named], own[self._named[changed]])
-        arguments = values, squares.astype(np.float32), self._B_squares
-        if np.isinf(self._nu):
-            gaussian_values(*arguments)
-        else:
-            matern_values(*arguments, self._nu == 2.5, _UNWANTED)
-        return values
+        return radial_values(self._kernel, values, squares.astype(np.float32), self._B_squares)
