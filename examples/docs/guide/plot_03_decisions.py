@@ -64,7 +64,8 @@ with tempfile.TemporaryDirectory() as folder:
 # ``sample_weight`` says how much each row counts, ``class_weight`` how much each class does: "balanced" lets the few
 # who are ill count as much as all others together. ``groups`` in ``fit`` names rows that belong together, such as
 # several visits of one patient. They are held out together, so that no choice is made by rows whose neighbours were
-# learned. With groups the machine is one of features, as leave-one-out predictions would look at the rest of a group.
+# learned. With groups, up to 1,500 rows have an exact machine, which is judged without the whole group of a row; more
+# rows have a machine of features.
 
 rng = np.random.default_rng(0)
 patients = np.repeat(np.arange(300), 4)
