@@ -11,6 +11,11 @@ def evenly_spaced(n_rows, most):
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(int)
 
 
+def every_nth(rows, most):
+    """A view of up to `most` of the rows, at equal distances."""
+    return rows[:: -(-len(rows) // most)]
+
+
 def cached_parts(n_rows, n_values):
     """Slices of rows with `n_values` numbers each, so many at a time that these stay in a cache."""
     return gen_batches(n_rows, max(_FEWEST_ROWS, _VALUES // max(1, n_values)))

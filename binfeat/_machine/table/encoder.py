@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.calendar import part_of, parts_in, time_in_words
 from binfeat._common.persistence import ArrayRecord
+from binfeat._common.subsets import every_nth
 from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
 from binfeat._machine.table.columns import (
     NO_CATEGORIES,
@@ -363,14 +364,9 @@ def _parts(matrix: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 def _medians(matrix: np.ndarray, gaps: np.ndarray, n_gaps: np.ndarray) -> np.ndarray:
     """Medians of the values that are not missing, 0 of a column in which all are."""
-    medians, some, whole = np.zeros(len(n_gaps)), _some(matrix), np.flatnonzero(n_gaps == 0)
+    medians, some, whole = np.zeros(len(n_gaps)), every_nth(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
     for columns in np.array_split(whole, 1 + whole.size * len(some) // _MEDIAN_VALUES):
         medians[columns] = np.median(np.ascontiguousarray(some[:, columns].T), axis=1, overwrite_input=True)
     for j in np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix))):
-        medians[j] = np.median(_some(matrix[~gaps[:, j], j]))
+        medians[j] = np.median(every_nth(matrix[~gaps[:, j], j], _MEDIAN_ROWS))
     return medians
-
-
-def _some(rows: np.ndarray) -> np.ndarray:
-    """Evenly spaced rows, by which medians are found."""
-    return rows[:: -(-len(rows) // _MEDIAN_ROWS)]

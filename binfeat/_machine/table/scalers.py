@@ -9,15 +9,12 @@ import numpy as np
 
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.robust_scale import robust_scale
+from binfeat._common.subsets import every_nth
 from binfeat._engine.policy import thread_count
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 
 _ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
 _LONG_TAIL = 10.0  # interquartile ranges from the median to the farthest value
-
-
-def _evenly_spaced(X: np.ndarray) -> np.ndarray:
-    return X[:: -(-X.shape[0] // _ROWS)]
 
 
 def _two_values(X: np.ndarray) -> np.ndarray:
@@ -52,7 +49,7 @@ class Arcsinh(InputScaler):
 
     @classmethod
     def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        rows = _evenly_spaced(X)
+        rows = every_nth(X, _ROWS)
         center, unit = robust_scale(rows)
         reach = np.maximum(rows.max(axis=0) - center, center - rows.min(axis=0))
         columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & ~_two_values(rows))
@@ -80,7 +77,7 @@ class Quantiles(InputScaler):
 
     @classmethod
     def fit(cls, X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000) -> Self:
-        rows = _evenly_spaced(X)
+        rows = every_nth(X, _ROWS)
         columns, knots, ranks = [], [np.empty(0)], [np.empty(0)]
         for j in np.flatnonzero(~np.asarray(categorical) & ~_two_values(rows)):
             values = np.sort(rows[:, j])
@@ -112,7 +109,7 @@ class Warped(Quantiles):
         cls, warp: Callable[[np.ndarray], np.ndarray], X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000
     ) -> Self:
         """The scaler that maps columns like those of X as `warp` does, a monotone map of every column of a table."""
-        rows = np.sort(_evenly_spaced(X), axis=0)
+        rows = np.sort(every_nth(X, _ROWS), axis=0)
         rows = rows[np.linspace(0, len(rows) - 1, n_quantiles).round().astype(np.intp)]
         columns = np.flatnonzero(~np.asarray(categorical) & (rows[0] < rows[-1]))
         values = np.maximum.accumulate(warp(rows), axis=0, dtype=np.float64)  # rounding may make neighbours fall
