@@ -47,7 +47,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     n_jobs : int, default=None
         Number of threads; None is Numba's current setting, which is all threads at first.
     random_state : int, RandomState instance or None, default=None
-        Seed of the grids, of the samples and of the first vectors.
+        Seed of the grids and of all else that is drawn.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     n_jobs : int, default=None
         Number of threads; None is Numba's current setting, which is all threads at first.
     random_state : int, RandomState instance or None, default=None
-        Seed of the grids, of the samples and of the first vectors.
+        Seed of the grids and of all else that is drawn.
 
     Attributes
     ----------

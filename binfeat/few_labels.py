@@ -57,7 +57,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
     n_jobs : int, default=None
         Number of threads; None is Numba's current setting, which is all threads at first.
     random_state : int, RandomState instance or None, default=None
-        Seed of the grids and of the samples.
+        Seed of the grids and of all else that is drawn.
 
     Attributes
     ----------
