@@ -180,6 +180,17 @@ def test_blocks_of_a_path(folder, tmp_path, kind, form):
     np.testing.assert_allclose(first[0], X[: len(first[0])], rtol=1e-15)
 
 
+@pytest.mark.parametrize(("name", "mark"), [("one.csv", ","), ("one.tsv", "\t")])
+def test_digits_of_a_csv_that_begin_with_zeros_are_names(tmp_path, name, mark):
+    rows = [("code", "whole", "hours", "y"), ("01003", 0, "-07", 0.5), ("", 10, 12, 0.25), ("25701", 20, 5, 0.0)]
+    (tmp_path / name).write_text("".join(mark.join(map(str, row)) + "\n" for row in rows))
+    ((table, y),) = blocks(tmp_path, target="y")
+    assert table.schema.types == [pa.string(), pa.int64(), pa.string()]
+    assert table.column("code").to_pylist() == ["01003", None, "25701"]
+    assert table.column("hours").to_pylist() == ["-07", "12", "5"]
+    np.testing.assert_array_equal(y, [0.5, 0.25, 0.0])
+
+
 def test_folders_are_columns(folder, tmp_path):
     own, _, y = folder
     ds.write_dataset(

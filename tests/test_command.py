@@ -209,6 +209,13 @@ def test_categories_that_look_like_numbers_and_unknown_ones(capsys, flights):
         Path(name).unlink()
 
 
+def test_words_among_numbers_are_a_finding(capsys, flights, tmp_path):
+    flights.assign(miles=["far", *flights["miles"][1:]]).to_csv(tmp_path / "words.csv", index=False)
+    assert run("check", "delay.skops", tmp_path / "words.csv") == 3
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "no numbers" in line]
+    assert line.split() == ["Column", "'miles'", "no", "numbers", "1", "'far'", "numbers"]
+
+
 def test_check_of_a_table_as_in_fit(capsys):
     for table in ("flights.parquet", "flights.csv", "parts"):
         assert run("check", "delay.skops", table) == 0

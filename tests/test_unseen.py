@@ -146,6 +146,19 @@ def test_numbers_as_strings_are_read_and_said(machine):
     np.testing.assert_array_equal(found, machine.predict(frame))
 
 
+@pytest.mark.parametrize("convert", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+def test_words_among_numbers_are_listed_and_refused_by_predictions(machine, convert):
+    sizes = frame_of(20, seed=1)["size"].astype(str)
+    sizes[[3, 4, 11]] = "Z9", "", "Z9"
+    frame = convert(frame_of(20, seed=1).assign(size=sizes))
+    found = found_in(machine, frame)
+    assert found.pop(("Column 'size'", "no numbers")) == (3, ("'Z9'", "''"), "numbers")
+    assert found.pop(("Column 'size'", "numbers as strings"))[0] == 17
+    assert not any(column == "Column 'size'" for column, _ in found)
+    with pytest.raises(ValueError, match="Column 'size' of X must hold numbers"):
+        machine.predict(frame)
+
+
 def test_strings_of_fit_are_numbers_and_dates(of_strings):
     machine, frame = of_strings
     assert len(machine.check(frame)) == 0

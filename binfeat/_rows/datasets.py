@@ -24,6 +24,9 @@ _FORMATS = {
     ".tsv": "tsv",
     ".tsv.gz": "tsv",
 }
+_MARKS = {"csv": ",", "tsv": "\t"}  # between the columns of text
+_HEAD_ROWS = 10_000  # of text, by which columns of digits are told from names
+_LEADING_ZERO = r"^\s*[+-]?0\d"
 
 
 def is_dataset(X: object) -> "TypeGuard[Dataset]":
@@ -46,18 +49,29 @@ def opened(*paths: str | PathLike) -> "Dataset":
     if len(formats) > 1:
         places = ", ".join(f"'{path}'" for path in paths)
         raise ValueError(f"All files of a folder must have one format; those in {places} have {', '.join(formats)}.")
+    names = [str(name) for name in files]
     with _reading(files[0]):
-        return ds.dataset([str(name) for name in files], format=_reader(formats[0]), partitioning="hive")
+        if formats[0] in _MARKS:
+            return ds.dataset(names, format=_text_format(names, _MARKS[formats[0]]), partitioning="hive")
+        return ds.dataset(names, format=formats[0], partitioning="hive")
 
 
-def _reader(kind: str) -> "str | FileFormat":
-    """What pyarrow reads files of a format by."""
-    if kind != "tsv":
-        return kind
-    from pyarrow.csv import ParseOptions
-    from pyarrow.dataset import CsvFileFormat
+def _text_format(names: list[str], mark: str) -> "FileFormat":
+    """How files of text are read: digits that begin with a zero, such as a postal code, make their column names."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+    from pyarrow.csv import ConvertOptions, ParseOptions
 
-    return CsvFileFormat(parse_options=ParseOptions(delimiter="\t"))
+    def read_as_strings(columns: list[str]) -> ds.FileFormat:
+        options = ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=True)
+        return ds.CsvFileFormat(ParseOptions(delimiter=mark), convert_options=options)
+
+    own = ds.dataset(names, format=read_as_strings([])).schema
+    whole = [name for name, kind in zip(own.names, own.types) if pa.types.is_integer(kind)]
+    head = ds.dataset(names, format=read_as_strings(whole)).head(_HEAD_ROWS, columns=whole)
+    codes = [name for name in whole if pc.any(pc.match_substring_regex(head.column(name), _LEADING_ZERO)).as_py()]
+    return read_as_strings(codes)
 
 
 def _ending(path: Path) -> str:

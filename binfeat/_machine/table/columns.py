@@ -18,7 +18,7 @@ from binfeat._common.calendar import days_of, times_of
 from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, callers_level, checked_rows
-from binfeat._machine.table.findings import ORDER, Finding, Findings, in_words
+from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
 from binfeat._machine.table.texts import DATES, NUMBERS, day_of, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
@@ -79,6 +79,18 @@ class Column:
             types = {type(value).__name__ for value in distinct}
             hints = [f" {hint}." for name, hint in _CONVERSIONS.items() if name in types]
             raise kind(message + "".join(hints)) from None
+
+    def without_words(self, number: float) -> tuple["Column", Finding | None]:
+        """The column with a number in place of strings that say none, and what these are."""
+        if self._are_numbers:
+            return self, None
+        distinct, places = self._distinct
+        words = np.array([isinstance(value, str) and not _is_number(value) for value in distinct])
+        if not words.any():
+            return self, None
+        values = np.array([number if word else value for value, word in zip(distinct, words)], dtype=object)[places]
+        shown = in_words(map(repr, compress(distinct, words)))
+        return Column(values, self.name), Finding(self.name, WORDS, int(words[places].sum()), shown, "numbers")
 
     def said(self) -> str:
         """What strings say, as `said_by` has it, where all values are such strings, numbers or missing."""
@@ -160,6 +172,14 @@ def _places(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarray:
         return np.full(values.shape, unseen)
     places = np.minimum(np.searchsorted(known, values), known.size - 1)
     return np.where(known[places] == values, places, unseen)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_missing(value: object) -> bool:

@@ -119,7 +119,13 @@ class TableEncoder(ArrayRecord):
     def findings(self, estimator: BaseEstimator, X: RawTable) -> Findings:
         """What a table has that `fit` had not seen."""
         table = read_table(estimator, X, self.times.tolist())
-        return self._findings(table, self._numbers_of(table, estimator))
+        split = [
+            (column, None) if chosen else column.without_words(median)
+            for column, chosen, median in zip(table.columns, self.categorical, self.medians)
+        ]
+        table = replace(table, columns=[column for column, _ in split])
+        words = Findings.of(0, [finding for _, finding in split if finding])
+        return words + self._findings(table, self._numbers_of(table, estimator))
 
     def _findings(self, table: Table, matrix: np.ndarray) -> Findings:
         return Findings.of(

@@ -7,11 +7,12 @@ from typing import Self
 
 from binfeat._common.validation import callers_level, check_choice
 
-MISSING, CATEGORIES, OUTSIDE, STRINGS, ORDER = (
+MISSING, CATEGORIES, OUTSIDE, STRINGS, WORDS, ORDER = (
     "missing values",
     "unseen categories",
     "far outside",
     "numbers as strings",
+    "no numbers",
     "other columns",
 )
 POLICIES = "warn", "ignore", "error"
@@ -29,7 +30,8 @@ class Finding:
     column : str
         The column in words, such as "Column 'miles'".
     found : str
-        "missing values", "unseen categories", "far outside", "numbers as strings" or "other columns".
+        "missing values", "unseen categories", "far outside", "numbers as strings", "no numbers" or "other
+        columns"; predictions refuse the last two.
     n_rows : int
         Rows that have such values.
     examples : tuple of str
