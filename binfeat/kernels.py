@@ -28,6 +28,7 @@ kernel        value                                       binning  Fourier
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 from scipy import special
@@ -362,7 +363,7 @@ _NO_PITCH_LAW: dict[type, str] = {
 }
 
 
-_EXACT_NUS = (1.5, 2.5, np.inf)
+EXACT_NUS = (1.5, 2.5, np.inf)  # of the Matern kernels whose length scales can be learned
 
 
 def _resolve(kernel: object) -> object:
@@ -385,10 +386,26 @@ def binning_kernel(kernel: object, instead: str = "RandomFourier for this kernel
     return found
 
 
+def is_exact(kernel: object) -> TypeGuard[Kernel]:
+    """Whether exact and local machines take the kernel."""
+    return isinstance(kernel, Laplacian | RBF) or (isinstance(kernel, Matern) and kernel.nu in EXACT_NUS)
+
+
+def any_kernel(kernel: object) -> Kernel:
+    """The kernel object for a name or an object; ValueError if neither exact machines nor grids take it."""
+    found = _resolve(kernel)
+    if not isinstance(found, Kernel):
+        raise ValueError(
+            "kernel must be 'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern(1.5), "
+            f"Matern(2.5), Hat, GammaPitch, Product, Skip; got {kernel!r}."
+        )
+    return found if is_exact(found) else binning_kernel(kernel, "RandomFourier, which takes it")
+
+
 def exact_kernel(kernel: object, features: str) -> Kernel:
     """The kernel object for a name or an object; ValueError if exact and local machines do not take it."""
     found = _resolve(kernel)
-    if isinstance(found, Laplacian | RBF) or (isinstance(found, Matern) and found.nu in _EXACT_NUS):
+    if is_exact(found):
         return found
     raise ValueError(
         f"features={features!r} takes kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, Matern(1.5) "

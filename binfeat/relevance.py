@@ -24,9 +24,8 @@ from binfeat._engine.policy import one_blas_thread
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
-from binfeat.kernels import RBF, binning_kernel
+from binfeat.kernels import EXACT_NUS, RBF, binning_kernel
 
-_SMOOTHNESS = 1.5, 2.5, np.inf  # of the Matern kernels that can be learned
 _MOST_STEPS = 10_000
 _MISSING = 10.0  # standard deviations from the largest value to the number that stands for missing values
 
@@ -156,7 +155,7 @@ def _known_kernel(kernel):
     if isinstance(kernel, str) and kernel == "rbf":
         return RBF()
     if is_radial(kernel):
-        if getattr(kernel, "nu", np.inf) not in _SMOOTHNESS:
+        if getattr(kernel, "nu", np.inf) not in EXACT_NUS:
             raise ValueError(f"kernel must be Matern with nu 1.5, 2.5 or infinity, or another kernel; got {kernel!r}.")
         return kernel
     return binning_kernel(kernel)

@@ -119,13 +119,17 @@ def test_automatic_for_few_rows_and_nothing_else_asked(table, short, limits):
     for machine, target in ((KernelMachineRegressor(random_state=0), y), (KernelMachineClassifier(), labels)):
         assert machine.fit(X, target).features_ == "exact"
     limits(n_steps=15, sample_grids=(5, 10), n_fourier=32)
-    for options in ({"kernel": "laplacian"}, {"n_grids": 10}, {"features": "binning"}):
+    for given, kernel in (("laplacian", "Laplacian()"), ("rbf", "RBF()"), (kernels.Matern(2.5), "Matern(nu=2.5)")):
+        machine = KernelMachineRegressor(kernel=given, random_state=0).fit(X, y)
+        assert (machine.features_, machine.kernel_) == ("exact", kernel)
+    for options in ({"kernel": kernels.GammaPitch(8)}, {"n_grids": 10}, {"features": "binning"}):
         machine = KernelMachineRegressor(**options, max_grids=10, random_state=0).fit(X, y)
         assert machine.features_ != "exact"
     for small in ({"exact_rows": 399}, {"exact_work": 400**2 * 4 - 1}):
         limits(n_steps=15, sample_grids=(5, 10), n_fourier=32, **small)
         assert KernelMachineRegressor(max_grids=10, random_state=0).fit(X, y).features_ != "exact"
         assert KernelMachineRegressor(**EXACT).fit(X, y).features_ == "exact"
+        assert KernelMachineRegressor(kernel="rbf", random_state=0).fit(X, y).features_ == "local"
 
 
 def test_a_linear_part_where_targets_are_linear(rng, monkeypatch):

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
+    kernels,
 )
 
 pytestmark = pytest.mark.usefixtures("few_grids")
@@ -76,6 +77,12 @@ def test_in_a_pipeline(table):
         ),
         ("cv", [1], ValueError, "cv must give pairs"),
         ("cv", [], ValueError, "it gives none"),
+        (
+            "cv",
+            [(range(300), range(298, 400))],
+            ValueError,
+            "cv must hold out rows that it does not train on; 2 are in",
+        ),
         ("refit", "no", TypeError, "refit must be True or False, got 'no'"),
         ("validation_fraction", 1.0, ValueError, "validation_fraction must be between 0 and 1, got 1.0"),
         ("validation_fraction", 0, ValueError, "validation_fraction must be between 0 and 1, got 0.0"),
@@ -94,6 +101,20 @@ def test_bad_parameters(table, parameter, value, error, message):
             machine.fit(X, target)
         with pytest.raises(NotFittedError):
             machine.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("cauchy", "kernel='cauchy' cannot be approximated by random binning"),
+        (kernels.Matern(0.5), r"kernel=Matern\(nu=0.5\) cannot be approximated by random binning"),
+        ("matern", r"kernel must be 'auto', 'laplacian', 'rbf', 'hat', or .*Matern\(1.5\), .*; got 'matern'"),
+        (np.ones(2), "kernel must be 'auto', 'laplacian', 'rbf', 'hat', or"),
+    ],
+)
+def test_kernels_that_no_features_have(table, kernel, message):
+    with pytest.raises(ValueError, match=message):
+        KernelMachineRegressor(kernel=kernel).fit(table[0], table[1])
 
 
 ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
@@ -118,7 +139,8 @@ ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
         (ONES, Y5, {"sample_weight": -np.ones(5)}, ValueError, "sample_weight must be finite and non-negative"),
         (ONES, Y5, {"sample_weight": np.zeros(5)}, ValueError, "sample_weight is zero for every row"),
         (ONES, Y5, {"sample_weight": np.eye(5)[0]}, ValueError, "sample_weight is zero for all training rows or for"),
-        (ONES, Y5, {"groups": np.ones(4)}, ValueError, "inconsistent numbers of samples"),
+        (ONES, Y5, {"groups": np.arange(4)}, ValueError, "inconsistent numbers of samples"),
+        (ONES, Y5, {"groups": np.ones(5)}, ValueError, "groups must name at least 2 groups, so that one can be held"),
     ],
 )
 def test_bad_tables(X, y, options, error, message):

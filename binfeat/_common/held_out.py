@@ -45,6 +45,9 @@ def _row_numbers(pair, n_rows):
         raise ValueError(f"cv must give pairs of row numbers or masks for the {n_rows} rows: {error}") from error
     if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
         raise ValueError("cv must give at least one training row and one held-out row.")
+    n_both = np.intersect1d(train, held_out).size
+    if n_both:
+        raise ValueError(f"cv must hold out rows that it does not train on; {n_both:,} are in both parts of a split.")
     return train, held_out
 
 
@@ -55,6 +58,8 @@ def _random_part(estimator, y, groups):
     share = check_share(estimator.validation_fraction, "validation_fraction")
     seed = estimator.random_state
     if groups is not None:
+        if np.unique(groups).size < 2:
+            raise ValueError("groups must name at least 2 groups, so that one can be held out; got 1.")
         return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
     has_classes = is_classifier(estimator) and y.ndim == 1
     n_classes = np.unique(y).size if has_classes else 2

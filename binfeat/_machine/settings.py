@@ -12,7 +12,7 @@ from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.table.findings import POLICIES
 from binfeat._machine.target.deviance import DEVIANCES
-from binfeat.kernels import binning_kernel, exact_kernel
+from binfeat.kernels import any_kernel, binning_kernel, exact_kernel
 
 _RADIAL = "features='exact' or 'local', or features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
 
@@ -78,7 +78,7 @@ class Settings:
         return cls(
             verbose=check_integer(given["verbose"], "verbose", 0),
             features=None if given["features"] == "auto" else given["features"],
-            kernel=_kernel(given["kernel"], given["features"]),
+            kernel=_kernel(**{name: given[name] for name in ("kernel", "features", "n_grids")}),
             learns_gamma=is_word and given["gamma"] == "learn",
             gamma=None if is_word else given["gamma"],
             alpha=None if _is_auto(given["alpha"]) else check_real(given["alpha"], "alpha", minimum=0.0),
@@ -99,10 +99,12 @@ class Settings:
         )
 
 
-def _kernel(kernel: object, features: str) -> Kernel | None:
+def _kernel(kernel: object, features: str, n_grids: object) -> Kernel | None:
     """The kernel that is asked for, of those that the features have."""
     if _is_auto(kernel):
         return None
+    if features == "auto" and _is_auto(n_grids):
+        return any_kernel(kernel)
     if features in ("exact", "local"):
         return exact_kernel(kernel, features)
     return binning_kernel(kernel, instead=_RADIAL)

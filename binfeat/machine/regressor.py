@@ -42,9 +42,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
         "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
-        Kernel of the grids, one with a pitch law; "auto" chooses among several. Exact and local machines take
-        "laplacian", "rbf", a `Laplacian`, `RBF`, or `Matern` of nu 3/2 or 5/2, or with "auto" a sum of kernels. Fourier
-        features take a radial kernel in any case; see Notes.
+        "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
+        `Matern` of nu 3/2 or 5/2, or with "auto" a sum of kernels; grids take a kernel with a pitch law, and Fourier
+        features a radial one in any case; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
         as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
@@ -171,18 +171,18 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
 
     **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
-    `kernel` and `n_grids` are "auto", and the solution should take half of `max_seconds` at most, with `cv` or `groups`
-    up to 1,500; and "local" for more rows without these, also of a source of blocks. Where neither is
-    possible, grids are compared with Fourier features on held-out rows, if these need at most 1 GB, no input is a
-    category, and a radial kernel did better in the search for length scales. Fourier features without grids are
-    doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact machine are made by leave-one-out predictions
-    of its rows, without those held out if `refit` is False. Of up to 1,500 rows those of a group are left out together,
-    as are those of a fold, if `cv` gives folds, `loss` stands for squares and `refit` is True; other rows of `cv` are
-    predicted from the training rows alone, and rows in neither take no part. With more rows, `cv` leaves training rows
-    out one by one, and the machine is judged by all its rows, with an inverse whose diagonal goes up and down like
-    that of rows in cells and of 200 landmarks (partially independent conditionals, Snelson & Ghahramani 2007), and
-    whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a row are bitwise the same,
-    whatever rows stand beside it and for any number of threads.
+    `n_grids` is "auto", exact machines take the `kernel`, and the solution should take half of `max_seconds` at most,
+    with `cv` or `groups` up to 1,500; and "local" for more rows without these, also of a source of blocks, or for a
+    radial `kernel` in any case. Where neither is possible, grids are compared with Fourier features on held-out rows,
+    if these need at most 1 GB, no input is a category, and a radial kernel did better in the search for length scales.
+    Fourier features without grids are doubled, from 1,024 on, by the rule of `n_grids`. Choices for an exact machine
+    are made by leave-one-out predictions of its rows, without those held out if `refit` is False. Of up to 1,500 rows
+    those of a group are left out together, as are those of a fold, if `cv` gives folds, `loss` stands for squares and
+    `refit` is True; other rows of `cv` are predicted from the training rows alone, and rows in neither take no part.
+    With more rows, `cv` leaves training rows out one by one, and the machine is judged by all its rows, with an inverse
+    whose diagonal goes up and down like that of rows in cells and of 200 landmarks (partially independent conditionals,
+    Snelson & Ghahramani 2007), and whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a
+    row are bitwise the same, whatever rows stand beside it and for any number of threads.
 
     **Wide tables**, of more than 1,333 numbers, have exact machines of any `max_seconds`, which begin with one length
     scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel beside it: with

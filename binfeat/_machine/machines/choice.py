@@ -19,6 +19,7 @@ from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
+from binfeat.kernels import is_exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +36,7 @@ class MachineChoice:
     def of(cls, problem: Problem, rows: AllRows, run: Run) -> "MachineChoice":
         """What rows and settings allow; ValueError or MemoryError if that is nothing."""
         choice = cls(problem, rows, run)
-        asks_local = run.settings.features == "local" or isinstance(problem, MarginProblem)
+        asks_local = run.settings.features == "local" or choice._needs_kernel_values
         if asks_local and not rows.in_memory:
             local_size.require_bytes(rows, problem, run)
         takes_exact = choice._takes_exact()
@@ -122,11 +123,18 @@ class MachineChoice:
         return self.rows.in_memory and self._is_open
 
     @property
+    def _needs_kernel_values(self) -> bool:
+        """Whether random features have not what is asked for: that loss, or a radial kernel."""
+        asks_radial = self.run.settings.features is None and is_radial(self.run.settings.kernel)
+        return asks_radial or isinstance(self.problem, MarginProblem)
+
+    @property
     def _is_open(self) -> bool:
         """Whether nothing is asked for that only random features have."""
         settings = self.run.settings
-        asks = settings.features, settings.kernel, settings.n_grids
-        return asks == (None, None, None) and self._leaves_out_what_is_asked
+        has_kernel = settings.kernel is None or is_exact(settings.kernel)
+        asks_grids = settings.features is not None or settings.n_grids is not None or not has_kernel
+        return not asks_grids and self._leaves_out_what_is_asked
 
     @property
     def _leaves_out_what_is_asked(self) -> bool:
