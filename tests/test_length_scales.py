@@ -53,6 +53,20 @@ def test_where_it_begins(rows):
     assert search(X, y, alpha=0.07).run(5, 150).alpha == pytest.approx(0.07)
 
 
+@pytest.mark.parametrize("kernel", easy(KINDS, KINDS[2], KINDS[3]), ids=repr)
+def test_it_begins_shorter_where_wide_kernels_tell_nothing(rng, kernel):
+    """They have no slopes towards waves much shorter than they are wide; noise is no reason to begin shorter."""
+    X = rng.normal(size=(400, 2))
+    waves, noise = np.sin(6 * X[:, 0]) * np.cos(6 * X[:, 1]), rng.normal(size=400)
+    found, first = (search(X, y / y.std(), kernel).run(40, 240) for y in (waves, noise))
+    shorter = found.gammas[0] / first.gammas[0]
+    np.testing.assert_allclose(shorter, 4.0 ** np.round(np.log(shorter[0]) / np.log(4.0)))
+    assert shorter[0] > 10
+    assert found.errors[0] < 0.95
+    assert found.error < 0.8
+    np.testing.assert_array_equal(first.gammas[0], search(X, noise, kernel).gamma)
+
+
 def test_mean_distances_and_shares(rng):
     X = np.column_stack([rng.normal(size=4000), rng.integers(4, size=4000), np.full(4000, 7.0)])
     found = mean_distances(X, np.array([False, True, False]), rng)

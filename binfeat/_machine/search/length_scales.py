@@ -23,6 +23,8 @@ from binfeat._rows.rows import Scratch
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
+_SHORTER = 4.0 ** np.arange(1, 5)  # times these gammas, which are tried where the first ones tell nothing
+_TELLS = 0.95  # of the error of the mean, below which gammas tell something
 _FIRST_ALPHA = 0.5
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e3
 SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
@@ -159,6 +161,8 @@ class LengthScaleSearch:
         """
         affordable, n_used = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._distance.size)))), len(self.rows.used)
         self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SHARE * n_used)))
+        if not self.n_done:
+            self._shorten()
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
             if self._live.any():
@@ -175,13 +179,26 @@ class LengthScaleSearch:
         other._scratch = Scratch()
         return other
 
-    def error_on(self, most: int) -> float:
-        """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows."""
+    def error_on(self, most: int, factor: float = 1.0) -> float:
+        """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows.
+
+        `factor` multiplies all gammas.
+        """
         if self._live.any():
             with suppress(SingularKernelError):
                 part = self.rows.part(self.rows.spread(most))
-                return leave_one_out_error(self.matrix, *part, self.framed_gamma, self.alpha)
+                return leave_one_out_error(self.matrix, *part, factor * self.framed_gamma, self.alpha)
         return np.inf
+
+    def _shorten(self) -> None:
+        """Begin with shorter length scales where the first ones tell nothing of rows left out, and shorter ones do.
+
+        Kernels so wide have no slopes towards what changes fast.
+        """
+        if self.error_on(self.n_rows) > _TELLS:
+            errors = [self.error_on(self.n_rows, factor) for factor in _SHORTER]
+            if min(errors) < _TELLS:
+                self._theta[:-1] += np.log(_SHORTER[np.argmin(errors)])
 
     def revive(self, n_rows: int) -> float:
         """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
