@@ -82,6 +82,9 @@ class MachineChoice:
         with self.run.stage("features"):
             first = self._first(kernels)
             losses = first.judge(self.run)
+            if not (self._asks_grids or self._leaves_out_what_is_asked):
+                words = f"random, for cv or groups of more than {TUNING_ROWS:,} rows"
+                self.run.note("features", words, losses.mean())
             rival = self._rival(kernels)
             if rival is None:
                 return first
@@ -131,10 +134,14 @@ class MachineChoice:
     @property
     def _is_open(self) -> bool:
         """Whether nothing is asked for that only random features have."""
+        return not self._asks_grids and self._leaves_out_what_is_asked
+
+    @property
+    def _asks_grids(self) -> bool:
+        """Whether settings leave no choice, or are of grids alone."""
         settings = self.run.settings
         has_kernel = settings.kernel is None or is_exact(settings.kernel)
-        asks_grids = settings.features is not None or settings.n_grids is not None or not has_kernel
-        return not asks_grids and self._leaves_out_what_is_asked
+        return settings.features is not None or settings.n_grids is not None or not has_kernel
 
     @property
     def _leaves_out_what_is_asked(self) -> bool:

@@ -76,7 +76,8 @@ ax.legend(frameon=False, ncols=2)
 # %%
 # Groups
 # ------
-# ``groups`` names rows that belong together; they are held out together. Here each of 200 patients comes five times,
+# ``groups`` names rows that belong together; they are held out together. More than 1,500 rows with ``cv`` or ``groups``
+# have random features, whose choices all are made by the rows held out; `summary` says so. Here each of 200 patients comes five times,
 # and has a level that nothing in the table explains.
 
 patients = np.repeat(np.arange(200), 5)
