@@ -178,6 +178,7 @@ def test_budget_of_seconds(table, monkeypatch, max_seconds, clock_of_fits):
     monkeypatch.setattr(growth.Growth, "solve", slow_solve)
     machine = KernelMachineRegressor(**{**GROWING, "max_grids": 50_000}, max_seconds=max_seconds).fit(X, y)
     assert machine.status_ == "budget"
+    assert ("limit", "max_seconds") in machine.decisions_[["what", "choice"]].tolist()
     if max_seconds <= 100:  # with fewer grids there is no machine
         assert machine.n_grids_ == (40 if max_seconds else 20)
     else:

@@ -459,6 +459,7 @@ def test_a_third_of_the_seconds_goes_to_the_search(table):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT, max_seconds=0).fit(X, y)
     assert machine.status_ == "budget"
+    assert machine.summary().splitlines()[-1].startswith("limit")
     assert len(machine.length_scale_errors_) < current_limits().n_steps
     assert machine.score(X, y) > 0.5
 

@@ -84,6 +84,7 @@ def test_ctrl_c_in_a_solve(table, monkeypatch):
     assert len(statuses) > 4
     assert set(statuses) == {"interrupted"}
     assert machine.status_ == "budget"
+    assert ("limit", "max_grids") in machine.decisions_[["what", "choice"]].tolist()
 
 
 def interrupt_a_fit(machine, table, place, call):

@@ -144,7 +144,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     decisions_ : ndarray of shape (n_decisions,), structured
         Name, choice, error after it (held-out or leave-one-out), and seconds since the start of each decision.
     status_ : {"converged", "budget", "stopped", "interrupted"}
-        Why the fit ended: by itself, by a limit of grids, time, memory or work, by a callback, or by Ctrl-C.
+        Why the fit ended: by itself, by a limit of grids, time, memory or work, which `summary` names, by a callback,
+        or by Ctrl-C.
     feature_coef_ : ndarray of shape (n_targets, n_features)
         Coefficients of random features, or of the rows of an exact machine, or of the rows of all cells.
     intercept_ : ndarray of shape (n_targets,)

@@ -62,9 +62,12 @@ class Sizing:
             wanted = self._grids_wanted()
             if wanted == n_grids:
                 return
-            n_grids = min(wanted, most, self._affordable())
+            limits = {"max_grids" if most == self._run.settings.max_grids else "memory": most, **self._affordable()}
+            limit = min(limits, key=limits.__getitem__)
+            n_grids = min(wanted, limits[limit])
             if n_grids < _LEAST_STEP * self.growth.n_grids:
                 self.status = "budget"
+                self._run.note("limit", limit, self.error)
                 return
 
     def solve(self, alpha: float) -> float:
@@ -146,14 +149,14 @@ class Sizing:
         seconds = (1 + _REFIT * self._refits) * self._solve_seconds * self.growth.n_grids
         return self.error > self._negligible and self._run.may_continue(Phase.SOLUTION, seconds)
 
-    def _affordable(self) -> int:
-        """Grids that can be added, solved for twice, and refitted in the seconds and with the work left."""
+    def _affordable(self) -> dict[str, int]:
+        """Grids in all that can be solved for and refitted with the work left, and in the seconds left."""
         growth, left, refit = self.growth, self._run.clock.left, _REFIT * self._refits
         by_work = int(self._work_left / ((1 + refit) * growth.n_iter) - growth.width + growth.n_grids)
         if np.isinf(left):
-            return by_work
+            return {"work": by_work}
         grid, solve = self._grid_seconds, (2 + refit) * self._solve_seconds
-        return min(by_work, int((left + grid * growth.n_grids) / max(grid + solve, 1e-9)))
+        return {"work": by_work, "max_seconds": int((left + grid * growth.n_grids) / max(grid + solve, 1e-9))}
 
     def _grids_wanted(self) -> int:
         """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""
