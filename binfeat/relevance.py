@@ -37,7 +37,8 @@ class LearnedGamma:
     Attributes
     ----------
     gamma : ndarray of shape (n_inputs,)
-        Inverse length scale of each input; for radial kernels one over the square of a length.
+        Inverse length scale of each input; for radial kernels one over the square of a length, as `RandomFourier` takes
+        it. Its square root is then the gamma of a kernel machine.
     relevances : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1.
     alpha : float
@@ -67,7 +68,7 @@ def learn_gamma(
     n_jobs: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> LearnedGamma:
-    """Learn one length scale per input (ARD), ``1 / gamma_j``, by the gradient of a leave-one-out error.
+    """Learn one length scale per input (ARD) by the gradient of a leave-one-out error.
 
     The length scales suit the few hundred rows of a step. More rows need shorter length scales: multiply `gamma` by one
     overall factor, chosen on held-out rows, as `KernelMachineRegressor` does.

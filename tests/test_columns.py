@@ -404,7 +404,7 @@ def test_times_where_others_were(dates):
     for name, values, message in (
         ("when", zoned, "Column 'when' of X has dates in UTC, and had dates in fit"),
         ("when", dates["lasted"], "Column 'when' of X has durations, and had dates in fit"),
-        ("when", dates["x"], "Column 'when' of X has no times, and had dates in fit"),
+        ("when", dates["x"], "Column 'when' of X has no times, and had dates in fit. Convert it, as"),
         ("x", dates["when"], "Column 'x' of X has dates, and had no times in fit"),
     ):
         with pytest.raises(TypeError, match=message):

@@ -43,7 +43,7 @@ def test_public_attributes(fitted):
     assert abs(machine.linear_map_[0] @ machine.linear_map_[1]) > 0.9  # both move along one direction
     np.testing.assert_array_less(machine.feature_relevances_[2], 0.1)
     np.testing.assert_allclose(machine.feature_relevances_[:2], 0.5, atol=0.1)
-    assert "rotation" in machine.decisions_["what"]
+    assert "linear map" in machine.decisions_["what"]
 
 
 def test_round_trips_and_files_of_older_versions(fitted):

@@ -144,6 +144,8 @@ def test_bad_levels(noisy):
     for bad in (0.0, 1.0, [0.5, -0.1], np.nan):
         with pytest.raises(ValueError, match="quantiles must be"):
             machine.predict_quantiles(X, bad)
+    with pytest.raises(ValueError, match="quantiles must hold at least one share"):
+        machine.predict_quantiles(X, [])
     with pytest.raises(TypeError, match="quantiles must be"):
         machine.predict_quantiles(X, "most")
     with pytest.raises(

@@ -2,7 +2,8 @@
 
 from binfeat._command import tables
 from binfeat._command.messages import say, shown_progress
-from binfeat._command.models import require_writable, save
+from binfeat._command.models import save
+from binfeat._common.whole_files import require_writable
 from binfeat._machine.files import skops_io
 from binfeat.machine import KernelMachineClassifier, KernelMachineRegressor
 

@@ -1,6 +1,4 @@
-"""Kernel machines in files of skops, with the names of their targets, and checks of the names of new files."""
-
-import os
+"""Kernel machines in files of skops, with the names of their targets."""
 
 from binfeat._common.whole_files import written
 from binfeat._machine import files
@@ -27,13 +25,3 @@ def target_of(machine, path):
     if target is None:
         raise ValueError(f"{path} does not name the target; fit the machine by this command, or call its report().")
     return target
-
-
-def require_writable(path):
-    """Raise OSError before any work is done if a file of this name cannot be written."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; name a file.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"{path} cannot be written: its folder is read-only.")

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from itertools import chain
 
 from binfeat._command import models, tables
-from binfeat._common.whole_files import written
+from binfeat._common.whole_files import require_writable, written
 
 _PARQUET = ".parquet", ".pq"
 
@@ -13,7 +13,7 @@ _PARQUET = ".parquet", ".pq"
 def opened(model, paths, out=None):
     """The machine of a file, and blocks of the rows of a table for it, once it is sure that `out` can be written."""
     if out is not None:
-        models.require_writable(out)
+        require_writable(out)
     table = tables.open_table(paths)
     machine = models.load(model)
     return machine, tables.read_in_blocks(tables.for_machine(table, machine))

@@ -2,13 +2,14 @@
 
 from binfeat._command import models, tables
 from binfeat._command.messages import say
+from binfeat._common.whole_files import require_writable
 
 
 def report(model, paths):
     """Write a page about the machine in a file, with its errors on the rows of a table if there is one."""
     machine = models.load(model)
     page = model.with_suffix(".html")
-    models.require_writable(page)
+    require_writable(page)
     rows: list = []
     if paths:
         target = models.target_of(machine, model)

@@ -27,7 +27,10 @@ def days_of(series, times):
     """
     own = times_of(series.dtype)
     if own != times and not (own.startswith(_IN_ZONE) and times.startswith(_IN_ZONE)):
-        raise TypeError(f"has {own or 'no times'}, and had {times or 'no times'} in fit")
+        raise TypeError(
+            f"has {own or 'no times'}, and had {times or 'no times'} in fit. Convert it, as pandas.to_datetime, "
+            "pandas.to_timedelta or Series.astype do"
+        )
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))
     if times.startswith(_IN_ZONE):

@@ -24,7 +24,8 @@ def _message(values, name):
     for column, column_values in _columns(values):
         for word in filter(_is_word, column_values):
             if name == "y":
-                return f"y must hold numbers, got {word!r}; for labels use a classifier, such as CGRidgeClassifier."
+                remedy = "for labels use a classifier, such as KernelMachineClassifier"
+                return f"y must hold numbers, got {word!r}; {remedy}."
             return (
                 f"Column {column!r} of {name} holds {word!r}, which is not a number. Encode it, for example by "
                 "sklearn.preprocessing.OneHotEncoder, or use a kernel machine, which takes categories."

@@ -93,6 +93,8 @@ class NumbersMachineBase(ServedMachineBase):
             If a level is out of range or more than the rows left out tell, or the machine is from a file without sizes.
         """
         levels = np.array([check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(quantiles)).tolist()])
+        if not levels.size:
+            raise ValueError("quantiles must hold at least one share between 0 and 1, got none.")
         spread = self._spread_of_noise()
         offsets = self._widening(len(spread.residuals)) * spread.quantiles(levels)
         scores, sizes = np.split(self._columns_of(X, spread.sizes), 2, axis=1)
@@ -164,7 +166,9 @@ class NumbersMachineBase(ServedMachineBase):
     def _require_squares(self) -> None:
         """ValueError where errors are not those of squares."""
         if isinstance(self._own_targets.transform, LogLink):
-            raise ValueError("Deviations, samples and quantiles need loss='squared', 'huber' or 'quantile' in fit.")
+            raise ValueError(
+                "Deviations, samples, intervals and quantiles need loss='squared', 'huber' or 'quantile' in fit."
+            )
 
     @property
     def _own_targets(self) -> Targets:

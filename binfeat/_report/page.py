@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import is_classifier
 
-from binfeat._common.whole_files import written
+from binfeat._common.whole_files import require_writable, written
 from binfeat._machine.kernel_algebra.solve import solve_bytes
 from binfeat._report import pictures
 from binfeat._report.bottlenecks import limits_of
@@ -36,6 +36,7 @@ def write_page(machine, path, X, y):
     """Write the page of a fitted machine; see `Reporting.report`."""
     if (X is None) != (y is None):
         raise ValueError(f"X and y must both be given, or both be None; got {'y' if X is None else 'X'} alone.")
+    require_writable(Path(path))
     judged = None if X is None else Judged.of(machine, X, y)
     text = _page(machine, judged)
     with written(Path(path)) as part:

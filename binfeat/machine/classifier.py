@@ -56,8 +56,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
-        Number of trees of a local machine. "auto" takes up to 8, and up to 1.6 million rows of all together: as many
-        as each lower the squared error by 0.3 %, and 1e-8 of the variance, as 16 cells of the second one say.
+        Number of trees of a local machine. "auto" takes up to 8, with up to 1.6 million rows in all trees together, as
+        long as another lowers the squared error by 0.3 %, and by 1e-8 of the variance, as 16 cells of the second tell.
     cell_rows : "auto" or int, default="auto"
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
@@ -127,8 +127,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     n_trees_ : int
         0 unless the machine is local.
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
-        Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
-        length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
+        Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels the squares of
+        what `gamma_` has), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
         Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
         rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score).

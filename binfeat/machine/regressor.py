@@ -54,8 +54,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     n_grids : "auto" or int, default="auto"
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
-        Number of trees of a local machine. "auto" takes up to 8, and up to 1.6 million rows of all together: as many
-        as each lower the squared error by 0.3 %, and 1e-8 of the variance, as 16 cells of the second one say.
+        Number of trees of a local machine. "auto" takes up to 8, with up to 1.6 million rows in all trees together, as
+        long as another lowers the squared error by 0.3 %, and by 1e-8 of the variance, as 16 cells of the second tell.
     cell_rows : "auto" or int, default="auto"
         Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
@@ -132,8 +132,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     n_trees_ : int
         0 unless the machine is local.
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
-        Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels squared inverse
-        length scales), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
+        Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels the squares of
+        what `gamma_` has), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
         Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
         rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score).
@@ -250,7 +250,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     2020); up to six Newton steps of all rows follow, each one more pass where rows are beyond memory, until logarithms
     of means move by less than 0.01. `alpha` counts in these units, and the square of f's
     intercept is about the logarithm of the mean target. For rates of different exposure give rates as y, and exposures
-    as `sample_weight`. Standard deviations, samples and intervals are those of squared errors only.
+    as `sample_weight`. Standard deviations, samples, intervals and quantiles need another `loss`.
 
     **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver. It limits the number of grids,
     and the rows up to which "auto" takes an exact machine; where bins are many, vectors are float32 and fewer targets

@@ -38,8 +38,8 @@ class HeldOutErrors(ArrayRecord):
         place = int(np.ceil(coverage * (n_rows + 1)))
         if place > n_rows:
             raise ValueError(
-                f"coverage must be at most {n_rows / (n_rows + 1):.3g} where {n_rows} rows were held out; "
-                f"got {coverage:g}. Give fit more rows, or a larger validation_fraction."
+                f"coverage must be at most {n_rows / (n_rows + 1):.3g} where {n_rows} rows were left out; "
+                f"got {coverage:g}. Give fit more rows; of random features, a larger validation_fraction will do, too."
             )
         return self.scores[place - 1]
 

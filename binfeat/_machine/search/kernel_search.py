@@ -82,7 +82,7 @@ class KernelSearch:
                     linear_map = self._linear_map()
                     paying = self._paying(linear_map)
         if linear_map is not None and linear_map in paying:
-            run.note("rotation", "of all inputs", linear_map.error)
+            run.note("linear map", "of all inputs", linear_map.error)
             self._scales = [linear_map.scales if kind_of(scales) == "radial" else scales for scales in self._scales]
 
     def _learn(self, names: list[str]) -> None:

@@ -31,8 +31,8 @@ sales = 100 + 0.03 * np.arange(len(days)) + week + 8 * np.sin(year) + 0.5 * np.m
 table = pd.DataFrame({"day": days, "weekday": pd.Categorical(days.day_name()), "warmth": warmth, "sales": sales})
 
 # %%
-# What was before is a matter of columns. A kernel machine far from all its rows predicts the mean, and not a trend: so
-# the third table below has sales as differences from the mean of the week before.
+# What was before is a matter of columns. A kernel machine far from all its rows predicts the mean, but for a linear
+# part, if it has one: so the third table below has sales as differences from the mean of the week before.
 
 table["yesterday"], table["a week ago"] = table["sales"].shift(1), table["sales"].shift(7)
 table["level"] = table["sales"].shift(1).rolling(7).mean()
@@ -77,8 +77,8 @@ ax.legend(frameon=False, ncols=2)
 # Groups
 # ------
 # ``groups`` names rows that belong together; they are held out together. More than 1,500 rows with ``cv`` or ``groups``
-# have random features, whose choices all are made by the rows held out; `summary` says so. Here each of 200 patients comes five times,
-# and has a level that nothing in the table explains.
+# have random features, whose choices are all made by the rows held out; `summary` says so. Here each of 200 patients
+# comes five times, and has a level that nothing in the table explains.
 
 patients = np.repeat(np.arange(200), 5)
 habits = rng.normal(size=(200, 2))[patients] + 0.02 * rng.normal(size=(1000, 2))
