@@ -378,7 +378,7 @@ def test_bad_labels_and_machines(table, tmp_path, without_package):
         machine.report(tmp_path / "page.html", X, ["maybe", *labels[1:]])
     with pytest.raises(ValueError, match="a label for each of 400 rows, got 399"):
         machine.report(tmp_path / "page.html", X, labels[1:])
-    with pytest.raises(FileNotFoundError, match="There is no folder .*no to write page.html to"):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*no to write page.html to"):
         machine.report(tmp_path / "no" / "page.html")
     without_package("binfeat._report.page")
     with pytest.raises(ImportError, match=r"pip install 'binfeat\[plot\]'"):
