@@ -9,11 +9,12 @@ import sys
 import threading
 import types
 from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 from numba.core import event
@@ -21,6 +22,9 @@ from threadpoolctl import ThreadpoolController
 
 from binfeat._engine.caches import cache_of
 from binfeat._engine.compilation import compilations
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,  # Dask, joblib and Python threads run serial kernels at the same time
@@ -325,15 +329,20 @@ def share_blocks(work, blocks, size, n_jobs=None):
         _pool.use(lambda: _share(work, queue, threads), lambda: work(_taken_from(queue)))
 
 
-def side_by_side(work, items, n_jobs=None):
-    """Call a function with each of some items, in Python threads, with one thread for BLAS; see `share_blocks`."""
+def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], n_jobs: int | None = None) -> list[_Result]:
+    """Results of a function of each item, in their order; in Python threads, with one thread for BLAS.
 
-    def work_on(some):
-        for item in some:
-            work(item)
+    See `share_blocks`.
+    """
+    known, results = list(items), dict[int, _Result]()
+
+    def work_on(numbers):
+        for number in numbers:
+            results[number] = work(known[number])
 
     with one_blas_thread():  # also where the caller is alone: what BLAS adds up depends on the number of its threads
-        share_blocks(work_on, items, _WORTH_THREADS, n_jobs)
+        share_blocks(work_on, range(len(known)), _WORTH_THREADS, n_jobs)
+    return [results[number] for number in range(len(known))]
 
 
 def _share(work, queue, threads):

@@ -47,14 +47,13 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
     kinds = transforms_to_try(as_columns(problem.y))
     if not kinds:
         return problem.targets
-    trials_of: dict[type[TargetTransform], list[TransformTrial]] = {}
 
-    def attempt(kind: type[TargetTransform]) -> None:
+    def attempt(kind: type[TargetTransform]) -> list[TransformTrial]:
         if kind is kinds[0] or run.may_continue(Phase.TARGETS):
-            trials_of[kind] = _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
+            return _transform_trials(problem, run, kind.fit(as_columns(problem.y)))
+        return []
 
-    side_by_side(attempt, kinds, run.settings.n_jobs)
-    trials = [trial for kind in kinds for trial in trials_of.get(kind, ())]
+    trials = [trial for some in side_by_side(attempt, kinds, run.settings.n_jobs) for trial in some]
     if not trials:
         return problem.targets
     plain, *others = trials

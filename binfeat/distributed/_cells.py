@@ -48,12 +48,9 @@ def _called(function, pieces, places, mean_weight, n_jobs):
     Z, Y = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("Z", "Y"))
     weights = [piece.weights for piece in pieces]
     relative = None if weights[0] is None else np.concatenate(weights)[:, 0] / mean_weight
-    found = {}
 
-    def call(number):
-        rows = places[number]
+    def call(rows):
         X, own_weights = np.ascontiguousarray(Z[rows].T), None if relative is None else relative[rows]
-        found[number] = function(X, Y[rows].astype(np.float32), own_weights)
+        return function(X, Y[rows].astype(np.float32), own_weights)
 
-    side_by_side(call, range(len(places)), n_jobs)
-    return [found[number] for number in range(len(places))]
+    return side_by_side(call, places, n_jobs)

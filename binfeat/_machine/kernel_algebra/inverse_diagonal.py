@@ -39,17 +39,15 @@ class CellInverse:
         self._kernel = kernel
         with one_blas_thread():
             self._features = _nystroem(kernel, landmarks)
-        known = dict[int, _KnownCell]()
 
-        def solve(number: int) -> None:
-            X, weights = cells[number]
+        def solve(cell: CellColumns) -> _KnownCell:
+            X, weights = cell
             F = self._features(X)
             # To K is added 1 1', which F F' has.
             root, _ = precise_inverse_root(kernel(X, X) - F @ F.T, alpha, weights)
-            known[number] = _KnownCell(X, F, root, root @ (root.T @ F))
+            return _KnownCell(X, F, root, root @ (root.T @ F))
 
-        side_by_side(solve, range(len(cells)), n_jobs)
-        self._cells = [known[number] for number in range(len(cells))]
+        self._cells = side_by_side(solve, cells, n_jobs)
         with one_blas_thread():
             inner = np.eye(self._cells[0].F.shape[1])
             for cell in self._cells:

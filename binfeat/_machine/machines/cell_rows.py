@@ -46,13 +46,7 @@ class CellRows:
 
     def each_cell(self, function: CellFunction, cells: list[np.ndarray], n_jobs: int | None) -> list[Any]:
         """Results for some cells, which are numbers of rows."""
-        found: dict[int, Any] = {}
-
-        def call(number: int) -> None:
-            found[number] = function(*self.part(cells[number]))
-
-        side_by_side(call, range(len(cells)), n_jobs)
-        return [found[number] for number in range(len(cells))]
+        return side_by_side(lambda rows: function(*self.part(rows)), cells, n_jobs)
 
     def split(self, parts: list[Part], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
         """A tree, and the rows of its cells; all trees but the first are split at random."""

@@ -3,7 +3,6 @@
 The search before knew samples of the rows, which take wider kernels.
 """
 
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -122,17 +121,18 @@ class CellSearch:
         """Errors and slopes of each set, side by side."""
         while len(self._lanes) < len(sets):
             self._lanes.append((SumWithSlopes(self._matrices), Scratch()))
-        found: dict[int, LeaveOneOut] = {}
         parameters = np.append(self._gammas.ravel(), self._shares)
 
-        def look(lane: int) -> None:
+        def look(lane: int) -> LeaveOneOut | None:
             rng = np.random.default_rng([self._seed, number, lane])
-            with suppress(SingularKernelError):
-                matrix, scratch = self._lanes[lane]
-                found[lane] = leave_one_out(matrix, *sets[lane], parameters, self.alpha, rng, scratch)
+            matrix, scratch = self._lanes[lane]
+            try:
+                return leave_one_out(matrix, *sets[lane], parameters, self.alpha, rng, scratch)
+            except SingularKernelError:
+                return None
 
-        side_by_side(look, range(len(sets)), self._n_jobs)
-        return [found[lane] for lane in sorted(found)]
+        found = side_by_side(look, range(len(sets)), self._n_jobs)
+        return [left_out for left_out in found if left_out is not None]
 
     def _prior_slopes(self) -> np.ndarray:
         moved = np.where(self._moves, self._logs - self._start, 0.0)

@@ -1,6 +1,5 @@
 """The overall length scale and the penalty of exact machines, of one kernel or a sum, by leave-one-out errors."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,6 +8,7 @@ from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.fitted.kernel_function import Part, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
+from binfeat._machine.machines.descent import Candidate, Descent, Try
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.problem import MarginProblem
@@ -21,8 +21,6 @@ _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two 
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
 
-_Place = tuple[np.float32, ...]  # of a try
-
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
@@ -32,21 +30,6 @@ class Tuned:
     alpha: float
     squared_error: float  # of predictions for rows left out, by the variance of the targets
     predictions: np.ndarray | None = None  # for the rows that it was tuned by, if at hand: (n_rows, n_targets)
-
-
-@dataclass(frozen=True, eq=False)
-class _Try:
-    """A kernel, or a sum, with a penalty, and the predictions for rows left out with them."""
-
-    parts: list[Part]
-    alpha: float
-    loss: float
-    predictions: np.ndarray  # (n_judged, n_targets)
-    K: np.ndarray  # float32: its values for pairs of known rows, and of those held out behind them
-
-    @property
-    def place(self) -> _Place:
-        return _place(self.parts, self.alpha)
 
 
 class ExactTuning:
@@ -64,95 +47,72 @@ class ExactTuning:
             rows = replace(self._rows, problem=self._problem.of_squares)
             squares = ExactTuning(rows, self._run, self._kernels, self._solution_seconds).best()
             return self.of(squares.parts, squares.alpha)
-        tuned_of: dict[LengthScales, _Try] = {}
-
-        def tune(scales: LengthScales) -> None:
-            tuned_of[scales] = self._tuned(scales)
-
         with one_blas_thread():
-            side_by_side(tune, self._kernels.scales, self._run.settings.n_jobs)
-            tuned = sorted((tuned_of[scales] for scales in self._kernels.scales), key=lambda tuned: tuned.loss)
-            return self._result(self._beside_linear(self._best_sum(*tuned)))
+            tuned = side_by_side(self._tuned, self._kernels.scales, self._run.settings.n_jobs)
+            return self._result(self._beside_linear(self._best_sum(*sorted(tuned, key=lambda each: each.loss))))
 
     def of(self, parts: list[Part], alpha: float) -> Tuned:
         """Known kernels. The penalty is tuned where there are more rows to judge it than it came from."""
         with one_blas_thread():
-            tuned = self._try(parts, alpha)
+            tuned = self._try(Candidate(parts, alpha))
             if self._run.settings.alpha is None and len(self._rows.known) > parts[0].scales.n_rows:
-                tuned = self._descend(tuned, self._with_alpha, _DECREASE, set())
+                tuned = self._descent().best(tuned, self._with_alpha, _DECREASE)
             return self._result(tuned)
 
-    def _result(self, tuned: _Try) -> Tuned:
+    def _result(self, tuned: Try) -> Tuned:
         return Tuned(tuned.parts, tuned.alpha, self._squared_error(tuned), tuned.predictions)
 
-    def _squared_error(self, tuned: _Try) -> float:
+    def _squared_error(self, tuned: Try) -> float:
         problem, rows = self._problem, self._rows.judged
         return SquaredErrors(problem.Y[rows], problem.weights_of(rows))(tuned.predictions).mean()
 
-    def _tuned(self, scales: LengthScales) -> _Try:
+    def _tuned(self, scales: LengthScales) -> Try:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
         given = self._run.settings.alpha
-        seen: set[_Place] = set()
+        descent = self._descent(is_alone=len(self._kernels.scales) == 1)
         alpha = max(self._least_alpha, scales.alpha) if given is None else given / self._problem.mean_weight
-        best = self._try([Part(scales, 1.0)], alpha)
+        best = self._try(Candidate([Part(scales, 1.0)], alpha))
         for _ in range(_ROUNDS):
             before = best
             if given is None:
-                best = self._descend(best, self._with_alpha, _DECREASE, seen)
+                best = descent.best(best, self._with_alpha, _DECREASE)
             if self._kernels.learned:
-                best = self._descend(best, _with_factor, _FACTOR, seen)
+                best = descent.best(best, _with_factor, _FACTOR)
             if best is before:
                 break
         return best
 
-    def _with_alpha(self, tuned: _Try, step: float) -> tuple[list[Part], float, np.ndarray | None]:
-        return tuned.parts, max(self._least_alpha, tuned.alpha * step), tuned.K
+    def _with_alpha(self, candidate: Candidate, step: float) -> Candidate:
+        return replace(candidate, alpha=max(self._least_alpha, candidate.alpha * step))
 
-    def _descend(self, best: _Try, moved: Callable, step: float, seen: set[_Place]) -> _Try:
-        """Steps down while that helps, or else steps up; what was seen before, and was not better, is not tried again.
+    def _descent(self, is_alone: bool = True) -> Descent:
+        def may_gain(best: Try) -> bool:
+            return best.loss > self._problem.negligible and self._may_try()
 
-        Of what is seen the best is always at hand.
-        """
-        for move in (1 / step, step):
-            before = best
-            seen.add(best.place)
-            while best.loss > self._problem.negligible and self._may_try():
-                candidate = moved(best, move)
-                place = _place(*candidate[:2])
-                if place in seen:
-                    break
-                seen.add(place)
-                other = self._try(*candidate)
-                if other.loss >= best.loss:
-                    break
-                best = other
-            if best is not before:
-                break
-        return best
+        return Descent(self._try, may_gain, self._run.settings.n_jobs, is_alone)
 
     def _may_try(self) -> bool:
         """Whether one more try may gain something, and there is time for it, and then for the solution."""
         seconds = self._try_seconds + self._solution_seconds
         return not self._kernels.is_perfect and self._run.may_continue(Phase.SOLUTION, seconds)
 
-    def _best_sum(self, best: _Try, *others: _Try) -> _Try:
+    def _best_sum(self, best: Try, *others: Try) -> Try:
         """More and more of the other kernel beside the better one, while that helps."""
-        first, mixed = best, dict[float, _Try]()
+        first = best
         for other in others if self._may_try() else ():
 
-            def mix(share: float, other: _Try = other) -> None:
+            def mix(share: float, other: Try = other) -> Try:
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
                 K = _mixed(share, first.K, 1 - share, other.K)
-                mixed[share] = self._try(parts, first.alpha**share * other.alpha ** (1 - share), K)
+                return self._try(Candidate(parts, first.alpha**share * other.alpha ** (1 - share), K))
 
-            side_by_side(mix, _SHARES, self._run.settings.n_jobs)
-            for share in _SHARES:
-                if mixed[share].loss >= best.loss:
+            for mixed in side_by_side(mix, _SHARES, self._run.settings.n_jobs):
+                if mixed.loss >= best.loss:
                     break
-                best = mixed[share]
+                best = mixed
         return best
 
-    def _beside_linear(self, best: _Try) -> _Try:
+    def _beside_linear(self, best: Try) -> Try:
         """More and more of a linear kernel beside the others, while that helps."""
         first, is_wide = best, self._rows.X.shape[1] > MOST_INPUTS  # whose machines are to be no worse than linear ones
         linear = self._linear(best) if is_wide or self._may_try() else None
@@ -164,32 +124,33 @@ class ExactTuning:
             alpha = 1 / (own + others)
             parts = [replace(part, share=alpha * others * part.share) for part in first.parts]
             K = _mixed(alpha * others, first.K, alpha * own, linear_K)
-            both = self._try([*parts, replace(linear, share=alpha * own)], alpha, K)
+            both = self._try(Candidate([*parts, replace(linear, share=alpha * own)], alpha, K))
             if both.loss >= best.loss:
                 break
             best = both
         if best is not first:
-            best = self._descend(best, self._with_alpha, _DECREASE, set())
+            best = self._descent().best(best, self._with_alpha, _DECREASE)
         return best
 
-    def _linear(self, best: _Try) -> Part | None:
+    def _linear(self, best: Try) -> Part | None:
         """The linear kernel, where it may be of use."""
         settings, error = self._run.settings, self._squared_error(best)
         return linear_part(self._rows, settings, error, self._least_alpha)
 
-    def _try(self, parts: list[Part], alpha: float, K: np.ndarray | None = None) -> _Try:
-        """Predictions for the rows that judge, with parts whose kernel matrix may be known."""
+    def _try(self, candidate: Candidate) -> Try:
+        """Predictions for the rows that judge."""
         problem, rows, start = self._problem, self._rows.judged, self._run.clock.used
-        K = self._matrix(parts) if K is None else K
+        K = self._matrix(candidate.parts) if candidate.K is None else candidate.K
+        known, alpha = replace(candidate, K=K), candidate.alpha
         try:
             if self._rows.held_out.size:
                 predictions = problem.predicted(self._rows.known, K, alpha, precise_inverse_root)
             else:
                 predictions = problem.left_out(rows, K, alpha, precise_inverse_root)
         except SingularKernelError:
-            return _Try(parts, alpha, np.inf, np.zeros((len(rows), problem.n_targets)), K)
+            return Try(known, np.inf, np.zeros((len(rows), problem.n_targets)))
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
-        return _Try(parts, alpha, float(problem.losses(rows)(predictions).mean()), predictions, K)
+        return Try(known, float(problem.losses(rows)(predictions).mean()), predictions)
 
     def _matrix(self, parts: list[Part]) -> np.ndarray:
         columns = self._rows.columns(np.append(self._rows.known, self._rows.held_out))
@@ -197,13 +158,8 @@ class ExactTuning:
         return kernel(columns, columns)
 
 
-def _with_factor(tuned: _Try, step: float) -> tuple[list[Part], float, np.ndarray | None]:
-    return [replace(part, factor=part.factor * step) for part in tuned.parts], tuned.alpha, None
-
-
-def _place(parts: list[Part], alpha: float) -> _Place:
-    """What a try differs from others of the same kernels in, but for rounding."""
-    return *(np.float32(part.factor) for part in parts), np.float32(alpha)
+def _with_factor(candidate: Candidate, step: float) -> Candidate:
+    return Candidate([replace(part, factor=part.factor * step) for part in candidate.parts], candidate.alpha)
 
 
 def _mixed(share: float, K: np.ndarray, other_share: float, other_K: np.ndarray) -> np.ndarray:

@@ -1,5 +1,7 @@
 """The search for scaling and length scales, by leave-one-out errors of exact machines on few rows."""
 
+from itertools import compress
+
 import numpy as np
 
 from binfeat._engine.policy import one_blas_thread, side_by_side
@@ -147,15 +149,13 @@ class KernelSearch:
 
     def _paying(self, *searches: JudgedSearch | None) -> set[JudgedSearch | None]:
         """Those searches, done side by side, that rows which none of their steps has seen gain by."""
-        paying = set[JudgedSearch | None]()
 
-        def act(search: JudgedSearch) -> None:
+        def pays(search: JudgedSearch) -> bool:
             search.run(int(_JUDGED * self._plan.n_steps), self._race.may_step)
-            if search.pays():
-                paying.add(search)
+            return search.pays()
 
-        side_by_side(act, [search for search in searches if search is not None], self._run.settings.n_jobs)
-        return paying
+        known = [search for search in searches if search is not None]
+        return set(compress(known, side_by_side(pays, known, self._run.settings.n_jobs)))
 
     def _n_looks(self) -> int:
         """How often it is asked whether to go on with the first search, if nothing ends it."""

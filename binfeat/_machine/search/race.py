@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
 from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan
 from binfeat.kernels import RBF
+
+_Result = TypeVar("_Result")
 
 FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
 _BETTER = 0.97  # times the error of the kernel of the grids, which a radial one has to be below beside it
@@ -81,8 +84,8 @@ class Race:
         self.step(plan.n_steps, late_rows)
         return self._compared()
 
-    def _side_by_side(self, act: Callable[[LengthScaleSearch], object]) -> None:
-        side_by_side(act, self.searches, self._run.settings.n_jobs)
+    def _side_by_side(self, act: Callable[[LengthScaleSearch], _Result]) -> list[_Result]:
+        return side_by_side(act, self.searches, self._run.settings.n_jobs)
 
     def _is_needed(self, search: LengthScaleSearch) -> bool:
         return kind_of(search) in self._needed
@@ -93,19 +96,12 @@ class Race:
 
     def _revived(self, n_rows: int) -> bool:
         """Whether inputs that seemed idle do much for the error on so many rows."""
-        ratios: list[float] = []
-        self._side_by_side(lambda search: ratios.append(search.revive(n_rows)))
-        return min(ratios) < _MUCH
+        return min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH
 
     def _compared(self) -> list[LengthScales]:
         """What is found, with errors of the same rows."""
-        errors: dict[LengthScaleSearch, float] = {}
-
-        def compare(search: LengthScaleSearch) -> None:
-            errors[search] = search.error_on(_COMMON_ROWS)
-
-        self._side_by_side(compare)
-        return [replace(search.scales, error=errors[search]) for search in self.searches]
+        errors = self._side_by_side(lambda search: search.error_on(_COMMON_ROWS))
+        return [replace(search.scales, error=error) for search, error in zip(self.searches, errors)]
 
     @property
     def histories(self) -> list[tuple[Kernel, np.ndarray, np.ndarray]]:

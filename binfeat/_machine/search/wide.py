@@ -79,22 +79,22 @@ class WideSearch:
         some = self._rows[evenly_spaced(len(self._rows), _ROWS)]
         std = problem.table[self._rows[evenly_spaced(len(self._rows), _STD_ROWS)]].std(axis=0)
         X, Y, weights = problem.table[some], problem.Y[some].astype(np.float32), problem.relative_weights(some)
-        least, found = least_alpha(len(self._rows)), dict[str, LengthScales]()
+        least = least_alpha(len(self._rows))
 
-        def look(unit: str) -> None:
+        def look(unit: str) -> LengthScales:
             gamma = _gamma(std, unit == "standard")
             scaled = ((X - X.mean(axis=0)) * np.sqrt(gamma)).astype(np.float32)
-            products = scaled @ scaled.T
+            products, found = scaled @ scaled.T, list[LengthScales]()
             for kernel, exponent in product(_KERNELS, _EXPONENTS):
                 alphas = np.maximum(exponent * _PENALTIES, least) if self._alpha is None else np.array([self._alpha])
                 error, own = _least_error(_values(kernel, products, exponent), alphas, weights, Y)
-                if unit not in found or error < found[unit].error:
-                    found[unit] = LengthScales(kernel, exponent * gamma, own, error, len(some), 0)
+                found.append(LengthScales(kernel, exponent * gamma, own, error, len(some), 0))
+            return min(found, key=lambda scales: scales.error)
 
         units = ["none", "standard"] if settings.scaling is None else [settings.scaling]
-        side_by_side(look, units, settings.n_jobs)
-        best = min(units, key=lambda unit: found[unit].error)
-        return found[best], best == "standard"
+        found = side_by_side(look, units, settings.n_jobs)
+        best, unit = min(zip(found, units), key=lambda pair: pair[0].error)
+        return best, unit == "standard"
 
     def _learn(self, start: LengthScales, is_standard: bool) -> LengthScales:
         """A length scale for each input, or the start, if rows that no step has seen do not surely gain by it."""
