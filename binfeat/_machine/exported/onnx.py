@@ -12,7 +12,7 @@ from binfeat._machine.exported.kernels import function_of_kernels
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.scalers import Arcsinh, InputScaler, Quantiles
+from binfeat._machine.table.scalers import Arcsinh, InputScaler, NoScaler, Quantiles
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import ArcsinhTarget, CallersTransform
 
@@ -68,9 +68,9 @@ def _codes(graph: Graph, column: str, flags: str, encoder: TableEncoder, j: int)
     return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
 
 
-def _scaled(graph: Graph, scaler: InputScaler | None, rows: str, n_columns: int) -> str:
+def _scaled(graph: Graph, scaler: InputScaler, rows: str, n_columns: int) -> str:
     """Rows as the kernels see them."""
-    if scaler is None:
+    if isinstance(scaler, NoScaler):
         return rows
     columns = [graph.columns(rows, [j]) for j in range(n_columns)]
     if isinstance(scaler, Arcsinh):

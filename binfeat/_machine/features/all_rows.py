@@ -23,7 +23,7 @@ from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.scalers import InputScaler
+from binfeat._machine.table.scalers import InputScaler, NoScaler
 from binfeat._rows.sampled import SampledSource
 
 GridLaw = Callable[[int], Grids]  # gives the first so many grids
@@ -169,13 +169,13 @@ class Encoding:
 
     estimator: BaseEstimator  # of which names and number of the inputs are read
     encoder: TableEncoder
-    scaler: InputScaler | None
+    scaler: InputScaler
     n_jobs: int | None
 
     def __call__(self, X: object) -> np.ndarray:
         """Scaled inputs, (n_rows, n_inputs_inside) float64."""
         table = self.encoder.transform(self.estimator, X)
-        return table if self.scaler is None else self.scaler.transform(table, self.n_jobs)
+        return self.scaler.transform(table, self.n_jobs)
 
 
 def check_beyond_memory(settings: Settings) -> None:
@@ -230,7 +230,7 @@ class SourceRows(RowsBeyondMemory):
         if problem.beyond is None:
             self._Y, self._weights = problem.targets.encode(y), weights
         else:
-            encoding = Encoding(estimator, problem.encoder, None, run.settings.n_jobs)
+            encoding = Encoding(estimator, problem.encoder, NoScaler(), run.settings.n_jobs)
             blocks = source.survey.rows(encoding, problem.table.shape[1])
             self._Y, self._weights = _learned(problem.beyond, blocks, y, weights)
         n_rows, n_targets = self._Y.shape

@@ -20,7 +20,7 @@ from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.row_hashes import SeenRows
-from binfeat._machine.table.scalers import SCALERS
+from binfeat._machine.table.scalers import scaler_of
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
 
@@ -36,7 +36,7 @@ def attributes_of(fitted: Fitted) -> dict:
         **_of_function(fitted),
         "held_out_error_": fitted.held_out_error,
         "_columns": fitted.encoder.arrays(),
-        "_scaler": {} if fitted.scaler is None else fitted.scaler.arrays(),
+        "_scaler": fitted.scaler.arrays(),
         "intercept_": fitted.intercept,
         "gamma_": fitted.gamma,
         "_rotation": _NONE if fitted.linear_map is None else fitted.linear_map,
@@ -143,7 +143,7 @@ def fitted_of(machine: BaseEstimator) -> Fitted:
         scaling=machine.scaling_,
         alpha=machine.alpha_,
         encoder=TableEncoder.from_arrays(machine._columns),
-        scaler=SCALERS[machine.scaling_].from_arrays(machine._scaler) if machine._scaler else None,
+        scaler=scaler_of(machine.scaling_).from_arrays(machine._scaler),
         targets=_targets_of(machine),
         function=_function_of(machine),
         intercept=machine.intercept_,

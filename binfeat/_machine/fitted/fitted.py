@@ -31,7 +31,7 @@ class Fitted:
     scaling: str
     alpha: float
     encoder: TableEncoder
-    scaler: InputScaler | None
+    scaler: InputScaler
     targets: Targets | AnyLabels
     function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
@@ -57,7 +57,7 @@ class Fitted:
 
     def scaled(self, table: np.ndarray) -> np.ndarray:
         """Encoded rows as the kernels see them."""
-        return table if self.scaler is None else self.scaler.transform(table)
+        return self.scaler.transform(table)
 
     def scores(self, rows: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""

@@ -49,7 +49,7 @@ class Solution:
         """Predictions of the targets, (n_rows, n_targets), for scaled rows."""
         return self.function.scores(X, self.intercept, n_jobs)
 
-    def predictor(self, scaler: InputScaler | None, n_jobs: int | None) -> "Predictor":
+    def predictor(self, scaler: InputScaler, n_jobs: int | None) -> "Predictor":
         return Predictor(scaler, self.function, self.intercept, n_jobs)
 
     def scores_of_all(self, X: np.ndarray, n_jobs: int | None) -> np.ndarray:
@@ -67,13 +67,13 @@ class Solution:
 class Predictor:
     """Predictions of the targets for encoded rows, wherever they are."""
 
-    scaler: InputScaler | None
+    scaler: InputScaler
     function: KernelFunction | FeatureFunction
     intercept: np.ndarray
     n_jobs: int | None
 
     def __call__(self, table: np.ndarray) -> np.ndarray:
-        X = table if self.scaler is None else self.scaler.transform(table)
+        X = self.scaler.transform(table)
         return self.function.scores(X, self.intercept, self.n_jobs)
 
 

@@ -18,7 +18,7 @@ class ScaledKernels:
     """Scaled inputs, and kernels with a gamma for each input, whose errors are of the same rows."""
 
     scaling: str  # "standard", "arcsinh", "quantile", "warped" or "none"
-    scaler: InputScaler | None
+    scaler: InputScaler
     X: np.ndarray  # the scaled table, (n_rows, n_inputs)
     scales: list[LengthScales]  # that of the grids first, if there is one, then a radial one
     learned: bool = False  # whether length scales are learned from this table

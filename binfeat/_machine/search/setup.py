@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_gamma
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import is_radial
@@ -12,7 +13,7 @@ from binfeat._machine.problem import Problem
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
 from binfeat._machine.search.plan import SearchPlan
 from binfeat._machine.settings import Settings
-from binfeat._machine.table.scalers import SCALERS, Arcsinh, InputScaler
+from binfeat._machine.table.scalers import RANKED_ROWS, Arcsinh, InputScaler, scaler_of
 from binfeat.kernels import Laplacian, Matern
 
 _STEP_ROWS = 1000  # for each step, at least, rows are scaled
@@ -24,11 +25,11 @@ class Scaling:
     """A way to scale inputs, learned from the training rows, and the rows that searches see, scaled by it."""
 
     name: str
-    scaler: InputScaler | None
+    scaler: InputScaler
     X: np.ndarray
 
     def scaled(self, table: np.ndarray) -> np.ndarray:
-        return table if self.scaler is None else self.scaler.transform(table)
+        return self.scaler.transform(table)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,11 @@ class SearchSetup:
         """Numbers of the rows that searches see."""
         return self.problem.train[: self.plan.n_steps * max(_STEP_ROWS, self.plan.late_rows)]
 
+    @cached_property
+    def _ranked_rows(self) -> np.ndarray:
+        """What scalers learn from."""
+        return self.problem.table[every_nth(self.problem.train, RANKED_ROWS)]
+
     @property
     def kernels(self) -> list[Kernel]:
         """That of the grids, then a radial one, as far as they are wanted."""
@@ -60,17 +66,14 @@ class SearchSetup:
         problem = self.problem
         if problem.encoder.n_ranked:
             return ["ranks"]
-        long_tails = Arcsinh.fit(problem.table[problem.train], problem.categorical).columns.size > 0
+        long_tails = Arcsinh.fit(self._ranked_rows, problem.categorical).columns.size > 0
         return ["standard", "arcsinh", "quantile"] if long_tails else ["standard", "quantile"]
 
     def scaling(self, name: str) -> Scaling:
-        problem = self.problem
-        scaler = SCALERS[name].fit(problem.table[problem.train], problem.categorical) if name in SCALERS else None
-        return self.scaled_by(name, scaler)
+        return self.scaled_by(name, scaler_of(name).fit(self._ranked_rows, self.problem.categorical))
 
-    def scaled_by(self, name: str, scaler: InputScaler | None) -> Scaling:
-        rows = self.problem.table[self.rows]
-        return Scaling(name, scaler, rows if scaler is None else scaler.transform(rows))
+    def scaled_by(self, name: str, scaler: InputScaler) -> Scaling:
+        return Scaling(name, scaler, scaler.transform(self.problem.table[self.rows]))
 
     def search(self, kernel: Kernel, scaling: Scaling) -> LengthScaleSearch:
         problem, settings, rows = self.problem, self.settings, self.rows

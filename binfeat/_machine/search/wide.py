@@ -24,6 +24,7 @@ from binfeat._machine.search.length_scales import MOST_INPUTS, LengthScales, Len
 from binfeat._machine.search.plan import CHUNK, SearchPlan
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.settings import Settings
+from binfeat._machine.table.scalers import NoScaler
 from binfeat.kernels import RBF, Matern
 
 _KERNELS = Matern(1.5), RBF()
@@ -146,7 +147,7 @@ class WideSearch:
     def _kernels(self, scales: LengthScales) -> ScaledKernels:
         scaling = self._run.settings.scaling or "standard"
         is_perfect = scales.error < self._problem.negligible
-        return ScaledKernels(scaling, None, self._problem.table, [scales], True, is_perfect, self._history)
+        return ScaledKernels(scaling, NoScaler(), self._problem.table, [scales], True, is_perfect, self._history)
 
 
 def _gamma(std: np.ndarray, is_standard: bool) -> np.ndarray:

@@ -13,7 +13,7 @@ from binfeat._common.subsets import every_nth
 from binfeat._engine.policy import thread_count
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 
-_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
+RANKED_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
 _LONG_TAIL = 10.0  # interquartile ranges from the median to the farthest value
 
 
@@ -32,7 +32,19 @@ class InputScaler(ArrayRecord, ABC):
 
     @abstractmethod
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
-        """Scaled columns; a float64 array like X."""
+        """Scaled columns; a float64 array like X, which it may be."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoScaler(InputScaler):
+    """Columns as they are."""
+
+    @classmethod
+    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
+        return cls()
+
+    def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
+        return X
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +61,7 @@ class Arcsinh(InputScaler):
 
     @classmethod
     def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        rows = every_nth(X, _ROWS)
+        rows = every_nth(X, RANKED_ROWS)
         center, unit = robust_scale(rows)
         reach = np.maximum(rows.max(axis=0) - center, center - rows.min(axis=0))
         columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & ~_two_values(rows))
@@ -77,7 +89,7 @@ class Quantiles(InputScaler):
 
     @classmethod
     def fit(cls, X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000) -> Self:
-        rows = every_nth(X, _ROWS)
+        rows = every_nth(X, RANKED_ROWS)
         columns, knots, ranks = [], [np.empty(0)], [np.empty(0)]
         for j in np.flatnonzero(~np.asarray(categorical) & ~_two_values(rows)):
             values = np.sort(rows[:, j])
@@ -109,7 +121,7 @@ class Warped(Quantiles):
         cls, warp: Callable[[np.ndarray], np.ndarray], X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000
     ) -> Self:
         """The scaler that maps columns like those of X as `warp` does, a monotone map of every column of a table."""
-        rows = np.sort(every_nth(X, _ROWS), axis=0)
+        rows = np.sort(every_nth(X, RANKED_ROWS), axis=0)
         rows = rows[np.linspace(0, len(rows) - 1, n_quantiles).round().astype(np.intp)]
         columns = np.flatnonzero(~np.asarray(categorical) & (rows[0] < rows[-1]))
         values = np.maximum.accumulate(warp(rows), axis=0, dtype=np.float64)  # rounding may make neighbours fall
@@ -122,4 +134,7 @@ class Warped(Quantiles):
         return cls(columns.astype(np.int64), starts, knots, values)
 
 
-SCALERS: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Warped}
+def scaler_of(scaling: str) -> type[InputScaler]:
+    """The kind of scaler for a scaling: one for each length scale is enough for "none", "standard" and "ranks"."""
+    kinds: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Warped}
+    return kinds.get(scaling, NoScaler)
