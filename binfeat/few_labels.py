@@ -25,6 +25,7 @@ from binfeat._graph.estimator import GraphEstimator
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
 from binfeat._rows.sources import is_source
+from binfeat._rows.vectors import quotients
 
 __all__ = ["LabelSpreading"]
 
@@ -193,7 +194,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         """Set the attributes of a solution."""
         shares = np.maximum(scores, 0.0)
         total = shares.sum(axis=1, keepdims=True)
-        self.label_distributions_ = np.divide(shares, total, out=np.zeros_like(shares), where=total > 0)
+        self.label_distributions_ = quotients(shares, total)
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         self.n_iter_ = result.n_iter
         self._prior = self.label_distributions_.mean(axis=0)

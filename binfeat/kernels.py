@@ -402,13 +402,13 @@ def any_kernel(kernel: object) -> Kernel:
     return found if is_exact(found) else binning_kernel(kernel, "RandomFourier, which takes it")
 
 
-def exact_kernel(kernel: object, features: str) -> Kernel:
+def exact_kernel(kernel: object, asked: str) -> Kernel:
     """The kernel object for a name or an object; ValueError if exact and local machines do not take it."""
     found = _resolve(kernel)
     if is_exact(found):
         return found
     raise ValueError(
-        f"features={features!r} takes kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, Matern(1.5) "
+        f"{asked} takes kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, Matern(1.5) "
         f"and Matern(2.5); got {kernel!r}."
     )
 

@@ -18,6 +18,7 @@ from binfeat._common.validation import (
     check_weights,
     checked_array,
     checked_rows,
+    is_word,
     seed_of,
 )
 from binfeat._engine.policy import one_blas_thread
@@ -153,7 +154,7 @@ def check_size(max_steps: int, max_rows: int) -> tuple[int, int]:
 
 
 def _known_kernel(kernel):
-    if isinstance(kernel, str) and kernel == "rbf":
+    if is_word(kernel, "rbf"):
         return RBF()
     if is_radial(kernel):
         if getattr(kernel, "nu", np.inf) not in EXACT_NUS:

@@ -300,9 +300,12 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
 def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
     X, labels = drawn(rng, 100, 3)
     refused = [{"features": "binning"}, {"features": "fourier"}, {"features": "hybrid"}, {"n_grids": 4}]
-    for given in [*refused, {"kernel": "laplacian"}]:
+    for given in refused:
         with pytest.raises(ValueError, match="loss='log' is minimised over a kernel matrix"):
             KernelMachineClassifier(loss="log", **given).fit(X, labels)
+    with pytest.raises(ValueError, match=r"loss='log' takes kernel='auto', 'laplacian', 'rbf', .*; got 'hat'"):
+        KernelMachineClassifier(loss="log", kernel="hat").fit(X, labels)
+    assert KernelMachineClassifier(loss="log", kernel="rbf").fit(X, labels).features_ == "exact"
     with pytest.raises(ValueError, match="loss must be"):
         KernelMachineClassifier(loss="hinge").fit(X, labels)
     monkeypatch.setattr("binfeat._machine.machines.choice.MOST_FACTORED", 50)

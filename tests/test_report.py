@@ -337,6 +337,18 @@ def test_rows_of_a_machine_with_their_targets(options):
             np.testing.assert_allclose(found[own], shares * residuals[:, 0] ** 2, rtol=0.01, atol=1e-5)
 
 
+@pytest.mark.parametrize(("options", "grown"), [({"n_grids": "auto"}, "grids"), ({"features": "local"}, "trees")])
+def test_growth_is_of_grids_or_trees(table, tmp_path, options, grown):
+    X, y, _ = table
+    given = {"features": "binning", "max_grids": 200, "cell_rows": 50, "n_trees": 3}
+    machine = KernelMachineRegressor(**{**FIXED, "n_grids": "auto", **given, **options}).fit(X, y)
+    assert len(machine.learning_curve_) > 1
+    machine.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"Growth of the {grown}" in page
+    assert f">{grown}<" in page or f"<!-- {grown} -->" in page
+
+
 def test_grids_are_extrapolated_by_their_inverse():
     """Errors of 1 + 8 / n: the limit is 1."""
     X = np.linspace(0, 1, 60)[:, np.newaxis]

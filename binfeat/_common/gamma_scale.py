@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.random_words import round_significant
-from binfeat._common.validation import check_gamma
+from binfeat._common.validation import check_gamma, is_word
 
 _CHUNK_BYTES = 2**22
 _NUMBERS = np.finfo(np.float64)
@@ -71,7 +71,7 @@ def _chunks(X):
 
 def is_scale(gamma):
     """Whether gamma is the word "scale", for which the moments of the rows are needed."""
-    return isinstance(gamma, str) and gamma == "scale"
+    return is_word(gamma, "scale")
 
 
 def gamma_of_inputs(gamma, moments, categorical, power):

@@ -10,7 +10,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from binfeat._common.calibration import UNCALIBRATED, Calibration, Uncalibrated
-from binfeat._common.validation import check_weights, checked_array
+from binfeat._common.validation import check_weights, checked_array, is_word
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +236,7 @@ def class_weights(class_weight, y):
     """
     if class_weight is None:
         return None
-    if not isinstance(class_weight, dict) and not (isinstance(class_weight, str) and class_weight == "balanced"):
+    if not isinstance(class_weight, dict) and not is_word(class_weight, "balanced"):
         raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}.")
     weights = compute_sample_weight(class_weight, y)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
@@ -261,7 +261,7 @@ def unite_classes(counted):
 
 def weights_of_classes(class_weight, classes, counts):
     """Weight of each class, (n_classes,), where its rows are counted; ValueError as of `class_weights`."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
+    if is_word(class_weight, "balanced"):
         return counts.sum() / (counts.size * counts)
     weights = class_weights(class_weight, classes)
     return np.ones(counts.size) if weights is None else weights

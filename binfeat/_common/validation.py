@@ -98,6 +98,11 @@ def check_flag(value, name):
     return bool(value)
 
 
+def is_word(value: object, word: str) -> bool:
+    """Whether a parameter, which may be an array, is a certain word."""
+    return isinstance(value, str) and value == word
+
+
 def check_choice(value, name, choices):
     """A string or None that is one of `choices`; ValueError if it is not."""
     if (value is None or isinstance(value, str)) and value in choices:

@@ -21,6 +21,7 @@ For kernel values near 0 only qmc with few inputs is better than iid. Drawing 8,
 import numpy as np
 
 from binfeat._common.random_words import CALLER, FREQUENCIES, RADII, SOBOL, stream, uniforms
+from binfeat._common.validation import is_word
 from binfeat._kernels.base import ProductKernel
 from binfeat.kernels import RBF, Cauchy, Hat, Laplacian, Matern, Spectral
 
@@ -35,7 +36,7 @@ def resolve_sampler(sampler, kernel, n_inputs):
 
     ValueError if there is no such sampler, or it cannot draw from this kernel's law or for so many inputs.
     """
-    if isinstance(sampler, str) and sampler == "auto":
+    if is_word(sampler, "auto"):
         return "orthogonal" if kernel.isotropic else "iid"
     if not isinstance(sampler, str) or sampler not in _SAMPLERS:
         raise ValueError(f"sampler must be 'auto', {_listed(_SAMPLERS)}; got {sampler!r}.")

@@ -12,7 +12,7 @@ from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.input_checks import ARRAY_CHECKS
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.persistence import Persistent
-from binfeat._common.validation import callers_level, canonical, check_categorical, checked_rows, seed_of
+from binfeat._common.validation import callers_level, canonical, check_categorical, checked_rows, is_word, seed_of
 from binfeat._engine.policy import thread_count
 from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans, check_graph
 from binfeat._graph.scale import doubt_units, gamma_by_occupancy
@@ -87,7 +87,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         made = self._map(gamma)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The grids are too fine")  # bins of one row have no weight
-            if isinstance(made, RandomBinning) and isinstance(made.gamma, str) and made.gamma == "scale":
+            if isinstance(made, RandomBinning) and is_word(made.gamma, "scale"):
                 sample, names = self._sample(X), getattr(self, "feature_names_in_", None)
                 doubt_units(sample, check_categorical(made.categorical_features, self), names)
                 made.set_params(gamma=gamma_by_occupancy(made, sample))

@@ -6,6 +6,7 @@ import numpy as np
 
 from binfeat._common.persistence import ArrayRecord
 from binfeat._rows.products import product, transposed_product
+from binfeat._rows.vectors import quotients
 
 _ALONE = 1e-9  # smaller degrees are rounding errors
 
@@ -27,7 +28,7 @@ class Graph:
         if not degrees.any():
             raise ValueError("gamma is too large: no two rows of X share a bin. Lower gamma.")
         self.degrees, self.known = degrees, np.sqrt(degrees / degrees.sum())
-        self._inverse = np.divide(1.0, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0)[:, None]
+        self._inverse = quotients(1.0, np.sqrt(degrees))[:, None]
 
     def by_root_degree(self, V):
         """``D^-1/2 V`` for unit vectors V of shape (n_rows, k), so that their weighted mean square is 1."""
@@ -77,13 +78,9 @@ class ColumnMeans(ArrayRecord):
     def of_rows(self, Z):
         """Means for rows Z, (n, k); 0 for a row without neighbours."""
         sums = np.asarray(Z @ self.columns)
-        return _quotients(sums[:, 1:], sums[:, :1])
+        return quotients(sums[:, 1:], sums[:, :1])
 
 
 def means(W, values):
     """Mean of values (n_rows, k), weighted by similarities W (n, n_rows); 0 for rows without neighbours."""
-    return _quotients(W @ values, W.sum(axis=1)[:, None])
-
-
-def _quotients(sums, total):
-    return np.divide(sums, total, out=np.zeros_like(sums), where=total > 0)
+    return quotients(W @ values, W.sum(axis=1)[:, None])

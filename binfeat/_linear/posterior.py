@@ -20,6 +20,7 @@ from binfeat._linear.result import RidgeSystem, SolverOptions
 from binfeat._linear.solve import ridge_system
 from binfeat._rows.products import Features, unseen_shares
 from binfeat._rows.rows import LocalRows
+from binfeat._rows.vectors import quotients
 
 _TOGETHER = 8  # samples that are solved for at a time, and rows of the root in a product
 _TOL = 0.1  # of the solve for samples, whose residual is about the error of standard deviations: 32 samples leave 0.125
@@ -92,7 +93,7 @@ def _sampled(
     prior = rng.standard_normal((n_samples, rows.shape[1])).astype(rows.dtype) / rows.dtype.type(np.sqrt(alpha))
     noise = rng.standard_normal((n_samples, rows.shape[0])).T
     if rows.weights is not None:
-        noise *= np.divide(1.0, np.sqrt(rows.weights), out=np.zeros_like(rows.weights), where=rows.weights > 0)
+        noise *= quotients(1.0, np.sqrt(rows.weights))
     system = NormalEquations(LocalRows(rows.Z, -noise, rows.weights), options.fit_intercept)
     system.right += rows.dtype.type(alpha) * prior.T
     result = cg.solve(system, np.full(n_samples, alpha), replace(options, tol=_TOL, callback=None))

@@ -6,7 +6,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from binfeat._common.validation import check_choice, check_integer, check_share, seed_of
+from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._machine.fitted.exact import ExactPosterior
 from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
@@ -151,7 +151,7 @@ class NumbersMachineBase(ServedMachineBase):
 
         It is that of so many degrees of freedom fewer.
         """
-        learns_gamma = isinstance(self.gamma, str) and self.gamma == "learn"
+        learns_gamma = is_word(self.gamma, "learn")
         chosen = (self.alpha == "auto") + learns_gamma * min(_SCALES, self.n_features_in_)
         return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from binfeat._common.held_out import scorer_of
-from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, seed_of
+from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, is_word, seed_of
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.table.findings import POLICIES
@@ -74,17 +75,20 @@ class Settings:
         check_choice(given["on_unseen"], "on_unseen", POLICIES)
         for name in ("refit", "warm_start"):
             check_flag(given[name], name)
-        is_word = isinstance(given["gamma"], str)
+
+        def chosen(name: str, check: Callable[..., Any], least: float) -> Any:
+            return None if is_word(given[name], "auto") else check(given[name], name, least)
+
         return cls(
             verbose=check_integer(given["verbose"], "verbose", 0),
             features=None if given["features"] == "auto" else given["features"],
             kernel=_kernel(**{name: given[name] for name in ("kernel", "features", "n_grids")}),
-            learns_gamma=is_word and given["gamma"] == "learn",
-            gamma=None if is_word else given["gamma"],
-            alpha=None if _is_auto(given["alpha"]) else check_real(given["alpha"], "alpha", minimum=0.0),
-            n_grids=None if _is_auto(given["n_grids"]) else check_integer(given["n_grids"], "n_grids", 1),
-            n_trees=None if _is_auto(given["n_trees"]) else check_integer(given["n_trees"], "n_trees", 1),
-            cell_rows=None if _is_auto(given["cell_rows"]) else check_integer(given["cell_rows"], "cell_rows", 2),
+            learns_gamma=is_word(given["gamma"], "learn"),
+            gamma=None if isinstance(given["gamma"], str) else given["gamma"],
+            alpha=chosen("alpha", check_real, 0.0),
+            n_grids=chosen("n_grids", check_integer, 1),
+            n_trees=chosen("n_trees", check_integer, 1),
+            cell_rows=chosen("cell_rows", check_integer, 2),
             scaling=None if given["scaling"] == "auto" else str(given["scaling"]).lower(),
             categorical_features=given["categorical_features"],
             max_grids=check_integer(given["max_grids"], "max_grids", 1),
@@ -101,14 +105,10 @@ class Settings:
 
 def _kernel(kernel: object, features: str, n_grids: object) -> Kernel | None:
     """The kernel that is asked for, of those that the features have."""
-    if _is_auto(kernel):
+    if is_word(kernel, "auto"):
         return None
-    if features == "auto" and _is_auto(n_grids):
+    if features == "auto" and is_word(n_grids, "auto"):
         return any_kernel(kernel)
     if features in ("exact", "local"):
-        return exact_kernel(kernel, features)
+        return exact_kernel(kernel, f"features={features!r}")
     return binning_kernel(kernel, instead=_RADIAL)
-
-
-def _is_auto(value: object) -> bool:
-    return isinstance(value, str) and value == "auto"

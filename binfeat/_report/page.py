@@ -202,7 +202,8 @@ def _curves(machine):
     if len(machine.length_scale_errors_) > 1:
         figures.append(_figure("Search for length scales", pictures.search, machine.length_scale_errors_))
     if len(machine.learning_curve_) > 1:
-        figures.append(_figure("Growth of the grids", pictures.growth, machine.learning_curve_))
+        grown = "trees" if machine.n_trees_ else "grids"
+        figures.append(_figure(f"Growth of the {grown}", pictures.growth, machine.learning_curve_, grown))
     return _section("How it learned", _grid(figures)) if figures else ""
 
 

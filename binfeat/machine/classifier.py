@@ -20,13 +20,14 @@ from binfeat._common.labels import (
     require_two,
     weights_by_class,
 )
-from binfeat._common.validation import check_choice
+from binfeat._common.validation import check_choice, is_word
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.served_estimator import ServedMachineBase
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.doubts import doubt_classes
 from binfeat._report.method import Reporting
 from binfeat._rows.scored import SourceScorer
+from binfeat.kernels import exact_kernel
 
 
 class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMachineBase):
@@ -297,10 +298,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         own = f"loss={self.loss!r} is minimised over a kernel matrix"
         if self.features in ("binning", "fourier", "hybrid"):
             raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
-        if not (isinstance(self.n_grids, str) and self.n_grids == "auto"):
+        if not is_word(self.n_grids, "auto"):
             raise ValueError(f"{own}: n_grids must be 'auto', got {self.n_grids!r}.")
-        if self.features == "auto" and not (isinstance(self.kernel, str) and self.kernel == "auto"):
-            raise ValueError(f"{own}: set features='exact' or 'local' to give a kernel.")
+        if not is_word(self.kernel, "auto"):
+            exact_kernel(self.kernel, f"loss={self.loss!r}")
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None]:
         y = check_label_columns(y)

@@ -14,6 +14,7 @@ from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.matrices import Linear
+from binfeat._rows.vectors import quotients
 from binfeat.kernels import Laplacian
 
 _MOST_BACKGROUND = 100  # rows that are taken where none are given
@@ -152,7 +153,7 @@ def _adding_up(values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Values that add up to what is wanted, (n_rows, n_targets), by small changes in proportion to their sizes."""
     sizes = np.abs(values)
     totals = sizes.sum(axis=1, keepdims=True)
-    shares = np.divide(sizes, totals, out=np.zeros_like(sizes), where=totals > 0)
+    shares = quotients(sizes, totals)
     return values + shares * (wanted - values.sum(axis=1))[:, np.newaxis]
 
 

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from binfeat._rows.vectors import quotients
+
 _MOMENTUM, _SECOND = 0.9, 0.99
 
 
@@ -18,4 +20,4 @@ class Adam:
         self._square += (1 - _SECOND) * (slopes**2 - self._square)
         direction = self._mean / (1 - _MOMENTUM**self._n_steps)
         scale = np.sqrt(self._square / (1 - _SECOND**self._n_steps))
-        return np.divide(direction, scale, out=np.zeros_like(scale), where=scale > 0)
+        return quotients(direction, scale)

@@ -14,6 +14,7 @@ from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearc
 from binfeat._machine.search.plan import SearchPlan
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.scalers import RANKED_ROWS, Arcsinh, InputScaler, scaler_of
+from binfeat._rows.vectors import quotients
 from binfeat.kernels import Laplacian, Matern
 
 _STEP_ROWS = 1000  # for each step, at least, rows are scaled
@@ -93,7 +94,7 @@ class SearchSetup:
         if given is None:
             std = X.std() if self.settings.scaling == "none" else X.std(axis=0)
             std = np.where(self.problem.categorical, 1.0, std)
-            return np.divide(1.0, std * std.size, out=np.zeros_like(std), where=std > 0)
+            return quotients(1.0, std * std.size)
         if np.shape(given) == encoder.source.shape:  # as `gamma_` of another machine has it
             return check_gamma(given, encoder.source.size)
         return check_gamma(given, encoder.medians.size)[encoder.source]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from binfeat._common.calendar import part_of, parts_in, time_in_words
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.subsets import every_nth
-from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array
+from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array, is_word
 from binfeat._machine.table.columns import (
     NO_CATEGORIES,
     NO_STRINGS,
@@ -75,7 +75,7 @@ class TableEncoder(ArrayRecord):
         or enormous, or no numbers in a column that is not categorical; MemoryError if a sparse X is too large.
         """
         table = read_table(estimator, X)
-        if _is_from_dtype(categorical_features):
+        if is_word(categorical_features, "from_dtype"):
             table = table.without_texts()
         times = np.array(table.times, dtype=np.str_)
         chosen = _chosen(estimator, table, categorical_features)
@@ -316,17 +316,13 @@ class TableEncoder(ArrayRecord):
         return out
 
 
-def _is_from_dtype(categorical_features: ArrayLike | None) -> bool:
-    return isinstance(categorical_features, str) and categorical_features == "from_dtype"
-
-
 def _own(matrix: np.ndarray) -> np.ndarray:
     return matrix if matrix.flags.carray else matrix.copy()
 
 
 def _chosen(estimator: BaseEstimator, table: Table, categorical_features: ArrayLike | None) -> np.ndarray:
     """Mask of the categorical columns."""
-    if _is_from_dtype(categorical_features):
+    if is_word(categorical_features, "from_dtype"):
         return np.array([column.holds_strings for column in table.columns], dtype=bool)
     return check_categorical(categorical_features, estimator)
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, clone
 
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.robust_scale import robust_scale
+from binfeat._common.validation import is_word
 
 _WANTED = "target_transform must be 'auto', None or a transformer with fit, transform and inverse_transform"
 
@@ -147,7 +148,7 @@ TRANSFORMS: dict[str, type[TargetTransform]] = {kind.name: kind for kind in (NoT
 
 def check_transform(transform: object) -> None:
     """Refuse `target_transform` if it is neither a known word nor a transformer."""
-    if transform is None or (isinstance(transform, str) and transform == "auto"):
+    if transform is None or is_word(transform, "auto"):
         return
     if isinstance(transform, str):
         raise ValueError(f"{_WANTED}, got {transform!r}.")
