@@ -10,7 +10,7 @@ from sklearn import get_config
 
 from binfeat._binning.code_store import CodeStore
 from binfeat._common.memory import require_memory
-from binfeat._common.operators import FeatureOperator
+from binfeat._common.operators import RowMatrix
 from binfeat._common.validation import check_float_type
 from binfeat._engine.bin_tables import count_entries, to_csr
 from binfeat._engine.fours import FOUR
@@ -41,7 +41,7 @@ def csr_container() -> type:
     return sparse.csr_array if get_config().get("sparse_interface") == "sparray" else sparse.csr_matrix
 
 
-class BinMatrix(FeatureOperator):
+class BinMatrix(RowMatrix):
     """Random binning features as codes: 2 or 4 bytes per entry instead of CSR's 12.
 
     Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
@@ -145,16 +145,9 @@ class BinMatrix(FeatureOperator):
     def _value(self):
         return self.dtype.type(1 / np.sqrt(self.codes.shape[0]))
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
     def __getitem__(self, rows: Any) -> "BinMatrix":
         """Rows by slice, integers or mask, as a BinMatrix; ``Z[rows, :]`` and ``Z[rows, ...]`` do the same."""
-        if isinstance(rows, tuple):
-            if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
-                raise IndexError("a BinMatrix is indexed by rows only: Z[rows]; use Z.tocsr() to pick columns.")
-            rows = rows[0]
-        return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
+        return super().__getitem__(rows)
 
     def take(self, rows: ArrayLike) -> "BinMatrix":
         """Rows by number.
@@ -272,28 +265,6 @@ class BinMatrix(FeatureOperator):
     def _rmatmat_into(self, V, out):
         """Write ``Z.T @ V``; both are in Fortran order and of one type."""
         self._multiply_transposed(V.T, self._value, out.T)
-
-    def _product(self, write, operand, n_rows):
-        """The product that `write` computes, with an operand of any type; real and imaginary parts by themselves."""
-        operand = np.asarray(operand)
-        operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
-        if operand.dtype.kind == "c":
-            return self._product(write, operand.real, n_rows) + 1j * self._product(write, operand.imag, n_rows)
-        out = np.empty((n_rows, operand.shape[1]), operand.dtype, order="F")
-        write(np.asfortranarray(operand), out)
-        return out
-
-    def _matmat(self, W):
-        return self._product(self._matmat_into, W, self.shape[0])
-
-    def _rmatmat(self, V):
-        return self._product(self._rmatmat_into, V, self.shape[1])
-
-    def _matvec(self, w):
-        return self._matmat(np.reshape(w, (-1, 1)))
-
-    def _rmatvec(self, v):
-        return self._rmatmat(np.reshape(v, (-1, 1)))
 
 
 class _RowRange:

@@ -20,6 +20,48 @@ class FeatureOperator(LinearOperator):
         )
 
 
+class RowMatrix(FeatureOperator):
+    """An operator whose rows can be picked.
+
+    Subclasses have ``take(rows)``, and write products of operands of one real type, in Fortran order, into `out` of
+    the same type: ``_matmat_into(W, out)`` and ``_rmatmat_into(V, out)``.
+    """
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Rows by slice, integers or mask; ``Z[rows, :]`` and ``Z[rows, ...]`` do the same."""
+        if isinstance(rows, tuple):
+            if len(rows) != 2 or not (rows[1] is Ellipsis or rows[1] == slice(None)):
+                kind = type(self).__name__
+                raise IndexError(f"a {kind} is indexed by rows only: Z[rows]; to pick columns, use {self._instead}.")
+            rows = rows[0]
+        return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
+
+    def _product(self, write, operand, n_rows):
+        """The product that `write` computes, with an operand of any type; real and imaginary parts by themselves."""
+        operand = np.asarray(operand)
+        operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
+        if operand.dtype.kind == "c":
+            return self._product(write, operand.real, n_rows) + 1j * self._product(write, operand.imag, n_rows)
+        out = np.empty((n_rows, operand.shape[1]), operand.dtype, order="F")
+        write(np.asfortranarray(operand), out)
+        return out
+
+    def _matmat(self, W):
+        return self._product(self._matmat_into, W, self.shape[0])
+
+    def _rmatmat(self, V):
+        return self._product(self._rmatmat_into, V, self.shape[1])
+
+    def _matvec(self, w):
+        return self._matmat(np.reshape(w, (-1, 1)))
+
+    def _rmatvec(self, v):
+        return self._rmatmat(np.reshape(v, (-1, 1)))
+
+
 class _Container(TransformerMixin):
     """A class whose `transform` scikit-learn wraps, so that arrays come in the container that `set_output` asks for."""
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from binfeat._common.operators import FeatureOperator
+from binfeat._common.operators import RowMatrix
 
 # What ridge machines take as features: an array, a sparse matrix, a data frame, a BinMatrix or another LinearOperator.
 Design: TypeAlias = Any
@@ -78,32 +78,6 @@ def is_dense(Z: Features) -> bool:
 def is_computed(Z: Features) -> TypeGuard[BlockFeatures]:
     """Whether features are computed, or read, again at each visit."""
     return getattr(Z, "computed", False)
-
-
-class RowMatrix(FeatureOperator):
-    """An operator whose rows can be picked."""
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> Features:
-        """Rows by slice, integers or mask."""
-        return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
-
-    def _matmat(self, W: np.ndarray) -> np.ndarray:
-        W = np.asfortranarray(W, dtype=np.result_type(self.dtype, np.asarray(W).dtype))
-        out = np.empty((self.shape[0], W.shape[1]), W.dtype, order="F")
-        self._matmat_into(W, out)
-        return out
-
-    def _rmatmat(self, V: np.ndarray) -> np.ndarray:
-        V = np.asfortranarray(V, dtype=np.result_type(self.dtype, np.asarray(V).dtype))
-        out = np.empty((self.shape[1], V.shape[1]), V.dtype, order="F")
-        self._rmatmat_into(V, out)
-        return out
-
-    def _rmatvec(self, v: np.ndarray) -> np.ndarray:
-        return self._rmatmat(np.reshape(v, (-1, 1)))
 
 
 class ComputedRows(RowMatrix):

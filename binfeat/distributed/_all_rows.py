@@ -11,6 +11,7 @@ from binfeat._binning.bins import rank_bins, starts_of, unite_bins
 from binfeat._binning.code_store import code_budget
 from binfeat._machine.features.all_rows import Encoding, RowsBeyondMemory, Whole
 from binfeat._machine.kernel_algebra.column_rows import ColumnRows
+from binfeat._machine.table.scalers import NoScaler
 from binfeat._rows.lazy import LazyFeatures
 from binfeat._rows.rows import Part
 from binfeat.distributed._bins import number_bins, renumber
@@ -37,7 +38,7 @@ class DaskMachineRows(RowsBeyondMemory):
         problem, table = self._problem, self._table
         if problem.beyond is None:
             return persist(table.given.each(_part, shared(problem.targets), self._task_jobs))
-        given = shared(self._encoding(None)), shared(problem.beyond), self._task_jobs
+        given = shared(self._encoding(NoScaler())), shared(problem.beyond), self._task_jobs
         return persist(table.chunks.each(_part_by_rows, *given, own=[table.given.blocks]))
 
     def _encoding(self, scaler):

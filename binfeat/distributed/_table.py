@@ -7,7 +7,7 @@ import numpy as np
 from dask.sizeof import sizeof
 from sklearn.base import is_classifier
 
-from binfeat._common.labels import check_labels, counted_classes, unite_classes, weights_of_classes
+from binfeat._common.labels import check_labels, unite_classes, weights_of_classes
 from binfeat._common.validation import check_moderate, check_weights, checked_array
 from binfeat._machine.target.targets import as_columns
 from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
@@ -25,6 +25,7 @@ from binfeat.distributed._chunks import (
     values_beside,
     weights_of_chunk,
 )
+from binfeat.distributed._facts import Facts, places_of_rows, require_targets
 
 
 @dataclass
@@ -43,18 +44,6 @@ class Given:
 sizeof.register(Given, lambda given: sizeof(given.y) + sizeof(given.weights))
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """Facts about the rows of a chunk that the process of the fit knows."""
-
-    n_rows: int
-    types: list
-    weight: float
-    y_shape: tuple  # of the targets of a row
-    classes: np.ndarray
-    counts: np.ndarray
-
-
 class DaskTable:
     """A raw table on Dask, its targets and weights, after one pass over them.
 
@@ -70,9 +59,7 @@ class DaskTable:
         facts = compute(given.each(_facts, classify))
         self._all_lengths = [fact.n_rows for fact in facts]
         self._groups = None if groups is None else beside(replace(chunks, lengths=self._all_lengths), groups, "groups")
-        filled = [i for i, fact in enumerate(facts) if fact.n_rows]
-        if not filled:
-            raise ValueError("X has no rows in any chunk; at least one is needed.")
+        filled = places_of_rows(facts)
         self.chunks, self.given = _chosen(chunks, filled), _chosen(given, filled)  # of Given
         self._facts, self.is_weighted = [facts[i] for i in filled], sample_weight is not None
         self._require_alike()
@@ -81,12 +68,9 @@ class DaskTable:
         self.rows = sampled_rows(self.n_rows, chunks.width, seed)
 
     def _require_alike(self):
-        first, *others = self._facts
-        for fact in others:
-            require_alike(fact.types, first.types, "the first chunk")
-            if fact.y_shape != first.y_shape:
-                raise ValueError(f"y must have the same columns in all chunks, got {fact.y_shape} and {first.y_shape}.")
-        check_weights([fact.weight for fact in self._facts], len(self._facts))
+        for fact in self._facts:
+            require_alike(fact.kind, self._facts[0].kind, "the first chunk")
+        require_targets(self._facts)
 
     @property
     def is_whole(self):
@@ -153,10 +137,8 @@ def _checked(X, y, weights, classify):
     return Given(y, weights, types)
 
 
-def _facts(given, classify):
-    y = given.y
-    classes, counts = counted_classes(y if classify else y[:0])
-    return _Facts(len(y), given.types, float(given.weights.sum()), y.shape[1:], classes, counts)
+def _facts(given, has_classes):
+    return Facts.of(given.y, given.weights, given.types, has_classes)
 
 
 def _weighed(given, classes, of_class):

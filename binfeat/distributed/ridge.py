@@ -1,7 +1,7 @@
 """Ridge machines on the features of the rows of a Dask collection."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat import ridge
 from binfeat._common.availability import unavailable_if
 from binfeat._common.fit_rollback import fit_method
-from binfeat._common.labels import check_labels, counted_classes, one_against_rest, unite_classes, weights_of_classes
-from binfeat._common.validation import check_choice, check_flag, check_weights
+from binfeat._common.labels import check_labels, one_against_rest, unite_classes, weights_of_classes
+from binfeat._common.validation import check_choice, check_flag
 from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat._rows.products import Design
 from binfeat._rows.rows import Part
@@ -31,6 +31,7 @@ from binfeat.distributed._chunks import (
     values_beside,
     weights_of_chunk,
 )
+from binfeat.distributed._facts import Facts, places_of_rows, require_targets
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
 
@@ -93,15 +94,13 @@ class _OnDask(DaskScorer, CGRidgeBase):
         own = values_beside(chunks, y, sample_weight)
         parts = persist(chunks.each(_part, self._on_worker(), chunks.dtype, own=own))
         facts = compute([delayed(_facts)(part, is_classifier(self)) for part in parts])
-        if not any(fact.n_rows for fact in facts):
-            raise ValueError("X has no rows in any chunk; at least one is needed.")
-        parts, facts = zip(*((part, fact) for part, fact in zip(parts, facts, strict=True) if fact.n_rows))
-        check_weights([fact.weight for fact in facts], len(facts))
+        parts, facts = zip(*((parts[place], facts[place]) for place in places_of_rows(facts)))
+        require_targets(facts)
         encode, n_targets, flat = self._encoder(facts)
         y = np.concatenate(compute([part.Y for part in parts])) if held_out else None
         parts = persist([delayed(encode)(part) for part in parts])
         lengths = [fact.n_rows for fact in facts]
-        return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].dense), y, flat
+        return DaskRows(parts, lengths, chunks.width, n_targets, chunks.dtype, facts[0].kind), y, flat
 
     def _on_worker(self):
         """The same machine for rows in memory, with the fitted attributes."""
@@ -223,18 +222,6 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
         return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """What the process of the fit knows of a part."""
-
-    n_rows: int
-    weight: float
-    dense: bool
-    y_shape: tuple  # of the targets of a row
-    classes: np.ndarray
-    counts: np.ndarray
-
-
 def _part(Z, y, weights, twin, dtype):
     """The checked rows of a chunk, with unchanged targets."""
     n_rows = Z.shape[0]
@@ -247,10 +234,8 @@ def _part(Z, y, weights, twin, dtype):
     return Part(Z, y, weights, n_jobs=1)
 
 
-def _facts(part, of_classes):
-    Y = part.Y
-    classes, counts = counted_classes(Y if of_classes else Y[:0])
-    return _Facts(len(Y), part.weights.sum(), isinstance(part.Z, np.ndarray), Y.shape[1:], classes, counts)
+def _facts(part, has_classes):
+    return Facts.of(part.Y, part.weights, isinstance(part.Z, np.ndarray), has_classes)
 
 
 def _numbers(part):

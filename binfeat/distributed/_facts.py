@@ -1,0 +1,42 @@
+"""What the process of a fit knows of chunks of rows, whose targets and weights stay on the workers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from binfeat._common.labels import counted_classes
+from binfeat._common.validation import check_weights
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of the rows of a chunk."""
+
+    n_rows: int
+    weight: float
+    y_shape: tuple  # of the targets of a row
+    classes: np.ndarray
+    counts: np.ndarray
+    kind: Any  # of X: the types of its columns, or whether features are dense
+
+    @classmethod
+    def of(cls, y, weights, kind, has_classes):
+        classes, counts = counted_classes(y if has_classes else y[:0])
+        return cls(len(y), float(weights.sum()), y.shape[1:], classes, counts, kind)
+
+
+def places_of_rows(facts):
+    """Numbers of the chunks that have rows; ValueError if none has."""
+    places = [place for place, fact in enumerate(facts) if fact.n_rows]
+    if not places:
+        raise ValueError("X has no rows in any chunk; at least one is needed.")
+    return places
+
+
+def require_targets(facts):
+    """ValueError if targets of chunks with rows have different columns, or no row has a weight."""
+    for fact in facts:
+        if fact.y_shape != facts[0].y_shape:
+            raise ValueError(f"y must have the same columns in all chunks, got {fact.y_shape} and {facts[0].y_shape}.")
+    check_weights([fact.weight for fact in facts], len(facts))
