@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from binfeat import kernels
-from binfeat._machine.fitted.kernel_function import Part
+from binfeat._machine.fitted.kernel_function import KernelPart
 from binfeat._machine.machines.descent import Candidate, Descent, Try
 from binfeat._machine.search.length_scales import LengthScales
 
-PART = Part(LengthScales(kernels.RBF(), np.ones(2), 1.0, 1.0, 10, 0), 1.0)
+PART = KernelPart(LengthScales(kernels.RBF(), np.ones(2), 1.0, 1.0, 10, 0), 1.0)
 
 
 def with_alpha(candidate, step):

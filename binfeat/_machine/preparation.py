@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.labels import AnyLabels, Labels
 from binfeat._engine.policy import side_by_side
-from binfeat._machine.fitted.kernel_function import Part
+from binfeat._machine.fitted.kernel_function import KernelPart
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.machines.candidate import Predictor
@@ -131,7 +131,7 @@ class _Trial:
 
     def __init__(self, kernels: ScaledKernels, run: Run) -> None:
         self._kernels, self._run = kernels, run
-        self._known: tuple[list[Part], float] | None = None  # parts, and the penalty of weights as they are
+        self._known: tuple[list[KernelPart], float] | None = None  # parts, and the penalty of weights as they are
 
     @classmethod
     def of(cls, problem: Problem, run: Run) -> "_Trial":

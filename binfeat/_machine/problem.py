@@ -21,7 +21,7 @@ from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import LogLink, NoTransform
 
 Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions of the targets
-Weights = np.ndarray | None  # (n_rows, 1)
+WeightColumn = np.ndarray | None  # (n_rows, 1)
 Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targets) to losses, (n_rows,) or (1,)
 
 _NEGLIGIBLE = 1e-6  # share of the variance of the targets
@@ -192,8 +192,8 @@ class Problem:
         table: Any,
         y: np.ndarray,
         learned: np.ndarray,
-        weights: Weights,
-        own_weights: Weights,
+        weights: WeightColumn,
+        own_weights: WeightColumn,
         held_out: np.ndarray,
     ) -> Self:
         """The problem of all rows, of which this one has a sample; `learned` is their Y, and `own_weights` are y's.
@@ -204,7 +204,7 @@ class Problem:
         known = replace(self, beyond=None, groups=None, **self._learned(learned, own_weights))
         return replace(known, table=table, y=y, weights=weights, train=train, held_out=held_out)
 
-    def _learned(self, Y: np.ndarray, own_weights: Weights) -> dict[str, Any]:
+    def _learned(self, Y: np.ndarray, own_weights: WeightColumn) -> dict[str, Any]:
         """Fields that stand for what rows are learned by, beside y and their weights."""
         return {}
 
@@ -289,7 +289,7 @@ class WorkingProblem(Problem):
         beyond = None if predict is None else Beyond(predict, self.squares)
         return replace(self, responses=responses, weights=weights, beyond=beyond)
 
-    def _learned(self, Y: np.ndarray, own_weights: Weights) -> dict[str, Any]:
+    def _learned(self, Y: np.ndarray, own_weights: WeightColumn) -> dict[str, Any]:
         return {"responses": Y, "own_weights": own_weights}
 
     @property

@@ -12,7 +12,7 @@ from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.attributes import fitted_of
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.kernel_function import KernelFunction, Part
+from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine
@@ -115,7 +115,7 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
     """A machine of the kind of the earlier fit, with its kernel and penalty."""
     function, n_jobs = previous.function, run.settings.n_jobs
     if isinstance(function, KernelFunction):
-        parts = [Part(scales, 1.0, share) for scales, share in zip(kernels.scales, function.shares)]
+        parts = [KernelPart(scales, 1.0, share) for scales, share in zip(kernels.scales, function.shares)]
         kind = ExactMachine if isinstance(function, ExactFunction) else LocalMachine
         return kind(problem, run, kernels, (parts, kernels.scales[0].alpha))
     (scales,) = kernels.scales

@@ -274,14 +274,14 @@ class Survey:
         elif self.sparse != sparse.issparse(X):
             raise TypeError("X must be sparse in all blocks or in none.")
 
-    def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "Rows":
+    def rows(self, check: Callable[[Table], Table] | None = None, width: int = 0) -> "RowBlocks":
         """The rows again, for as many passes as wanted, in equal blocks of about 32 MB.
 
         `check` makes an array or CSR of the X of a block; None is the check of the survey. `width` is the number of
         values of 8 bytes that a row takes besides its inputs.
         """
         step = int(np.clip(_PASS_BYTES // (8 * max(self.n_inputs, width)), *_PASS_ROWS))
-        return Rows(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)
+        return RowBlocks(self._source, check or (lambda X: self._check(X, False)), self.n_rows, step)
 
 
 def _check_alike(others: list[np.ndarray], first: list[np.ndarray]) -> None:
@@ -295,7 +295,7 @@ def _check_alike(others: list[np.ndarray], first: list[np.ndarray]) -> None:
             )
 
 
-class Rows:
+class RowBlocks:
     """The rows of a source in blocks of equal size, whatever the source's, except for the last."""
 
     def __init__(self, source: Source, check: Callable[[Table], Table], n_rows: int, step: int) -> None:

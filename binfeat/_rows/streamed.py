@@ -8,7 +8,7 @@ from numpy.typing import DTypeLike
 
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import ComputedRows, Features
-from binfeat._rows.sources import Rows, Survey
+from binfeat._rows.sources import RowBlocks, Survey
 
 
 class StreamedFeatures(ComputedRows):
@@ -22,7 +22,7 @@ class StreamedFeatures(ComputedRows):
 
     def __init__(
         self,
-        rows: Rows,
+        rows: RowBlocks,
         compute: Callable[[Any], Features],
         n_columns: int,
         dtype: DTypeLike,

@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat._machine.exported.graph import Graph
 from binfeat._machine.fitted.cell_trees import CellTrees
-from binfeat._machine.fitted.expansion import Part
+from binfeat._machine.fitted.expansion import KernelCoordinates
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.matrices import Linear
@@ -76,7 +76,7 @@ def _expansion(
 
     total = None
     for matrix, share, gamma in zip(of_kernels.matrices, of_kernels.shares, of_kernels.gammas, strict=True):
-        part, kernel = Part(matrix, gamma, function.categorical), matrix.kernel
+        part, kernel = KernelCoordinates(matrix, gamma, function.categorical), matrix.kernel
         own = np.stack([part.of(cell) for cell in support.astype(np.float64)])
         asked = graph.add("Unsqueeze", _placed(graph, part, rows), graph.constant([axis], np.int64))
         if isinstance(kernel, Linear):
@@ -95,7 +95,7 @@ def _expansion(
     return graph.add("MatMul", total, known(coef))
 
 
-def _placed(graph: Graph, part: Part, rows: str) -> str:
+def _placed(graph: Graph, part: KernelCoordinates, rows: str) -> str:
     """Coordinates of rows for a kernel."""
     scaled = graph.add("Mul", graph.columns(rows, part.inputs), part.scales)
     return scaled if part.linear_map is None else graph.add("MatMul", scaled, part.linear_map)

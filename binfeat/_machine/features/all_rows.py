@@ -16,9 +16,10 @@ from binfeat._machine.features.feature_bytes import bytes_for_features, fit_byte
 from binfeat._machine.features.growth import Growth, GrowthRows, TrainingRows
 from binfeat._machine.features.sample import first_grids
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
-from binfeat._machine.kernel_algebra.column_rows import ColumnRows, Table
+from binfeat._machine.kernel_algebra.column_rows import ColumnRows, ScaledTable
+from binfeat._machine.kernel_algebra.leave_one_out import Weights
 from binfeat._machine.kernel_algebra.matrices import Frame
-from binfeat._machine.problem import Beyond, Problem, Weights
+from binfeat._machine.problem import Beyond, Problem, WeightColumn
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.settings import Settings
@@ -46,7 +47,7 @@ class Whole:
     """All rows of a table, of which a problem may have a sample."""
 
     problem: Problem
-    X: Table  # scaled
+    X: ScaledTable  # scaled
     numbers: np.ndarray  # of the sample's rows among them
     each_cell: EachCell | None = None  # of cells on workers; None where rows are here only
 
@@ -54,12 +55,12 @@ class Whole:
     def of(
         cls,
         sample: Problem,
-        X: Table,
+        X: ScaledTable,
         numbers: np.ndarray,
         y: np.ndarray,
         learned: np.ndarray,
-        weights: Weights,
-        own_weights: Weights,
+        weights: WeightColumn,
+        own_weights: WeightColumn,
     ) -> Self:
         """Those of a sample, with what is learned of all rows; see `Problem.of_all`."""
         held_out = numbers[sample.held_out]

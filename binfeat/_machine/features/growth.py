@@ -17,6 +17,7 @@ from binfeat._linear.result import RidgeSystem, SolveInterrupted, SolverOptions
 from binfeat._linear.solve import ridge_system
 from binfeat._machine.features.feature_bytes import bytes_for_bins, dtype_and_targets_at_a_time, least_dtype
 from binfeat._machine.fitted.features import BinFunction
+from binfeat._machine.problem import WeightColumn
 from binfeat._rows import sources
 from binfeat._rows.rows import LocalRows, Rows
 from binfeat._rows.stacked import StackedFeatures
@@ -24,7 +25,6 @@ from binfeat._rows.streamed import StreamedFeatures
 
 Dense = np.ndarray | StreamedFeatures
 Blocks = Iterable[np.ndarray]  # (n_block_rows, n_inputs), float64
-Weights = np.ndarray | None  # (n_rows, 1)
 
 _FEATURES_AS_A_GRID = 3  # in a product: of 8 bytes each, read once
 
@@ -49,10 +49,10 @@ class TrainingRows:
     """
 
     def __init__(
-        self, blocks: Blocks, Y: np.ndarray, weights: Weights, n_jobs: int | None, max_bytes: float = np.inf
+        self, blocks: Blocks, Y: np.ndarray, weights: WeightColumn, n_jobs: int | None, max_bytes: float = np.inf
     ) -> None:
         self.blocks, self.Y, self.weights, self._n_jobs = blocks, Y, weights, n_jobs
-        self._later: Weights = None  # with those held out, for a source only
+        self._later: WeightColumn = None  # with those held out, for a source only
         self._store = CodeStore(len(Y), 0, max_bytes)
 
     @property
@@ -75,7 +75,9 @@ class TrainingRows:
         if self._later is None:
             (X,) = self.blocks
             return fourier(X)
-        return StreamedFeatures(cast(sources.Rows, self.blocks), fourier, fourier.n_components, np.float64, dense=True)
+        return StreamedFeatures(
+            cast(sources.RowBlocks, self.blocks), fourier, fourier.n_components, np.float64, dense=True
+        )
 
     def count(self, grids: Grids, first_grid: int) -> Bins:
         """Keep the codes of the rows in more grids, and give the bins of these."""
@@ -95,7 +97,7 @@ class TrainingRows:
         self.weights = self._later
         return True
 
-    def append(self, Y: np.ndarray, weights: Weights, codes: np.ndarray) -> None:
+    def append(self, Y: np.ndarray, weights: WeightColumn, codes: np.ndarray) -> None:
         """More rows, with their codes in all grids."""
         n_rows, n_grids = len(self.Y), len(codes)
         self.blocks, self.Y = [], np.concatenate([self.Y, Y])
@@ -174,7 +176,7 @@ class Growth:
         self.grids, self._bins, self._codes_out = grids, bins, codes_out
         self.coefficients = coef, self.coefficients[1]
 
-    def add_held_out_rows(self, Y: np.ndarray, weights: Weights) -> None:
+    def add_held_out_rows(self, Y: np.ndarray, weights: WeightColumn) -> None:
         """Take the held-out rows in: their new bins follow those known in each grid."""
         system, self._system = self._system, None
         if self.rows.weigh_held_out():

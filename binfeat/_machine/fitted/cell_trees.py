@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.persistence import ArrayRecord
 from binfeat._engine.trees import find_cells
-from binfeat._machine.kernel_algebra.column_rows import Table
+from binfeat._machine.kernel_algebra.column_rows import ScaledTable
 
 _FULL = 0.87  # share of the most rows that a cell has on average: splits may lie beside the median
 
@@ -46,7 +46,7 @@ class CellTrees(ArrayRecord):
 
 
 def split_into_cells(
-    X: Table,
+    X: ScaledTable,
     rows: np.ndarray,
     spread: Callable[[np.ndarray], np.ndarray],
     most: int,
@@ -79,7 +79,7 @@ def split_into_cells(
 
 
 def _split(
-    X: Table, rows: np.ndarray, spread: np.ndarray, most: int, rng: np.random.Generator, disorder: float
+    X: ScaledTable, rows: np.ndarray, spread: np.ndarray, most: int, rng: np.random.Generator, disorder: float
 ) -> tuple[int, float] | None:
     """An input, and a place that both sides have rows of; None where rows do not differ."""
     n_cells = max(2, int(np.ceil(len(rows) / (_FULL * most))))

@@ -35,14 +35,14 @@ class Coordinates:
             if isinstance(matrix.kernel, Linear):
                 self._linear += np.where(categorical, 0.0, share * gamma)
                 continue
-            parts.append(Part(matrix, gamma, categorical))
+            parts.append(KernelCoordinates(matrix, gamma, categorical))
             kinds.append(_kind(matrix.kernel))
             shares.append(share)
             jumps.append(gamma[categorical])
         sizes = [-(-part.size // expansions.LANES) * expansions.LANES for part in parts]
         bounds = np.cumsum([0, *sizes])
         self._inputs, self._scales = np.zeros(bounds[-1], np.int64), np.zeros(bounds[-1])  # what is not mapped
-        self._mapped = list[tuple[slice, Part]]()
+        self._mapped = list[tuple[slice, KernelCoordinates]]()
         for part, begin in zip(parts, bounds):
             place = slice(begin, begin + part.size)
             if part.linear_map is None:
@@ -73,7 +73,7 @@ class Coordinates:
         return self._linear[:, np.newaxis] * (support.astype(np.float64) @ coef.T)
 
 
-class Part:
+class KernelCoordinates:
     """The coordinates of one kernel: inputs that are numbers and count, scaled, and mapped if there is a map."""
 
     def __init__(self, matrix: KernelMatrix, gamma: np.ndarray, categorical: np.ndarray) -> None:

@@ -18,7 +18,7 @@ _NUS: dict[type, float] = {Laplacian: 0.0, RBF: np.inf, Linear: -1.0}
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class KernelPart:
     """A kernel of a sum."""
 
     scales: LengthScales
@@ -30,25 +30,25 @@ class Part:
         return self.factor * self.scales.gamma
 
 
-def main_part(parts: list[Part]) -> Part:
+def main_part(parts: list[KernelPart]) -> KernelPart:
     """The part with the largest share, but for a linear one."""
     return max((part for part in parts if not isinstance(part.scales.kernel, Linear)), key=lambda part: part.share)
 
 
-def kernel_name(parts: list[Part]) -> str:
+def kernel_name(parts: list[KernelPart]) -> str:
     """The kernel, or the sum, in words."""
     if len(parts) == 1:
         return repr(parts[0].scales.kernel)
     return " + ".join(f"{part.share:.3g} {part.scales.kernel!r}" for part in parts)
 
 
-def matrices_of(parts: list[Part], categorical: np.ndarray, n_jobs: int | None) -> list[KernelMatrix]:
+def matrices_of(parts: list[KernelPart], categorical: np.ndarray, n_jobs: int | None) -> list[KernelMatrix]:
     """The kernels of the parts."""
     scales = [part.scales for part in parts]
     return [kernel_matrix(own.kernel, categorical, n_jobs, own.linear_map) for own in scales]
 
 
-def kernel_sum(parts: list[Part], frame: Frame, categorical: np.ndarray, n_jobs: int | None) -> KernelSum:
+def kernel_sum(parts: list[KernelPart], frame: Frame, categorical: np.ndarray, n_jobs: int | None) -> KernelSum:
     """The sum of the parts, of columns in a frame."""
     gammas = [frame.gamma(part.scales.kernel, part.gamma) for part in parts]
     return KernelSum(matrices_of(parts, categorical, n_jobs), [part.share for part in parts], gammas, n_jobs)
@@ -72,7 +72,7 @@ class KernelFunction(ArrayRecord, ScoreFunction):
 
     @staticmethod
     def arrays_of(
-        parts: list[Part],
+        parts: list[KernelPart],
         categorical: np.ndarray,
         support: np.ndarray,
         frame: Frame,

@@ -43,4 +43,4 @@ class ColumnRows:
         return rows * self.frame.unit + self.frame.center
 
 
-Table = np.ndarray | ColumnRows  # (n_rows, n_inputs)
+ScaledTable = np.ndarray | ColumnRows  # (n_rows, n_inputs)

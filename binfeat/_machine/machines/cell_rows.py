@@ -9,8 +9,8 @@ from binfeat._common.subsets import cached_parts, evenly_spaced
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.features.all_rows import CellFunction
 from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
-from binfeat._machine.fitted.kernel_function import Part, kernel_sum, main_part
-from binfeat._machine.kernel_algebra.column_rows import Table
+from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum, main_part
+from binfeat._machine.kernel_algebra.column_rows import ScaledTable
 from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
 from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.machines.cell_search import Cell
@@ -28,7 +28,7 @@ class CellRows:
     """Rows of a problem that trees split into cells, as columns of a kernel."""
 
     problem: Problem
-    X: Table  # scaled, (n_rows, n_inputs)
+    X: ScaledTable  # scaled, (n_rows, n_inputs)
     rows: np.ndarray  # numbers of those that are used
     frame: Frame
 
@@ -48,7 +48,7 @@ class CellRows:
         """Results for some cells, which are numbers of rows."""
         return side_by_side(lambda rows: function(*self.part(rows)), cells, n_jobs)
 
-    def split(self, parts: list[Part], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
+    def split(self, parts: list[KernelPart], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
         """A tree, and the rows of its cells; all trees but the first are split at random."""
         main, rng = main_part(parts), np.random.default_rng([seed, tree])
 
@@ -61,7 +61,7 @@ class CellRows:
         return tree_cells[0], [cell if len(cell) <= most else cell[:most] for cell in tree_cells[1]]
 
     def inverse_diagonal(
-        self, parts: list[Part], alpha: float, weights: np.ndarray | None, n_jobs: int | None
+        self, parts: list[KernelPart], alpha: float, weights: np.ndarray | None, n_jobs: int | None
     ) -> tuple[np.ndarray, bool]:
         """Diagonal of ``(K + 1 1' + alpha / v)^-1`` of these rows, (n_rows, 1), by weights of all rows of the table.
 

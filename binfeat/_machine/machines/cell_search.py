@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from binfeat._engine.policy import side_by_side
-from binfeat._machine.fitted.kernel_function import Part, main_part, matrices_of
+from binfeat._machine.fitted.kernel_function import KernelPart, main_part, matrices_of
 from binfeat._machine.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
 from binfeat._machine.kernel_algebra.matrices import Frame, Linear
 from binfeat._machine.kernel_algebra.sum_slopes import SumWithSlopes
@@ -33,7 +33,7 @@ class CellSearch:
 
     def __init__(
         self,
-        parts: list[Part],
+        parts: list[KernelPart],
         alpha: float,
         frame: Frame,
         categorical: np.ndarray,
@@ -76,7 +76,7 @@ class CellSearch:
         return shares / shares.sum()
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[KernelPart]:
         """The parts of the kernel that are worth their time, after the steps so far."""
         parts = [
             replace(
@@ -95,7 +95,7 @@ class CellSearch:
         spreads = self._shares * np.sum([matrix.spreads for matrix, _ in self._lanes], axis=0)
         return spreads / spreads.sum() if self._lanes and spreads.sum() > 0 else self._shares
 
-    def _in_inputs(self, part: Part, gamma: np.ndarray) -> np.ndarray:
+    def _in_inputs(self, part: KernelPart, gamma: np.ndarray) -> np.ndarray:
         return gamma / self._frame.gamma(part.scales.kernel, 1.0)
 
     def step(self, sets: list[Cell], progress: float, number: int) -> None:
@@ -140,5 +140,5 @@ class CellSearch:
         return self._prior * (moved - means)
 
 
-def _least_worth(part: Part) -> float:
+def _least_worth(part: KernelPart) -> float:
     return _LEAST_LINEAR_WORTH if isinstance(part.scales.kernel, Linear) else _LEAST_WORTH

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._machine.fitted.kernel_function import Part, kernel_sum
+from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import (
     Weights,
@@ -51,7 +51,7 @@ class CellSolver:
     loss: BoundedLoss | None  # None is the squared error
 
     @classmethod
-    def of(cls, rows: CellRows, parts: list[Part], alpha: float) -> "CellSolver":
+    def of(cls, rows: CellRows, parts: list[KernelPart], alpha: float) -> "CellSolver":
         problem = rows.problem
         kernel = kernel_sum(parts, rows.frame, problem.categorical, 1)
         return cls(kernel, alpha, problem.loss if isinstance(problem, MarginProblem) else None)

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from binfeat._engine.policy import side_by_side, thread_count
-from binfeat._machine.fitted.kernel_function import Part
+from binfeat._machine.fitted.kernel_function import KernelPart
 
 _Place = tuple[np.float32, ...]  # of a candidate
 
@@ -16,7 +16,7 @@ _Place = tuple[np.float32, ...]  # of a candidate
 class Candidate:
     """A kernel, or a sum, with a penalty."""
 
-    parts: list[Part]
+    parts: list[KernelPart]
     alpha: float
     K: np.ndarray | None = None  # float32, if known: values for pairs of known rows, then of those held out
 
@@ -35,7 +35,7 @@ class Try:
     predictions: np.ndarray  # (n_judged, n_targets)
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[KernelPart]:
         return self.of.parts
 
     @property

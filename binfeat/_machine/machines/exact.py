@@ -9,7 +9,7 @@ from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
-from binfeat._machine.fitted.kernel_function import KernelFunction, Part, kernel_name, kernel_sum, main_part
+from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart, kernel_name, kernel_sum, main_part
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.kernel_algebra.bounded import minimise, working_squares
 from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
@@ -45,7 +45,7 @@ class ExactMachine(Candidate):
     features: ClassVar[str] = "exact"
 
     def __init__(
-        self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[Part], float] | None = None
+        self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[KernelPart], float] | None = None
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         self._rows = KernelRows.of(problem, run, kernels.X)
@@ -168,12 +168,14 @@ class ExactMachine(Candidate):
     def _kernel(self, best: Tuned) -> KernelSum:
         return kernel_sum(best.parts, self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
 
-    def _leverages(self, parts: list[Part], alpha: float, weights: np.ndarray) -> np.ndarray:
+    def _leverages(self, parts: list[KernelPart], alpha: float, weights: np.ndarray) -> np.ndarray:
         """What each row does to its own prediction, (n_rows, 1)."""
         diagonal, _ = self._inverse_diagonal(parts, alpha, weights)
         return np.clip(1 - alpha * diagonal / weights[:, np.newaxis], 0.0, _MOST_LEVERAGE)
 
-    def _inverse_diagonal(self, parts: list[Part], alpha: float, weights: np.ndarray | None) -> tuple[np.ndarray, bool]:
+    def _inverse_diagonal(
+        self, parts: list[KernelPart], alpha: float, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, bool]:
         """Diagonal of the inverse of all rows, (n_rows, 1), by their weights, and whether it is exact."""
         rows, of_table = self._rows.all, None
         if weights is not None:

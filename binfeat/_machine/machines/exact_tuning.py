@@ -6,7 +6,7 @@ import numpy as np
 
 from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.fitted.kernel_function import Part, kernel_sum
+from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat._machine.machines.descent import Candidate, Descent, Try
 from binfeat._machine.machines.kernel_rows import KernelRows
@@ -26,7 +26,7 @@ _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside t
 class Tuned:
     """A kernel, or a sum, with a penalty."""
 
-    parts: list[Part]
+    parts: list[KernelPart]
     alpha: float
     squared_error: float  # of predictions for rows left out, by the variance of the targets
     predictions: np.ndarray | None = None  # for the rows that it was tuned by, if at hand: (n_rows, n_targets)
@@ -51,7 +51,7 @@ class ExactTuning:
             tuned = side_by_side(self._tuned, self._kernels.scales, self._run.settings.n_jobs)
             return self._result(self._beside_linear(self._best_sum(*sorted(tuned, key=lambda each: each.loss))))
 
-    def of(self, parts: list[Part], alpha: float) -> Tuned:
+    def of(self, parts: list[KernelPart], alpha: float) -> Tuned:
         """Known kernels. The penalty is tuned where there are more rows to judge it than it came from."""
         with one_blas_thread():
             tuned = self._try(Candidate(parts, alpha))
@@ -71,7 +71,7 @@ class ExactTuning:
         given = self._run.settings.alpha
         descent = self._descent(is_alone=len(self._kernels.scales) == 1)
         alpha = max(self._least_alpha, scales.alpha) if given is None else given / self._problem.mean_weight
-        best = self._try(Candidate([Part(scales, 1.0)], alpha))
+        best = self._try(Candidate([KernelPart(scales, 1.0)], alpha))
         for _ in range(_ROUNDS):
             before = best
             if given is None:
@@ -132,7 +132,7 @@ class ExactTuning:
             best = self._descent().best(best, self._with_alpha, _DECREASE)
         return best
 
-    def _linear(self, best: Try) -> Part | None:
+    def _linear(self, best: Try) -> KernelPart | None:
         """The linear kernel, where it may be of use."""
         settings, error = self._run.settings, self._squared_error(best)
         return linear_part(self._rows, settings, error, self._least_alpha)
@@ -152,7 +152,7 @@ class ExactTuning:
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
         return Try(known, float(problem.losses(rows)(predictions).mean()), predictions)
 
-    def _matrix(self, parts: list[Part]) -> np.ndarray:
+    def _matrix(self, parts: list[KernelPart]) -> np.ndarray:
         columns = self._rows.columns(np.append(self._rows.known, self._rows.held_out))
         kernel = kernel_sum(parts, self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
         return kernel(columns, columns)

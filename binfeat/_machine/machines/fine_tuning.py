@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._machine.fitted.kernel_function import Part, kernel_sum
+from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import inverse_root, residuals
 from binfeat._machine.machines.cell_search import MOST_ALPHA, Cell, CellSearch
 from binfeat._machine.machines.cell_solver import is_constant
@@ -48,7 +48,7 @@ class FineTuning:
         self._cell_rows = rows.cells(rows.known)
         self._learns_alpha = run.settings.alpha is None
 
-    def of(self, known: tuple[list[Part], float] | None, seconds: float) -> Tuned:
+    def of(self, known: tuple[list[KernelPart], float] | None, seconds: float) -> Tuned:
         """Kernels, whose length scales are kept if they are known, and the penalty; `seconds` have to be left."""
         rows, run = self._rows, self._run
         parts, alpha = self._start() if known is None else known
@@ -74,14 +74,14 @@ class FineTuning:
             alpha = self._scored(cells[:_SCORED], parts, alpha)
         return Tuned(parts, alpha, self._error(cells[:_LANES], parts, alpha) if np.isnan(error) else error)
 
-    def _start(self) -> tuple[list[Part], float]:
+    def _start(self) -> tuple[list[KernelPart], float]:
         """More of the better kernel than of the other, and a little of a linear one where that may be of use."""
         rows, settings = self._rows, self._run.settings
         scales = sorted(self._kernels.scales, key=lambda scales: scales.error)
         if len(scales) == 1 and settings.kernel is None and self._kernels.learned:
             scales.append(second_kernel(scales[0]))
         shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
-        parts = [Part(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
+        parts = [KernelPart(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
         if settings.alpha is not None:
             return parts, settings.alpha / rows.problem.mean_weight
         alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
@@ -91,7 +91,7 @@ class FineTuning:
             parts.append(replace(linear, share=_LINEAR_SHARE))
         return parts, alpha
 
-    def _cells(self, parts: list[Part]) -> list[np.ndarray]:
+    def _cells(self, parts: list[KernelPart]) -> list[np.ndarray]:
         """Rows of cells that may be learned from, in random order."""
         seed = self._run.settings.seed
         _, cells = self._cell_rows.split(parts, self._plan.set_rows, seed, 0)
@@ -116,14 +116,14 @@ class FineTuning:
                     if not is_constant(Y[some]):
                         yield self._cell_rows.part(some)
 
-    def _error(self, cells: list[np.ndarray], parts: list[Part], alpha: float) -> float:
+    def _error(self, cells: list[np.ndarray], parts: list[KernelPart], alpha: float) -> float:
         """Squared leave-one-out error of rows in some cells, where nothing was learned that tells it."""
         kernel = kernel_sum(parts, self._rows.frame, self._rows.problem.categorical, 1)
         known = map(self._cell_rows.part, cells)
         left = [residuals(kernel(X, X), alpha, weights, Y) for X, Y, weights in known]
         return float(np.mean(np.concatenate(left) ** 2))
 
-    def _scored(self, cells: list[np.ndarray], parts: list[Part], alpha: float) -> float:
+    def _scored(self, cells: list[np.ndarray], parts: list[KernelPart], alpha: float) -> float:
         """The penalty by what rows left out are judged by, from one that squared errors are best with."""
         problem, numbers = self._rows.problem, np.concatenate(cells)
         kernel, losses = kernel_sum(parts, self._rows.frame, problem.categorical, 1), problem.losses(numbers)

@@ -9,7 +9,7 @@ import numpy as np
 from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.features.all_rows import EachCell
 from binfeat._machine.fitted.cell_trees import CellTrees
-from binfeat._machine.fitted.kernel_function import KernelFunction, Part
+from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.machines.cell_rows import CellRows
 from binfeat._machine.machines.cell_solver import CellSolver, SolvedCell
@@ -30,7 +30,7 @@ class Forest:
     def __init__(
         self,
         rows: CellRows,
-        parts: list[Part],
+        parts: list[KernelPart],
         alpha: float,
         most: int,
         seed: int,

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._machine.kernel_algebra.column_rows import Table
+from binfeat._machine.kernel_algebra.column_rows import ScaledTable
 from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.machines.cell_rows import CellRows
 from binfeat._machine.machines.exact_size import TUNING_ROWS
@@ -24,14 +24,14 @@ class KernelRows:
     """
 
     problem: Problem
-    X: Table  # scaled, (n_rows, n_inputs)
+    X: ScaledTable  # scaled, (n_rows, n_inputs)
     all: np.ndarray
     known: np.ndarray
     held_out: np.ndarray
     frame: Frame
 
     @classmethod
-    def of(cls, problem: Problem, run: Run, X: Table, frame: Frame | None = None) -> Self:
+    def of(cls, problem: Problem, run: Run, X: ScaledTable, frame: Frame | None = None) -> Self:
         """What settings let a machine have: rows that are held out are learned from in the end, or not at all."""
         train, held_out = _weighty(problem, problem.train), _weighty(problem, problem.held_out)
         every = np.append(train, held_out) if run.settings.refits else train

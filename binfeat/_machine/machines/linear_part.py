@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from binfeat._machine.fitted.kernel_function import Part
+from binfeat._machine.fitted.kernel_function import KernelPart
 from binfeat._machine.kernel_algebra.matrices import Linear
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.search.length_scales import MOST_INPUTS, LengthScales
@@ -15,7 +15,7 @@ _FARTHEST = 1e4  # mean square of the largest values, in standard deviations, be
 _PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 
 
-def linear_part(rows: KernelRows, settings: Settings, error: float, least_alpha: float) -> Part | None:
+def linear_part(rows: KernelRows, settings: Settings, error: float, least_alpha: float) -> KernelPart | None:
     """The linear kernel of numbers of variance 1, with a penalty that is noise by signal.
 
     None where kernel or penalty are given, where some of the rows say that a linear machine is far behind the error of
@@ -35,7 +35,7 @@ def linear_part(rows: KernelRows, settings: Settings, error: float, least_alpha:
         gamma, noise = _standard(rows, numbers), min(_MOST_NOISE, error)
         alpha = noise / (1 - noise)
     scales = LengthScales(Linear(), gamma, max(least_alpha, alpha), error, len(rows.known), 0)
-    return Part(scales, 1.0)
+    return KernelPart(scales, 1.0)
 
 
 def _reach(rows: KernelRows, numbers: np.ndarray) -> float:

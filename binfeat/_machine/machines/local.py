@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.kernel_function import Part, kernel_name, main_part
+from binfeat._machine.fitted.kernel_function import KernelPart, kernel_name, main_part
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
@@ -32,7 +32,7 @@ class LocalMachine(Candidate):
     features: ClassVar[str] = "local"
 
     def __init__(
-        self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[Part], float] | None = None
+        self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[KernelPart], float] | None = None
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
         rows = KernelRows.of(problem, run, kernels.X)

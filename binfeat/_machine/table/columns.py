@@ -189,7 +189,7 @@ def _is_missing(value: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Columns:
     """The columns of X."""
 
     columns: Sequence[Column]
@@ -197,7 +197,7 @@ class Table:
     shape: tuple[int, int]
     matrix: np.ndarray | None = None  # X, if it is a matrix of numbers
 
-    def without_texts(self) -> "Table":
+    def without_texts(self) -> "Columns":
         """A table with numbers and days where strings say them, with a warning."""
         kinds = [column.said() for column in self.columns]
         for column, kind in zip(self.columns, kinds):
@@ -212,7 +212,7 @@ class Table:
         return replace(self, columns=columns, times=[kind or own for kind, own in zip(kinds, self.times)])
 
 
-def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Table:
+def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Columns:
     """The columns of X, with dates and durations as days; their number and names are checked as scikit-learn does.
 
     `times` are the times of the columns in `fit`, None in `fit` itself. TypeError if a column has other times.
@@ -224,7 +224,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         named, all_series = hasattr(estimator, "feature_names_in_"), list(frame.iter_columns())
         names = [f"Column {name!r}" if named else f"Column {j}" for j, name in enumerate(frame.columns)]
         times = [times_of(series.dtype) for series in all_series] if times is None else times
-        return Table(list(map(_frame_column, all_series, names, times)), times, frame.shape)
+        return Columns(list(map(_frame_column, all_series, names, times)), times, frame.shape)
     X = checked_rows(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
     if sparse.issparse(X):
         require_memory(8 * X.shape[0] * X.shape[1], f"a dense copy of X, {X.shape},", "Use fewer rows or columns.")
@@ -237,7 +237,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         elif known:
             raise TypeError(f"{column.name} of X has no times, and had {known} in fit.")
     matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
-    return Table(columns, times, X.shape, matrix)
+    return Columns(columns, times, X.shape, matrix)
 
 
 def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]:

@@ -19,8 +19,8 @@ from binfeat._machine.table.columns import (
     NO_STRINGS,
     Categories,
     Column,
+    Columns,
     RawTable,
-    Table,
     infinite_in,
     read_table,
 )
@@ -127,12 +127,12 @@ class TableEncoder(ArrayRecord):
         words = Findings.of(0, [finding for _, finding in split if finding])
         return words + self._findings(table, self._numbers_of(table, estimator))
 
-    def _findings(self, table: Table, matrix: np.ndarray) -> Findings:
+    def _findings(self, table: Columns, matrix: np.ndarray) -> Findings:
         return Findings.of(
             len(matrix), (each for j in range(self.medians.size) for each in self._of_column(table, matrix, j))
         )
 
-    def _of_column(self, table: Table, matrix: np.ndarray, j: int) -> Iterator[Finding]:
+    def _of_column(self, table: Columns, matrix: np.ndarray, j: int) -> Iterator[Finding]:
         """What a column has that `fit` had not seen; `matrix` has its numbers or codes."""
         column, values, (low, high) = table.columns[j], matrix[:, j], self._ends[:, j]
         if self.categorical[j]:
@@ -163,7 +163,7 @@ class TableEncoder(ArrayRecord):
             known = f"{numbers.size + strings.size:,} categories"
             yield Finding(column.name, CATEGORIES, int((unknown & ~missing).sum()), in_words(map(repr, fresh)), known)
 
-    def _strings_in(self, table: Table) -> list[int]:
+    def _strings_in(self, table: Columns) -> list[int]:
         """Columns of numbers that come as strings."""
         if table.matrix is not None:
             return []
@@ -256,7 +256,7 @@ class TableEncoder(ArrayRecord):
     def _all_numbers(self) -> bool:
         return not (self.categorical.any() or (self.times != "").any())
 
-    def _read(self, estimator: BaseEstimator, X: RawTable) -> tuple[np.ndarray, Table | None, bool]:
+    def _read(self, estimator: BaseEstimator, X: RawTable) -> tuple[np.ndarray, Columns | None, bool]:
         """Numbers and codes, with NaN; the table that they come from, if it was read; and `_are_known`."""
         if self._needs_no_check(estimator, X):
             matrix = np.asarray(X, dtype=np.float64, order="C")
@@ -278,7 +278,7 @@ class TableEncoder(ArrayRecord):
             and not hasattr(estimator, "feature_names_in_")
         )
 
-    def _numbers_of(self, table: Table, estimator: BaseEstimator) -> np.ndarray:
+    def _numbers_of(self, table: Columns, estimator: BaseEstimator) -> np.ndarray:
         """Numbers and codes, still with NaN, finite otherwise."""
         matrix = table.matrix
         if matrix is None or self.categorical.any():
@@ -320,14 +320,14 @@ def _own(matrix: np.ndarray) -> np.ndarray:
     return matrix if matrix.flags.carray else matrix.copy()
 
 
-def _chosen(estimator: BaseEstimator, table: Table, categorical_features: ArrayLike | None) -> np.ndarray:
+def _chosen(estimator: BaseEstimator, table: Columns, categorical_features: ArrayLike | None) -> np.ndarray:
     """Mask of the categorical columns."""
     if is_word(categorical_features, "from_dtype"):
         return np.array([column.holds_strings for column in table.columns], dtype=bool)
     return check_categorical(categorical_features, estimator)
 
 
-def _categories(table: Table, chosen: np.ndarray) -> dict[str, np.ndarray]:
+def _categories(table: Columns, chosen: np.ndarray) -> dict[str, np.ndarray]:
     """The encoder's arrays of categories, of the chosen columns."""
     n_rows, columns = table.shape[0], zip(table.columns, chosen)
     categories = [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
