@@ -21,7 +21,7 @@ def with_factor(candidate, step):
     return replace(candidate, parts=[replace(part, factor=part.factor * step) for part in candidate.parts])
 
 
-def descended(n_jobs, is_alone, optimum):
+def descended(n_jobs, looks_ahead, optimum):
     """Where two rounds of both moves end, and how often each place was tried."""
     tried = []
 
@@ -30,7 +30,7 @@ def descended(n_jobs, is_alone, optimum):
         apart = np.log(np.array(candidate.place, float)) - np.log(optimum)
         return Try(candidate, float(apart @ np.array([[1.0, 0.6], [0.6, 1.0]]) @ apart), np.zeros((1, 1)))
 
-    descent = Descent(make, lambda best: best.loss > 1e-9, n_jobs, is_alone)
+    descent = Descent(make, lambda best: best.loss > 1e-9, n_jobs, looks_ahead)
     best = make(Candidate([PART], 1.0))
     for _ in range(2):
         best = descent.best(descent.best(best, with_alpha, 2.0), with_factor, 1.5)
@@ -41,11 +41,11 @@ def descended(n_jobs, is_alone, optimum):
 def test_looking_ahead_changes_nothing_but_what_is_tried(optimum):
     place, tried = descended(1, True, np.array(optimum))
     assert len(set(tried)) == len(tried)
-    for n_jobs, is_alone in ((2, True), (2, False)):
-        same, others = descended(n_jobs, is_alone, np.array(optimum))
+    for n_jobs, looks_ahead in ((2, True), (2, False)):
+        same, others = descended(n_jobs, looks_ahead, np.array(optimum))
         assert same == place
         assert set(tried) <= set(others)
-        assert len(others) == len(tried) or is_alone
+        assert len(others) == len(tried) or looks_ahead
 
 
 def test_it_ends_at_an_optimum_that_steps_reach():

@@ -54,14 +54,14 @@ class Descent:
     """Steps down while that helps, or else steps up; what was tried before, and was not better, is not tried again.
 
     Of what was tried the best is always at hand. `make` makes a try, `may_try` tells of the best so far whether another
-    may gain something. Where nothing else takes the other threads, they try what may follow.
+    may gain something. A descent that looks ahead tries what may follow in another thread.
     """
 
     def __init__(
-        self, make: Callable[[Candidate], Try], may_try: Callable[[Try], bool], n_jobs: int | None, is_alone: bool
+        self, make: Callable[[Candidate], Try], may_try: Callable[[Try], bool], n_jobs: int | None, looks_ahead: bool
     ) -> None:
         self._make, self._may_try, self._n_jobs = make, may_try, n_jobs
-        self._looks_ahead = is_alone and thread_count(n_jobs) > 1
+        self._looks_ahead = looks_ahead and thread_count(n_jobs) > 1
         self._seen: set[_Place] = set()
         self._ahead: dict[_Place, Try] = {}
 

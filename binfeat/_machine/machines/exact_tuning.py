@@ -18,6 +18,7 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
+_FEWEST_AHEAD = 400  # rows, of which a try takes longer than threads need to begin
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
 
@@ -89,7 +90,8 @@ class ExactTuning:
         def may_gain(best: Try) -> bool:
             return best.loss > self._problem.negligible and self._may_try()
 
-        return Descent(self._try, may_gain, self._run.settings.n_jobs, is_alone)
+        looks_ahead = is_alone and len(self._rows.known) >= _FEWEST_AHEAD
+        return Descent(self._try, may_gain, self._run.settings.n_jobs, looks_ahead)
 
     def _may_try(self) -> bool:
         """Whether one more try may gain something, and there is time for it, and then for the solution."""
