@@ -370,6 +370,14 @@ def _resolve(kernel: object) -> object:
     return _BY_NAME[kernel]() if isinstance(kernel, str) and kernel in _BY_NAME else kernel
 
 
+def _known(kernel: object, choice: str) -> Kernel:
+    """The kernel object for a name or an object; ValueError, which says the choice, if it is none."""
+    found = _resolve(kernel)
+    if not isinstance(found, Kernel):
+        raise ValueError(f"kernel must be {choice}; got {kernel!r}.")
+    return found
+
+
 def binning_kernel(kernel: object, instead: str = "RandomFourier for this kernel") -> ProductKernel:
     """The kernel object for a name or an object; ValueError if the name is unknown or it has no pitch law."""
     found = _resolve(kernel)
@@ -393,12 +401,11 @@ def is_exact(kernel: object) -> TypeGuard[Kernel]:
 
 def any_kernel(kernel: object) -> Kernel:
     """The kernel object for a name or an object; ValueError if neither exact machines nor grids take it."""
-    found = _resolve(kernel)
-    if not isinstance(found, Kernel):
-        raise ValueError(
-            "kernel must be 'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern(1.5), "
-            f"Matern(2.5), Hat, GammaPitch, Product, Skip; got {kernel!r}."
-        )
+    found = _known(
+        kernel,
+        "'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern(1.5), Matern(2.5), Hat, "
+        "GammaPitch, Product, Skip",
+    )
     return found if is_exact(found) else binning_kernel(kernel, "RandomFourier, which takes it")
 
 
@@ -415,12 +422,10 @@ def exact_kernel(kernel: object, asked: str) -> Kernel:
 
 def fourier_kernel(kernel: object) -> Kernel:
     """The kernel object for a name or an object; ValueError if the name is unknown or it has no spectral law."""
-    found = _resolve(kernel)
-    if not isinstance(found, Kernel):
-        raise ValueError(
-            "kernel must be 'rbf', 'laplacian', 'cauchy', 'hat', or one of kernels.RBF, Laplacian, Cauchy, Hat, "
-            f"Matern, Spectral; got {kernel!r}."
-        )
+    found = _known(
+        kernel,
+        "'rbf', 'laplacian', 'cauchy', 'hat', or one of kernels.RBF, Laplacian, Cauchy, Hat, Matern, Spectral",
+    )
     if not found.samplers:
         raise ValueError(
             f"kernel={kernel!r} has no known spectral law, so no random Fourier features. Use RandomBinning for it, "

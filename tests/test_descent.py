@@ -34,7 +34,7 @@ def descended(n_jobs, looks_ahead, optimum):
     best = make(Candidate([PART], 1.0))
     for _ in range(2):
         best = descent.best(descent.best(best, with_alpha, 2.0), with_factor, 1.5)
-    return best.of.place, tried
+    return best.candidate.place, tried
 
 
 @pytest.mark.parametrize("optimum", [(1.0, 1.0), (1.5**3, 2.0**-4), (1.5**-2, 2.0**3), (1.2, 0.7)])

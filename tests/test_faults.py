@@ -26,8 +26,10 @@ LONG = int(os.environ.get("BINFEAT_INTERRUPTS", "5"))  # moments of each call
 class Lines:
     """Counts lines of the package's Python code as they are reached, and raises KeyboardInterrupt at one of them.
 
-    Not in the lock of Numba's threads, where signals are seen behind calls only; see test_policy.py.
+    Not in locks, where signals are seen behind calls only; see test_policy.py.
     """
+
+    _LOCKED = "_Pool.use", "_BlasLimits._set"
 
     def __init__(self, stop=None):
         self.stop, self.n = stop, 0
@@ -41,7 +43,8 @@ class Lines:
         sys.settrace(self._before)
 
     def _on_call(self, frame, event, argument):
-        own = frame.f_code.co_filename.startswith(PACKAGE) and frame.f_code.co_name != "use"
+        code = frame.f_code
+        own = code.co_filename.startswith(PACKAGE) and code.co_qualname not in self._LOCKED
         return self._on_line if own else None
 
     def _on_line(self, frame, event, argument):

@@ -170,33 +170,44 @@ SIGNALS = f"""{POLICY}
 import signal
 from concurrent.futures import ThreadPoolExecutor
 import numpy as np
+import threadpoolctl
 
 def is_free():
     return policy._pool.use(lambda: True, lambda: False)
+
+def threads_of_blas():
+    return {{blas.num_threads for blas in policy._blas().lib_controllers}}
+
+def limit_blas():
+    with policy.one_blas_thread():
+        return threads_of_blas()
 
 def interrupt(*_):
     raise KeyboardInterrupt
 
 signal.signal(signal.SIGALRM, interrupt)
-seen = 0
+limited, seen = threadpoolctl.threadpool_limits(2, "blas"), 0
 with ThreadPoolExecutor(1) as other:
-    for moment in np.random.default_rng(0).uniform(1e-6, 2e-4, 500):
+    for moment in np.random.default_rng(0).uniform(1e-6, 4e-4, 1000):
         try:
             signal.setitimer(signal.ITIMER_REAL, moment)
             while True:
-                is_free()
+                ATTACKED()
         except KeyboardInterrupt:
             seen += 1
         signal.setitimer(signal.ITIMER_REAL, 0)
         assert other.submit(is_free).result(timeout=60)
-assert seen == 500, seen
+        other.submit(limit_blas).result(timeout=60)
+        assert (limit_blas(), threads_of_blas()) == ({{1}}, {{2}})
+assert seen == 1000, seen
 """
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs POSIX timers")
-def test_real_signals_leave_the_right_to_others():
+@pytest.mark.parametrize("attacked", ["is_free", "limit_blas"])
+def test_real_signals_leave_the_threads_to_others(attacked):
     """In a process of its own: whoever watches this one, as coverage does, has locks too."""
-    subprocess.run([sys.executable, "-c", SIGNALS], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", SIGNALS.replace("ATTACKED", attacked)], check=True, timeout=120)
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="without JIT, threads wait for the interpreter")

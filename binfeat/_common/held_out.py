@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.utils import check_consistent_length
 
 from binfeat._common.validation import check_share
 
@@ -58,6 +59,7 @@ def _random_part(estimator, y, groups):
     share = check_share(estimator.validation_fraction, "validation_fraction")
     seed = estimator.random_state
     if groups is not None:
+        check_consistent_length(y, groups)
         if np.unique(groups).size < 2:
             raise ValueError("groups must name at least 2 groups, so that one can be held out; got 1.")
         return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -233,21 +234,29 @@ def _blas():
     return _loaded_blas("scipy.linalg" in sys.modules)
 
 
+class _Caller:
+    """Whoever limits BLAS's threads, for as long as that lasts."""
+
+    def __init__(self):
+        self.thread = threading.get_ident()
+
+
 class _BlasLimits:
     """Limits that callers side by side set to BLAS's threads: the least one holds, until the last caller ends.
 
     The setting is shared by the whole process. Callers that restored what they found would leave the limits of others.
+    A limit that Ctrl-C kept its caller from taking back ends with the caller: the next one finds no more of it.
     """
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._limits = {}  # by thread and caller
+        self._limits = weakref.WeakKeyDictionary()  # by caller
         self._before = {}  # threads of each library without limits
 
     @contextmanager
     def limit(self, threads):
         """Context in which BLAS has so many threads at most."""
-        caller = threading.get_ident(), object()
+        caller = _Caller()
         try:
             self._set(self._limits.__setitem__, caller, threads)
             yield
@@ -262,13 +271,13 @@ class _BlasLimits:
                 threads = min([self._before.setdefault(blas.filepath, now), *self._limits.values()])
                 if threads != now:
                     blas.set_num_threads(threads)
-            if not self._limits:
-                self._before.clear()
+                if not self._limits and blas.num_threads == threads:  # only the thread that sets it first may
+                    del self._before[blas.filepath]
 
     def after_fork(self):
         # Other threads of the parent do not exist in the child, and one of them may have had the lock.
         self._lock, own = threading.Lock(), threading.get_ident()
-        for caller in [caller for caller in self._limits if caller[0] != own]:
+        for caller in [caller for caller in self._limits if caller.thread != own]:
             del self._limits[caller]
 
 

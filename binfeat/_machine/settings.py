@@ -82,7 +82,7 @@ class Settings:
         return cls(
             verbose=check_integer(given["verbose"], "verbose", 0),
             features=None if given["features"] == "auto" else given["features"],
-            kernel=_kernel(**{name: given[name] for name in ("kernel", "features", "n_grids")}),
+            kernel=_kernel(given["kernel"], given["features"], given["n_grids"]),
             learns_gamma=is_word(given["gamma"], "learn"),
             gamma=None if isinstance(given["gamma"], str) else given["gamma"],
             alpha=chosen("alpha", check_real, 0.0),

@@ -51,9 +51,8 @@ def opened(*paths: str | PathLike) -> "Dataset":
         raise ValueError(f"All files of a folder must have one format; those in {places} have {', '.join(formats)}.")
     names = [str(name) for name in files]
     with _reading(files[0]):
-        if formats[0] in _MARKS:
-            return ds.dataset(names, format=_text_format(names, _MARKS[formats[0]]), partitioning="hive")
-        return ds.dataset(names, format=formats[0], partitioning="hive")
+        kind = _text_format(names, _MARKS[formats[0]]) if formats[0] in _MARKS else formats[0]
+        return ds.dataset(names, format=kind, partitioning="hive")
 
 
 def _text_format(names: list[str], mark: str) -> "FileFormat":

@@ -82,7 +82,7 @@ class MachineChoice:
         with self.run.stage("features"):
             first = self._first(kernels)
             losses = first.judge(self.run)
-            if not (self._asks_grids or self._leaves_out_what_is_asked):
+            if not (self._is_given or self._leaves_out_what_is_asked):
                 words = f"random, for cv or groups of more than {TUNING_ROWS:,} rows"
                 self.run.note("features", words, losses.mean())
             rival = self._rival(kernels)
@@ -134,11 +134,11 @@ class MachineChoice:
     @property
     def _is_open(self) -> bool:
         """Whether nothing is asked for that only random features have."""
-        return not self._asks_grids and self._leaves_out_what_is_asked
+        return not self._is_given and self._leaves_out_what_is_asked
 
     @property
-    def _asks_grids(self) -> bool:
-        """Whether settings leave no choice, or are of grids alone."""
+    def _is_given(self) -> bool:
+        """Whether settings name the features, or ask for what grids alone have."""
         settings = self.run.settings
         has_kernel = settings.kernel is None or is_exact(settings.kernel)
         return settings.features is not None or settings.n_grids is not None or not has_kernel

@@ -30,21 +30,21 @@ class Candidate:
 class Try:
     """A candidate with its kernel values, and its predictions for rows left out."""
 
-    of: Candidate
+    candidate: Candidate
     loss: float
     predictions: np.ndarray  # (n_judged, n_targets)
 
     @property
     def parts(self) -> list[KernelPart]:
-        return self.of.parts
+        return self.candidate.parts
 
     @property
     def alpha(self) -> float:
-        return self.of.alpha
+        return self.candidate.alpha
 
     @property
     def K(self) -> np.ndarray:
-        return cast(np.ndarray, self.of.K)
+        return cast(np.ndarray, self.candidate.K)
 
 
 Move = Callable[[Candidate, float], Candidate]  # by a factor
@@ -67,15 +67,15 @@ class Descent:
 
     def best(self, start: Try, move: Move, step: float) -> Try:
         """The best of the tries that a move leads to from `start`."""
-        self._seen.add(start.of.place)
+        self._seen.add(start.candidate.place)
         for factor in (1 / step, step):
             best = start
             while self._may_try(best):
-                candidate = move(best.of, factor)
+                candidate = move(best.candidate, factor)
                 if candidate.place in self._seen:
                     break
                 self._seen.add(candidate.place)
-                other = self._tried(candidate, move(best.of, step) if best is start else move(candidate, factor))
+                other = self._tried(candidate, move(best.candidate, step) if best is start else move(candidate, factor))
                 if other.loss >= best.loss:
                     break
                 best = other

@@ -20,6 +20,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
 from binfeat._machine.kernel_algebra.matrices import Frame, differentiable_matrix
 from binfeat._machine.search.adam import Adam
 from binfeat._rows.rows import Scratch
+from binfeat._rows.vectors import quotients
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
@@ -119,7 +120,7 @@ class LengthScaleSearch:
         distance = self._distance if scaled else np.where(self._live, self._distance.mean(), 0.0)
         share = _START / max(1.0, float(np.count_nonzero(self._live)))
         with np.errstate(divide="ignore"):
-            gamma = np.divide(share, distance, out=np.zeros_like(distance), where=self._live)
+            gamma = quotients(share, distance)
             logs = np.log(self.rows.frame.gamma(kernel, gamma))
         self._theta = np.append(logs, np.log(alpha or _FIRST_ALPHA))
         self.learns_alpha = alpha is None

@@ -18,6 +18,7 @@ from binfeat._common.calendar import days_of, times_of
 from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, callers_level, checked_rows
+from binfeat._common.words import says_no_number
 from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
 from binfeat._machine.table.texts import DATES, NUMBERS, day_of, said_by
 
@@ -85,7 +86,7 @@ class Column:
         if self._are_numbers:
             return self, None
         distinct, places = self._distinct
-        words = np.array([isinstance(value, str) and not _is_number(value) for value in distinct])
+        words = np.array([says_no_number(value) for value in distinct])
         if not words.any():
             return self, None
         values = np.array([number if word else value for value, word in zip(distinct, words)], dtype=object)[places]
@@ -172,14 +173,6 @@ def _places(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarray:
         return np.full(values.shape, unseen)
     places = np.minimum(np.searchsorted(known, values), known.size - 1)
     return np.where(known[places] == values, places, unseen)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_missing(value: object) -> bool:
