@@ -11,6 +11,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_ALPHA,
     LEAST_PRECISE_ALPHA,
     SingularKernelError,
+    constant_squares,
     factor,
     inverse_root,
     leave_one_out,
@@ -54,6 +55,8 @@ def test_residuals_are_those_of_refits(rng, alpha, weighted):
         matrices.kernel_matrix(kernels.Laplacian(), CONTINUOUS), columns_of(X, 0.0), Y, weights, np.full(3, 0.7), alpha
     )
     np.testing.assert_allclose(error, naive.left_out_error(K, Y, alpha, weights), rtol=1e-3)
+    of_mean = naive.left_out_error(np.zeros_like(K), Y, alpha, weights)
+    assert constant_squares(alpha, weights, Y).mean() == pytest.approx(of_mean)
 
 
 def test_the_factor(rng):

@@ -67,6 +67,19 @@ def test_it_begins_shorter_where_wide_kernels_tell_nothing(rng, kernel):
     np.testing.assert_array_equal(first.gammas[0], search(X, noise, kernel).gamma)
 
 
+@pytest.mark.parametrize("kernel", easy(KINDS, KINDS[0], KINDS[2]), ids=repr)
+@pytest.mark.parametrize("share", [0.0, 0.03, 0.1])
+def test_weak_signals_are_no_reason_to_begin_shorter(rng, kernel, share):
+    """First length scales that tell little of them are better than others that tell more by chance."""
+    for seed in range(20):
+        X = rng.normal(size=(200, 10))
+        signal, noise = X @ rng.normal(size=10), rng.standard_t(3, size=200)
+        y = np.sqrt(share) * signal / signal.std() + np.sqrt(1 - share) * noise / noise.std()
+        known = search(X, (y - y.mean()) / y.std(), kernel, seed=seed)
+        first = known.gamma
+        np.testing.assert_array_equal(known.run(1, 150).gammas[0], first)
+
+
 def test_mean_distances_and_shares(rng):
     X = np.column_stack([rng.normal(size=4000), rng.integers(4, size=4000), np.full(4000, 7.0)])
     found = mean_distances(X, np.array([False, True, False]), rng)

@@ -250,7 +250,7 @@ class _BlasLimits:
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._limits = weakref.WeakKeyDictionary()  # by caller
+        self._limits = weakref.WeakKeyDictionary[_Caller, int]()
         self._before = {}  # threads of each library without limits
 
     @contextmanager

@@ -146,6 +146,13 @@ def weighted_squares(
     return squares if weights is None else weights[:, np.newaxis] * squares
 
 
+def constant_squares(alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarray:
+    """`weighted_squares` of a kernel that is zero: those of the mean of the other rows."""
+    v = np.ones((len(Y), 1)) if weights is None else weights[:, np.newaxis]
+    total, weight = (v * Y).sum(axis=0, dtype=np.float64), v.sum(dtype=np.float64)
+    return v * (Y - (total - v * Y) / (weight - v + alpha)) ** 2
+
+
 def leave_one_out_error(
     matrix: KernelMatrix, X: np.ndarray, Y: np.ndarray, weights: Weights, gamma: np.ndarray, alpha: float
 ) -> float:

@@ -7,15 +7,18 @@ from typing import Self
 
 import numpy as np
 
+from binfeat._common.held_out import surely_less
 from binfeat._common.subsets import cached_parts, evenly_spaced
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LeaveOneOut,
     SingularKernelError,
     Weights,
+    constant_squares,
     leave_one_out,
     leave_one_out_error,
     residuals,
+    weighted_squares,
 )
 from binfeat._machine.kernel_algebra.matrices import Frame, differentiable_matrix
 from binfeat._machine.search.adam import Adam
@@ -26,6 +29,7 @@ _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at th
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
 _SHORTER = 4.0 ** np.arange(1, 5)  # times these gammas, which are tried where the first ones tell nothing
 _TELLS = 0.95  # of the error of the mean, below which gammas tell something
+_SURELY = 2.0  # standard errors
 _FIRST_ALPHA = 0.5
 LEAST_ALPHA, MOST_ALPHA = 1e-3, 1e3
 SHARE = 0.6  # of few rows that a step takes, so that no two steps see the same
@@ -162,8 +166,9 @@ class LengthScaleSearch:
         """
         affordable, n_used = max(_FEWEST, int(np.sqrt(_WORK / max(1, self._distance.size)))), len(self.rows.used)
         self.n_rows = max(min(2, n_used), min(most_rows, affordable, int(SHARE * n_used)))
-        if not self.n_done:
-            self._shorten()
+        if not self.n_done and self._live.any():
+            with suppress(SingularKernelError):
+                self._shorten()
         for k in range(self.n_done, n_steps if until is None else min(until, n_steps)):
             self.n_done += 1
             if self._live.any():
@@ -180,26 +185,32 @@ class LengthScaleSearch:
         other._scratch = Scratch()
         return other
 
-    def error_on(self, most: int, factor: float = 1.0) -> float:
-        """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows.
-
-        `factor` multiplies all gammas.
-        """
+    def error_on(self, most: int) -> float:
+        """Leave-one-out error on at most `most` rows, which are the same for all searches of the same rows."""
         if self._live.any():
             with suppress(SingularKernelError):
                 part = self.rows.part(self.rows.spread(most))
-                return leave_one_out_error(self.matrix, *part, factor * self.framed_gamma, self.alpha)
+                return leave_one_out_error(self.matrix, *part, self.framed_gamma, self.alpha)
         return np.inf
 
     def _shorten(self) -> None:
         """Begin with shorter length scales where the first ones tell nothing of rows left out, and shorter ones do.
 
-        Kernels so wide have no slopes towards what changes fast.
+        Kernels so wide have no slopes towards what changes fast. Every other row chooses, and the others judge.
         """
-        if self.error_on(self.n_rows) > _TELLS:
-            errors = [self.error_on(self.n_rows, factor) for factor in _SHORTER]
-            if min(errors) < _TELLS:
-                self._theta[:-1] += np.log(_SHORTER[np.argmin(errors)])
+        X, Y, weights = self.rows.part(self.rows.spread(self.n_rows))
+        mean = _TELLS * constant_squares(self.alpha, weights, Y).mean(axis=1)
+
+        def losses(factor: float) -> np.ndarray:
+            K = self.matrix(X, X, factor * self.framed_gamma)
+            return weighted_squares(K, self.alpha, weights, Y).mean(axis=1, dtype=np.float64)
+
+        if losses(1.0).mean() < mean.mean():
+            return
+        tries = [losses(factor) for factor in _SHORTER]
+        best = int(np.argmin([own[::2].mean() for own in tries]))
+        if surely_less(tries[best][1::2], mean[1::2], _SURELY):
+            self._theta[:-1] += np.log(_SHORTER[best])
 
     def revive(self, n_rows: int) -> float:
         """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
