@@ -195,8 +195,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
     the first choose input and place of a split partly at random. In each cell an exact machine of its rows is solved: a
     fit costs rows times `cell_rows`, and a prediction `cell_rows` kernel values for each tree. Kernel and penalty are
-    the same for all cells. Choices are made by leave-one-out predictions of all rows; with `cv` or `groups`, by the
-    rows held out. Standard deviations and samples are those of the first tree: samples at rows of different cells are
+    the same for all cells. Choices are made by leave-one-out predictions of all rows; with `cv` or `groups` the rows
+    held out choose the penalty and judge the trees. Standard deviations and samples are those of the first tree: samples at rows of different cells are
     independent. Of a source of blocks, scaling and kernels are searched on a sample of up to 200,000 rows, whose
     leave-one-out predictions, or held-out rows, make the later choices; length scales and penalty are refined, and
     cells are solved, with all rows, which one more pass reads. Intervals rest on residuals of the mean of all trees,

@@ -19,7 +19,7 @@ from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat.kernels import is_exact
+from binfeat.kernels import Laplacian, is_exact
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +98,8 @@ class MachineChoice:
         wanted = self.run.settings.features
         if wanted == "fourier":
             return FourierMachine(self.problem, kernels)
+        if not kernels.vary:  # all kernels are constants
+            kernels = replace(kernels, scales=[replace(kernels.scales[0], kernel=Laplacian())])
         return (HybridMachine if wanted == "hybrid" and kernels.vary else BinsMachine)(self.problem, kernels)
 
     def _rival(self, kernels: ScaledKernels) -> GrownMachine | None:

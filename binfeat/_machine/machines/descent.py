@@ -1,7 +1,7 @@
 """Steps of an overall length scale or a penalty, as long as rows left out gain by them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -9,11 +9,14 @@ import numpy as np
 from binfeat._engine.policy import side_by_side, thread_count
 from binfeat._machine.fitted.kernel_function import KernelPart
 
-_Place = tuple[np.float32, ...]  # of a candidate
+_ROUNDS = 2  # of both, as finer kernels take other penalties
+_FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
+
+_Place = tuple[np.float32, ...]  # of a hyperparameters
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class Hyperparameters:
     """A kernel, or a sum, with a penalty."""
 
     parts: list[KernelPart]
@@ -28,54 +31,83 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Try:
-    """A candidate with its kernel values, and its predictions for rows left out."""
+    """A hyperparameters with its kernel values, and its predictions for rows left out."""
 
-    candidate: Candidate
+    hyperparameters: Hyperparameters
     loss: float
     predictions: np.ndarray  # (n_judged, n_targets)
 
     @property
     def parts(self) -> list[KernelPart]:
-        return self.candidate.parts
+        return self.hyperparameters.parts
 
     @property
     def alpha(self) -> float:
-        return self.candidate.alpha
+        return self.hyperparameters.alpha
 
     @property
     def K(self) -> np.ndarray:
-        return cast(np.ndarray, self.candidate.K)
+        return cast(np.ndarray, self.hyperparameters.K)
 
 
-Move = Callable[[Candidate, float], Candidate]  # by a factor
+Move = Callable[[Hyperparameters, float], Hyperparameters]  # by a factor
 
 
 class Descent:
     """Steps down while that helps, or else steps up; what was tried before, and was not better, is not tried again.
 
     Of what was tried the best is always at hand. `make` makes a try, `may_try` tells of the best so far whether another
-    may gain something. A descent that looks ahead tries what may follow in another thread.
+    may gain something. Penalties stay between two ends. A descent that looks ahead tries what may follow in another
+    thread.
     """
 
     def __init__(
-        self, make: Callable[[Candidate], Try], may_try: Callable[[Try], bool], n_jobs: int | None, looks_ahead: bool
+        self,
+        make: Callable[[Hyperparameters], Try],
+        may_try: Callable[[Try], bool],
+        alphas: tuple[float, float],
+        n_jobs: int | None = 1,
+        looks_ahead: bool = False,
     ) -> None:
-        self._make, self._may_try, self._n_jobs = make, may_try, n_jobs
+        self._make, self._may_try, self._alphas, self._n_jobs = make, may_try, alphas, n_jobs
         self._looks_ahead = looks_ahead and thread_count(n_jobs) > 1
         self._seen: set[_Place] = set()
         self._ahead: dict[_Place, Try] = {}
 
-    def best(self, start: Try, move: Move, step: float) -> Try:
+    def in_turn(self, start: Try, learns_alpha: bool, learns_factor: bool) -> Try:
+        """The best penalty and the best overall factor, each in turn."""
+        best = start
+        for _ in range(_ROUNDS):
+            before = best
+            if learns_alpha:
+                best = self.penalty(best)
+            if learns_factor:
+                best = self._best(best, _with_factor, _FACTOR)
+            if best is before:
+                break
+        return best
+
+    def penalty(self, start: Try) -> Try:
+        """The best penalty."""
+        return self._best(start, self._with_alpha, _DECREASE)
+
+    def _with_alpha(self, hyperparameters: Hyperparameters, step: float) -> Hyperparameters:
+        return replace(hyperparameters, alpha=min(max(hyperparameters.alpha * step, self._alphas[0]), self._alphas[1]))
+
+    def _best(self, start: Try, move: Move, step: float) -> Try:
         """The best of the tries that a move leads to from `start`."""
-        self._seen.add(start.candidate.place)
+        self._seen.add(start.hyperparameters.place)
         for factor in (1 / step, step):
             best = start
             while self._may_try(best):
-                candidate = move(best.candidate, factor)
-                if candidate.place in self._seen:
+                hyperparameters = move(best.hyperparameters, factor)
+                if hyperparameters.place in self._seen:
                     break
-                self._seen.add(candidate.place)
-                other = self._tried(candidate, move(best.candidate, step) if best is start else move(candidate, factor))
+                self._seen.add(hyperparameters.place)
+                other = self._tried(
+                    hyperparameters,
+                    move(best.hyperparameters, step) if best is start else move(hyperparameters, factor),
+                )
                 if other.loss >= best.loss:
                     break
                 best = other
@@ -84,10 +116,16 @@ class Descent:
         self._ahead.clear()
         return best
 
-    def _tried(self, candidate: Candidate, following: Candidate) -> Try:
-        if candidate.place not in self._ahead:
-            wanted = {candidate.place: candidate}
+    def _tried(self, hyperparameters: Hyperparameters, following: Hyperparameters) -> Try:
+        if hyperparameters.place not in self._ahead:
+            wanted = {hyperparameters.place: hyperparameters}
             if self._looks_ahead and following.place not in self._seen:
                 wanted[following.place] = following
             self._ahead |= zip(wanted, side_by_side(self._make, wanted.values(), self._n_jobs), strict=True)
-        return self._ahead.pop(candidate.place)
+        return self._ahead.pop(hyperparameters.place)
+
+
+def _with_factor(hyperparameters: Hyperparameters, step: float) -> Hyperparameters:
+    return Hyperparameters(
+        [replace(part, factor=part.factor * step) for part in hyperparameters.parts], hyperparameters.alpha
+    )

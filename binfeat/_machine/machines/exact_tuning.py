@@ -8,7 +8,7 @@ from binfeat._common.held_out import SquaredErrors
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
-from binfeat._machine.machines.descent import Candidate, Descent, Try
+from binfeat._machine.machines.descent import Descent, Hyperparameters, Try
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.problem import MarginProblem
@@ -16,8 +16,6 @@ from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_INPUTS, LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
-_ROUNDS = 2  # of both, as finer kernels take other penalties
-_FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
 _FEWEST_AHEAD = 400  # rows, of which a try takes longer than threads need to begin
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
@@ -55,9 +53,9 @@ class ExactTuning:
     def of(self, parts: list[KernelPart], alpha: float) -> Tuned:
         """Known kernels. The penalty is tuned where there are more rows to judge it than it came from."""
         with one_blas_thread():
-            tuned = self._try(Candidate(parts, alpha))
+            tuned = self._try(Hyperparameters(parts, alpha))
             if self._run.settings.alpha is None and len(self._rows.known) > parts[0].scales.n_rows:
-                tuned = self._descent().best(tuned, self._with_alpha, _DECREASE)
+                tuned = self._descent().penalty(tuned)
             return self._result(tuned)
 
     def _result(self, tuned: Try) -> Tuned:
@@ -70,28 +68,17 @@ class ExactTuning:
     def _tuned(self, scales: LengthScales) -> Try:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
         given = self._run.settings.alpha
-        descent = self._descent(is_alone=len(self._kernels.scales) == 1)
         alpha = max(self._least_alpha, scales.alpha) if given is None else given / self._problem.mean_weight
-        best = self._try(Candidate([KernelPart(scales, 1.0)], alpha))
-        for _ in range(_ROUNDS):
-            before = best
-            if given is None:
-                best = descent.best(best, self._with_alpha, _DECREASE)
-            if self._kernels.learned:
-                best = descent.best(best, _with_factor, _FACTOR)
-            if best is before:
-                break
-        return best
-
-    def _with_alpha(self, candidate: Candidate, step: float) -> Candidate:
-        return replace(candidate, alpha=max(self._least_alpha, candidate.alpha * step))
+        start = self._try(Hyperparameters([KernelPart(scales, 1.0)], alpha))
+        descent = self._descent(is_alone=len(self._kernels.scales) == 1)
+        return descent.in_turn(start, learns_alpha=given is None, learns_factor=self._kernels.learned)
 
     def _descent(self, is_alone: bool = True) -> Descent:
         def may_gain(best: Try) -> bool:
             return best.loss > self._problem.negligible and self._may_try()
 
         looks_ahead = is_alone and len(self._rows.known) >= _FEWEST_AHEAD
-        return Descent(self._try, may_gain, self._run.settings.n_jobs, looks_ahead)
+        return Descent(self._try, may_gain, (self._least_alpha, np.inf), self._run.settings.n_jobs, looks_ahead)
 
     def _may_try(self) -> bool:
         """Whether one more try may gain something, and there is time for it, and then for the solution."""
@@ -106,7 +93,7 @@ class ExactTuning:
             def mix(share: float, other: Try = other) -> Try:
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
                 K = _mixed(share, first.K, 1 - share, other.K)
-                return self._try(Candidate(parts, first.alpha**share * other.alpha ** (1 - share), K))
+                return self._try(Hyperparameters(parts, first.alpha**share * other.alpha ** (1 - share), K))
 
             for mixed in side_by_side(mix, _SHARES, self._run.settings.n_jobs):
                 if mixed.loss >= best.loss:
@@ -126,12 +113,12 @@ class ExactTuning:
             alpha = 1 / (own + others)
             parts = [replace(part, share=alpha * others * part.share) for part in first.parts]
             K = _mixed(alpha * others, first.K, alpha * own, linear_K)
-            both = self._try(Candidate([*parts, replace(linear, share=alpha * own)], alpha, K))
+            both = self._try(Hyperparameters([*parts, replace(linear, share=alpha * own)], alpha, K))
             if both.loss >= best.loss:
                 break
             best = both
         if best is not first:
-            best = self._descent().best(best, self._with_alpha, _DECREASE)
+            best = self._descent().penalty(best)
         return best
 
     def _linear(self, best: Try) -> KernelPart | None:
@@ -139,11 +126,11 @@ class ExactTuning:
         settings, error = self._run.settings, self._squared_error(best)
         return linear_part(self._rows, settings, error, self._least_alpha)
 
-    def _try(self, candidate: Candidate) -> Try:
+    def _try(self, hyperparameters: Hyperparameters) -> Try:
         """Predictions for the rows that judge."""
         problem, rows, start = self._problem, self._rows.judged, self._run.clock.used
-        K = self._matrix(candidate.parts) if candidate.K is None else candidate.K
-        known, alpha = replace(candidate, K=K), candidate.alpha
+        K = self._matrix(hyperparameters.parts) if hyperparameters.K is None else hyperparameters.K
+        known, alpha = replace(hyperparameters, K=K), hyperparameters.alpha
         try:
             if self._rows.held_out.size:
                 predictions = problem.predicted(self._rows.known, K, alpha, precise_inverse_root)
@@ -158,10 +145,6 @@ class ExactTuning:
         columns = self._rows.columns(np.append(self._rows.known, self._rows.held_out))
         kernel = kernel_sum(parts, self._rows.frame, self._problem.categorical, self._run.settings.n_jobs)
         return kernel(columns, columns)
-
-
-def _with_factor(candidate: Candidate, step: float) -> Candidate:
-    return Candidate([replace(part, factor=part.factor * step) for part in candidate.parts], candidate.alpha)
 
 
 def _mixed(share: float, K: np.ndarray, other_share: float, other_K: np.ndarray) -> np.ndarray:

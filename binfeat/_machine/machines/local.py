@@ -11,6 +11,8 @@ from binfeat._machine.fitted.kernel_function import KernelPart, kernel_name, mai
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
+from binfeat._machine.machines.cell_search import MOST_ALPHA
+from binfeat._machine.machines.descent import Descent, Hyperparameters, Try
 from binfeat._machine.machines.fine_tuning import CELLS, FineTuning
 from binfeat._machine.machines.forest import Forest
 from binfeat._machine.machines.kernel_rows import KernelRows
@@ -83,13 +85,31 @@ class LocalMachine(Candidate):
         if known is not None:  # its penalty is for weights of mean 1 in the table
             known = known[0], known[1] * (self._problem.mean_weight / self._rows.problem.mean_weight)
         tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
-        self._parts, self._alpha = tuned.parts, tuned.alpha
-        self._forest = self._new_forest(self._rows.known)
+        self._hyperparameters = Hyperparameters(tuned.parts, tuned.alpha)
+        if self._holds_out and run.settings.alpha is None:
+            self._hyperparameters = self._judged_by_held_out(self._hyperparameters).hyperparameters
+        self._forest = self._new_forest(self._rows.known, self._hyperparameters)
         self._grow(run)
 
-    def _new_forest(self, rows: np.ndarray) -> Forest:
+    def _judged_by_held_out(self, start: Hyperparameters) -> Try:
+        """The penalty that one tree is best with: leaving out single rows, whose groups stay, it is too small."""
+        rows, run = self._judged_rows, self._run
+
+        def tried(known: Hyperparameters) -> Try:
+            forest = self._new_forest(self._rows.known, known)
+            forest.grow()
+            predictions = self._predictions_of(forest, rows)
+            return Try(known, float(self._problem.losses(rows)(predictions).mean()), predictions)
+
+        def may_gain(best: Try) -> bool:
+            is_open = best.loss > self._problem.negligible and not self._kernels.is_perfect
+            return is_open and run.may_continue(Phase.EXACT, self._seconds)
+
+        return Descent(tried, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(tried(start))
+
+    def _new_forest(self, rows: np.ndarray, known: Hyperparameters) -> Forest:
         cells, most, settings = self._rows.cells(rows), cell_rows(self._run), self._run.settings
-        return Forest(cells, self._parts, self._alpha, most, settings.seed, settings.n_jobs, self._each_cell)
+        return Forest(cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell)
 
     def _grow(self, run: Run) -> None:
         start = run.clock.used
@@ -102,10 +122,13 @@ class LocalMachine(Candidate):
 
     def _predictions(self, rows: np.ndarray) -> np.ndarray:
         """For rows that the trees have not seen, or by leaving each of them out."""
-        if not self._holds_out:
-            return self._grown.predictions(self._numbers[rows])
-        X = self._kernels.X[rows]
-        return self._grown.function().scores(X, np.zeros(self._problem.n_targets), self._run.settings.n_jobs)
+        return (
+            self._predictions_of(self._grown, rows) if self._holds_out else self._grown.predictions(self._numbers[rows])
+        )
+
+    def _predictions_of(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
+        X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
+        return forest.function().scores(X, intercept, self._run.settings.n_jobs)
 
     def _add_trees(self, run: Run) -> bool:
         """More trees, as far as that pays; whether callbacks let the fit go on."""
@@ -131,17 +154,24 @@ class LocalMachine(Candidate):
         """The same trees with the rows that were held out."""
         self._judged = self._judgement()
         n_trees = self._grown.n_trees
-        self._forest = self._new_forest(np.sort(self._rows.all))
+        self._forest = self._new_forest(np.sort(self._rows.all), self._hyperparameters)
         while self._grown.n_trees < n_trees:
             self._grown.grow()
 
     def _solution(self, status: str) -> Solution:
-        problem, settings, forest, main = self._problem, self._run.settings, self._grown, main_part(self._parts)
+        problem, settings, forest, main = (
+            self._problem,
+            self._run.settings,
+            self._grown,
+            main_part(self._hyperparameters.parts),
+        )
         predictions, errors = self._judgement() if self._judged is None else self._judged
         return Solution(
             features=self.features,
-            kernel=kernel_name(self._parts),
-            alpha=self._alpha * self._rows.problem.mean_weight if settings.alpha is None else settings.alpha,
+            kernel=kernel_name(self._hyperparameters.parts),
+            alpha=self._hyperparameters.alpha * self._rows.problem.mean_weight
+            if settings.alpha is None
+            else settings.alpha,
             function=forest.function(),
             intercept=np.zeros(problem.n_targets),
             scales=main.scales,

@@ -65,7 +65,7 @@ with tempfile.TemporaryDirectory() as folder:
 # who are ill count as much as all others together. ``groups`` in ``fit`` names rows that belong together, such as
 # several visits of one patient. They are held out together, so that no choice is made by rows whose neighbours were
 # learned. With groups, up to 1,500 rows have an exact machine, which is judged without the whole group of a row; more
-# rows have a machine of features.
+# rows have a machine of features, or, with a radial ``kernel``, a local one whose penalty held-out groups choose.
 
 rng = np.random.default_rng(0)
 patients = np.repeat(np.arange(300), 4)

@@ -77,8 +77,8 @@ ax.legend(frameon=False, ncols=2)
 # Groups
 # ------
 # ``groups`` names rows that belong together; they are held out together. More than 1,500 rows with ``cv`` or ``groups``
-# have random features, whose choices are all made by the rows held out; `summary` says so. Here each of 200 patients
-# comes five times, and has a level that nothing in the table explains.
+# have random features, whose choices are all made by the rows held out, or with a radial ``kernel`` a local machine;
+# `summary` says so. Here each of 200 patients comes five times, and has a level that nothing in the table explains.
 
 patients = np.repeat(np.arange(200), 5)
 habits = rng.normal(size=(200, 2))[patients] + 0.02 * rng.normal(size=(1000, 2))
