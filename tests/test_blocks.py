@@ -191,6 +191,21 @@ def test_digits_of_a_csv_that_begin_with_zeros_are_names(tmp_path, name, mark):
     np.testing.assert_array_equal(y, [0.5, 0.25, 0.0])
 
 
+def test_some_rows_of_a_csv_are_predicted_as_all_are(tmp_path):
+    """Their postal codes alone may be numbers for whoever reads them."""
+    rng = np.random.default_rng(0)
+    codes = rng.choice(["01003", "10115", "25701"], size=300)
+    y = np.where(codes == "10115", 1.0, -1.0) + 0.1 * rng.normal(size=300)
+    lines = np.array([f"{code},{target}\n" for code, target in zip(codes, y)])
+    for name, chosen in (("all.csv", codes != ""), ("some.csv", codes != "01003")):
+        (tmp_path / name).write_text("code,y\n" + "".join(lines[chosen]))
+    machine = KernelMachineRegressor(random_state=0).fit(blocks(tmp_path / "all.csv", target="y"))
+    some = blocks(tmp_path / "some.csv", target="y")
+    assert [table.schema.types for table, _ in some] == [[pa.int64()]]
+    assert machine.score(some) > 0.95
+    assert not machine.check(next(iter(some))[0])
+
+
 def test_folders_are_columns(folder, tmp_path):
     own, _, y = folder
     ds.write_dataset(
@@ -215,6 +230,10 @@ def test_bad_paths(folder, tmp_path, without_package):
     (tmp_path / "broken.parquet").write_text("No rows.")
     with pytest.raises(OSError, match=r"File \(.*broken.parquet\) cannot be read"):
         blocks(tmp_path / "broken.parquet", target="y")
+    for name, text in (("1.csv", "a,y\n1,2\n"), ("2.csv", "a,y\n3\n")):
+        (tmp_path / "empty" / name).write_text(text)
+    with pytest.raises(OSError, match=r"File \(.*2.csv\) cannot be read"):
+        blocks(tmp_path / "empty", target="y")
     without_package("pyarrow.dataset")
     with pytest.raises(ImportError, match=r"Files are read by pyarrow. Install it: pip install 'binfeat\[parquet\]'"):
         blocks(own / "0.parquet", target="y")

@@ -587,3 +587,14 @@ def test_numbers_far_from_normal_have_normal_scores(rng):
     np.testing.assert_array_equal(same, columns.transform(estimator, moved))
     wide, _ = TableEncoder.fit(estimator, np.tile(some, (65, 1)).T, None, takes_ranks=True)
     assert wide.n_ranked == 0  # a bag of words
+
+
+def test_a_number_is_the_category_of_the_digits_that_say_it(rng):
+    """Readers of a few rows take digits for numbers; one that two categories say is neither of them."""
+    X = pd.DataFrame({"code": pd.Categorical(rng.choice(["007", "12", "3", "03", "x"], size=100))})
+    owner = BaseEstimator()
+    encoder, _ = TableEncoder.fit(owner, X, "from_dtype")
+    numbers, texts = (pd.DataFrame({"code": values}) for values in ([7, 12, 3, 8], ["007", "12", "?", "?"]))
+    np.testing.assert_array_equal(encoder.transform(owner, numbers), encoder.transform(owner, texts))
+    (found,) = encoder.findings(owner, numbers)
+    assert (found.found, found.n_rows, found.examples) == ("unseen categories", 2, ("3.0", "8.0"))

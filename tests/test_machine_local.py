@@ -352,6 +352,15 @@ def test_the_penalty_is_chosen_by_groups_held_out(seed):
     assert honest > 0.1
 
 
+@pytest.mark.parametrize("kernel", ["auto", "rbf", "laplacian"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_inputs_that_are_all_constant(kernel, grouped):
+    y = np.arange(300.0)
+    machine = KernelMachineRegressor(**LOCAL, kernel=kernel)
+    machine.fit(np.ones((300, 2)), y, groups=np.arange(300) // 3 if grouped else None)
+    np.testing.assert_allclose(machine.predict(np.ones((1, 2))), y.mean(), rtol=1e-3)
+
+
 def test_rows_held_out_are_learned_from_in_the_end(table, short):
     X, y, _ = table
     options = {**GIVEN, "cv": [(np.arange(300), np.arange(300, 400))]}

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
+LEADING_ZERO = r"\s*[+-]?0\d"  # of digits that are a name, such as a postal code
+
 
 @contextmanager
 def naming_words(values, name):

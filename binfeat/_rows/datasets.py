@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import numpy as np
 
+from binfeat._common.words import LEADING_ZERO
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.dataset import Dataset, FileFormat, Fragment
@@ -25,8 +27,8 @@ _FORMATS = {
     ".tsv.gz": "tsv",
 }
 _MARKS = {"csv": ",", "tsv": "\t"}  # between the columns of text
+_ZERO = f"^{LEADING_ZERO}"
 _HEAD_ROWS = 10_000  # of text, by which columns of digits are told from names
-_LEADING_ZERO = r"^\s*[+-]?0\d"
 
 
 def is_dataset(X: object) -> "TypeGuard[Dataset]":
@@ -50,8 +52,8 @@ def opened(*paths: str | PathLike) -> "Dataset":
         places = ", ".join(f"'{path}'" for path in paths)
         raise ValueError(f"All files of a folder must have one format; those in {places} have {', '.join(formats)}.")
     names = [str(name) for name in files]
+    kind = _text_format(names, _MARKS[formats[0]]) if formats[0] in _MARKS else formats[0]
     with _reading(files[0]):
-        kind = _text_format(names, _MARKS[formats[0]]) if formats[0] in _MARKS else formats[0]
         return ds.dataset(names, format=kind, partitioning="hive")
 
 
@@ -66,11 +68,19 @@ def _text_format(names: list[str], mark: str) -> "FileFormat":
         options = ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=True)
         return ds.CsvFileFormat(ParseOptions(delimiter=mark), convert_options=options)
 
-    own = ds.dataset(names, format=read_as_strings([])).schema
+    with _reading(names[0]):
+        own = ds.dataset(names, format=read_as_strings([])).schema
     whole = [name for name, kind in zip(own.names, own.types) if pa.types.is_integer(kind)]
-    head = ds.dataset(names, format=read_as_strings(whole)).head(_HEAD_ROWS, columns=whole)
-    codes = [name for name in whole if pc.any(pc.match_substring_regex(head.column(name), _LEADING_ZERO)).as_py()]
-    return read_as_strings(codes)
+    texts, codes, left = ds.dataset(names, format=read_as_strings(whole)), set[str](), _HEAD_ROWS
+    for fragment in texts.get_fragments():
+        with _reading(fragment.path):
+            head = fragment.scanner(schema=texts.schema, columns=whole).head(left)
+        columns = zip(whole, head.columns)
+        codes |= {name for name, column in columns if pc.any(pc.match_substring_regex(column, _ZERO)).as_py()}
+        left -= len(head)
+        if left <= 0:
+            break
+    return read_as_strings(sorted(codes))
 
 
 def _ending(path: Path) -> str:

@@ -196,11 +196,11 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     the first choose input and place of a split partly at random. In each cell an exact machine of its rows is solved: a
     fit costs rows times `cell_rows`, and a prediction `cell_rows` kernel values for each tree. Kernel and penalty are
     the same for all cells. Choices are made by leave-one-out predictions of all rows; with `cv` or `groups` the rows
-    held out choose the penalty and judge the trees. Standard deviations and samples are those of the first tree: samples at rows of different cells are
-    independent. Of a source of blocks, scaling and kernels are searched on a sample of up to 200,000 rows, whose
-    leave-one-out predictions, or held-out rows, make the later choices; length scales and penalty are refined, and
-    cells are solved, with all rows, which one more pass reads. Intervals rest on residuals of the mean of all trees,
-    and hold what they say.
+    held out choose the penalty and judge the trees. Standard deviations and samples are those of the first tree:
+    samples at rows of different cells are independent. Of a source of blocks, scaling and kernels are searched on a
+    sample of up to 200,000 rows, whose leave-one-out predictions, or held-out rows, make the later choices; length
+    scales and penalty are refined, and cells are solved, with all rows, which one more pass reads. Intervals rest on
+    residuals of the mean of all trees, and hold what they say.
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
     ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the

@@ -20,7 +20,7 @@ from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, callers_level, checked_rows
 from binfeat._common.words import says_no_number
 from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
-from binfeat._machine.table.texts import DATES, NUMBERS, day_of, said_by
+from binfeat._machine.table.texts import DATES, NUMBERS, day_of, numbers_of_digits, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
@@ -150,11 +150,15 @@ class Column:
         return np.unique(values[~missing]), np.unique(strings), bool((missing & ~are_strings).any())
 
     def codes(self, known_numbers: np.ndarray, known_strings: np.ndarray, missing: bool) -> np.ndarray:
-        """The code of every row's category."""
+        """The code of every row's category; a number is that of the digits that say it, which some readers read so."""
         values, are_strings, strings = self._keys
         n_known = known_numbers.size + known_strings.size
         unseen = n_known + missing
         codes = np.where(np.isnan(values), n_known, _places(values, known_numbers, unseen))
+        fresh = (codes == unseen) & ~np.isnan(values)
+        if fresh.any():
+            digits, places = numbers_of_digits(known_strings)
+            codes[fresh] = np.append(known_numbers.size + places, unseen)[_places(values[fresh], digits, places.size)]
         codes[are_strings] = _places(strings, known_strings, unseen - known_numbers.size) + known_numbers.size
         return codes if self._are_numbers else codes[self._distinct[1]]
 

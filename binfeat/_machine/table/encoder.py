@@ -27,7 +27,7 @@ from binfeat._machine.table.columns import (
 from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, in_words
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
 from binfeat._machine.table.scalers import Quantiles
-from binfeat._machine.table.texts import NUMBERS
+from binfeat._machine.table.texts import NUMBERS, numbers_of_digits
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
 _ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
@@ -159,7 +159,8 @@ class TableEncoder(ArrayRecord):
             yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
         if missing.sum() < unknown.sum():
             own_numbers, own_strings, _ = column.categories()
-            fresh = [*np.setdiff1d(own_numbers, numbers).tolist(), *np.setdiff1d(own_strings, strings).tolist()]
+            said = np.append(numbers, numbers_of_digits(strings)[0])
+            fresh = [*np.setdiff1d(own_numbers, said).tolist(), *np.setdiff1d(own_strings, strings).tolist()]
             known = f"{numbers.size + strings.size:,} categories"
             yield Finding(column.name, CATEGORIES, int((unknown & ~missing).sum()), in_words(map(repr, fresh)), known)
 

@@ -5,11 +5,14 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from binfeat._common.words import LEADING_ZERO
+
 NUMBERS, DATES = "numbers as strings", "dates as strings"
-_FORMS = {  # a leading zero, as of a postal code, makes a name of digits
-    NUMBERS: re.compile(r"\s*[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*"),
+_FORMS = {
+    NUMBERS: re.compile(rf"(?!{LEADING_ZERO})\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*"),
     DATES: re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"),
 }
+_MOST_DIGITS = 15  # of a number that a float has exactly
 _DAY = np.timedelta64(1, "D")
 
 
@@ -20,6 +23,13 @@ def said_by(strings: Iterable[str]) -> str:
         if all(map(form.fullmatch, known)):
             return kind if kind == NUMBERS or _are_dates(known) else ""
     return ""
+
+
+def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers, rising, that strings of digits say, and the places of these; without numbers that several say."""
+    places = np.flatnonzero(np.char.isdecimal(strings) & (np.char.str_len(strings) <= _MOST_DIGITS))
+    numbers, first, counts = np.unique(strings[places].astype(np.float64), return_index=True, return_counts=True)
+    return numbers[counts == 1], places[first[counts == 1]]
 
 
 def day_of(text: str) -> float:
