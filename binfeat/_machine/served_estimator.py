@@ -27,9 +27,10 @@ class ServedMachineBase(KernelMachineBase):
         """What rows have that `fit` had not seen: where predictions are guesses.
 
         Missing values in a column that was complete in `fit`, categories that were not there, numbers that are farther
-        beyond the range in `fit` than this is wide, numbers that come as strings. Columns in another order, or beside
-        those of `fit`, are listed here, but refused by predictions. Other types of numbers, such as float32 or bool,
-        change nothing. Of rows beyond memory, "in `fit`" is in the sample that choices were made on.
+        beyond the range in `fit` than this is wide, numbers that come as strings. Words and infinity in a column of
+        numbers, and columns in another order, or beside those of `fit`, are listed here, but refused by predictions.
+        Other types of numbers, such as float32 or bool, change nothing. Of rows beyond memory, "in `fit`" is in the
+        sample that choices were made on.
 
         Parameters
         ----------
@@ -44,7 +45,7 @@ class ServedMachineBase(KernelMachineBase):
         Raises
         ------
         TypeError, ValueError
-            If columns are missing, hold infinity, or no numbers where `fit` had numbers.
+            If columns are missing, or a column of categories holds infinity.
         """
         encoder = self._fitted.encoder
         if is_source(X):

@@ -18,7 +18,6 @@ from binfeat._common.calendar import days_of, times_of
 from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, callers_level, checked_rows
-from binfeat._common.words import says_no_number
 from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
 from binfeat._machine.table.texts import DATES, NUMBERS, day_of, numbers_of_digits, said_by
 
@@ -39,21 +38,23 @@ _CONVERSIONS = {  # of objects of these types
 class Column:
     """A column with a name for errors.
 
-    `by_type` says that its type alone makes its values categories, `is_text` that its strings may be meant for numbers.
+    `by_type` says that its type alone makes its values categories, `is_text` that its strings may be meant for numbers,
+    and `kind` what its strings say: `NUMBERS` or `DATES`, if they are read as such.
     """
 
-    def __init__(self, values: np.ndarray, name: str, by_type: bool = False, is_text: bool = True) -> None:
+    def __init__(
+        self, values: np.ndarray, name: str, by_type: bool = False, is_text: bool = True, kind: str = ""
+    ) -> None:
         if values.dtype.kind not in "biufOUS":
             raise TypeError(f"{name} of X has type {values.dtype}; convert it to numbers or strings.")
-        self._values, self.name, self._by_type, self._is_text = values, name, by_type, is_text
+        self._values, self.name, self._by_type, self._is_text, self._kind = values, name, by_type, is_text, kind
         self._are_numbers = values.dtype.kind in "biuf"
 
     @property
     def holds_strings(self) -> bool:
-        """Whether the type says that values are categories, or, in a column of objects, some of them are strings."""
-        return self._by_type or (
-            self._values.dtype.kind == "O" and any(isinstance(value, str) for value in self._distinct[0])
-        )
+        """Whether values are categories by their type, or some objects are strings, and not read as what they say."""
+        are_objects = self._values.dtype.kind == "O" and not self._kind
+        return self._by_type or (are_objects and any(isinstance(value, str) for value in self._distinct[0]))
 
     @cached_property
     def _distinct(self) -> tuple[list, np.ndarray]:
@@ -68,30 +69,54 @@ class Column:
         return list(places), np.fromiter(map(places.__getitem__, values), np.intp, len(values))
 
     def numbers(self) -> np.ndarray:
-        """Float64 values, NaN where missing."""
-        if self._are_numbers:
+        """Float64 values, or days since 1970 where strings say dates, NaN where missing."""
+        if self._are_finished:
             return self._values
         distinct, places = self._distinct
         try:
-            return np.array([np.nan if _is_missing(value) else float(value) for value in distinct])[places]
+            return np.array([self._number_of(value) for value in distinct])[places]
         except (TypeError, ValueError, OverflowError) as error:
+            if self._kind == DATES:
+                raise ValueError(f"{self.name} of X has {DATES} in fit, of the form 2026-12-31: {error}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
             message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
             types = {type(value).__name__ for value in distinct}
             hints = [f" {hint}." for name, hint in _CONVERSIONS.items() if name in types]
             raise kind(message + "".join(hints)) from None
 
-    def without_words(self, number: float) -> tuple["Column", Finding | None]:
-        """The column with a number in place of strings that say none, and what these are."""
-        if self._are_numbers:
-            return self, None
-        distinct, places = self._distinct
-        words = np.array([says_no_number(value) for value in distinct])
-        if not words.any():
-            return self, None
-        values = np.array([number if word else value for value, word in zip(distinct, words)], dtype=object)[places]
-        shown = in_words(map(repr, compress(distinct, words)))
-        return Column(values, self.name), Finding(self.name, WORDS, int(words[places].sum()), shown, "numbers")
+    @property
+    def _are_finished(self) -> bool:
+        return self._are_numbers and self._kind != DATES
+
+    def _number_of(self, value: Any) -> float:
+        if _is_missing(value):
+            return np.nan
+        return day_of(value) if self._kind == DATES else float(value)
+
+    def _is_word(self, value: Any) -> bool:
+        try:
+            return bool(np.isinf(self._number_of(value)))
+        except (TypeError, ValueError, OverflowError):
+            return True
+
+    def words(self) -> tuple[Finding | None, np.ndarray]:
+        """What is no finite number, or no date, though it is not missing; and a mask of the rows that hold it."""
+        if self._are_finished:
+            rows = np.isinf(self._values)
+            distinct = np.unique(self._values[rows]).tolist()
+        else:
+            distinct, places = self._distinct
+            are_words = np.fromiter(map(self._is_word, distinct), bool, len(distinct))
+            distinct, rows = compress(distinct, are_words), are_words[places]
+        known = "dates" if self._kind == DATES else "numbers"
+        found = Finding(self.name, WORDS, int(rows.sum()), in_words(map(repr, distinct)), known)
+        return found if rows.any() else None, rows
+
+    def without(self, rows: np.ndarray) -> "Column":
+        """The column with nothing in these rows."""
+        values = self._values.astype(object)
+        values[rows] = None
+        return Column(values, self.name, kind=self._kind)
 
     def said(self) -> str:
         """What strings say, as `said_by` has it, where all values are such strings, numbers or missing."""
@@ -103,15 +128,8 @@ class Column:
         return kind if kind == NUMBERS or not has_numbers else ""
 
     def read_as(self, kind: str) -> "Column":
-        """A column of the numbers, or days, that strings say."""
-        if kind == NUMBERS:
-            return Column(self.numbers(), self.name)
-        distinct, places = self._distinct
-        try:
-            days = np.array([np.nan if _is_missing(value) else day_of(value) for value in distinct])
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{self.name} of X has {kind} in fit, of the form 2026-12-31: {error}.") from None
-        return Column(days[places], self.name)
+        """The column as one of the numbers, or days, that its strings say."""
+        return Column(self._values, self.name, kind=kind)
 
     @cached_property
     def _keys(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

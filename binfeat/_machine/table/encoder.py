@@ -111,7 +111,8 @@ class TableEncoder(ArrayRecord):
         """
         matrix, table, is_known = self._read(estimator, X)
         if note is not None and not (is_known and (table is None or not self._strings_in(table))):
-            note(self._findings(read_table(estimator, X, self.times.tolist()) if table is None else table, matrix))
+            table = read_table(estimator, X, self.times.tolist()) if table is None else table
+            note(self._findings(table, matrix, np.zeros(table.shape, dtype=bool)))
         if is_known and self.source.size == self.medians.size:
             return _own(matrix)
         return self._complete(matrix, np.isnan(matrix))
@@ -119,26 +120,28 @@ class TableEncoder(ArrayRecord):
     def findings(self, estimator: BaseEstimator, X: RawTable) -> Findings:
         """What a table has that `fit` had not seen."""
         table = read_table(estimator, X, self.times.tolist())
-        split = [
-            (column, None) if chosen else column.without_words(median)
-            for column, chosen, median in zip(table.columns, self.categorical, self.medians)
-        ]
-        table = replace(table, columns=[column for column, _ in split])
-        words = Findings.of(0, [finding for _, finding in split if finding])
-        return words + self._findings(table, self._numbers_of(table, estimator))
+        words = np.zeros(table.shape, dtype=bool)
+        found = []
+        for j in np.flatnonzero(~self.categorical[: self.medians.size]).tolist():
+            finding, words[:, j] = table.columns[j].words()
+            found += [] if finding is None else [finding]
+        if found:
+            columns = [column.without(rows) if rows.any() else column for column, rows in zip(table.columns, words.T)]
+            table = replace(table, columns=columns, matrix=None)
+        return Findings.of(0, found) + self._findings(table, self._numbers_of(table, estimator), words)
 
-    def _findings(self, table: Columns, matrix: np.ndarray) -> Findings:
-        return Findings.of(
-            len(matrix), (each for j in range(self.medians.size) for each in self._of_column(table, matrix, j))
-        )
+    def _findings(self, table: Columns, matrix: np.ndarray, words: np.ndarray) -> Findings:
+        """What a table has that `fit` had not seen, beside `words`, a mask of its values that are no numbers."""
+        columns = range(self.medians.size)
+        return Findings.of(len(matrix), (each for j in columns for each in self._of_column(table, matrix, words, j)))
 
-    def _of_column(self, table: Columns, matrix: np.ndarray, j: int) -> Iterator[Finding]:
+    def _of_column(self, table: Columns, matrix: np.ndarray, words: np.ndarray, j: int) -> Iterator[Finding]:
         """What a column has that `fit` had not seen; `matrix` has its numbers or codes."""
         column, values, (low, high) = table.columns[j], matrix[:, j], self._ends[:, j]
         if self.categorical[j]:
             yield from self._of_categories(column, values > high, j)
             return
-        missing, beyond = np.isnan(values), (values < low) | (values > high)
+        missing, beyond = np.isnan(values) & ~words[:, j], (values < low) | (values > high)
         if missing.any() and not self._had_gaps[j]:
             yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
         if beyond.any():

@@ -109,8 +109,8 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # ``on_unseen`` says what predictions do about rows that have what `fit` had not seen: "warn" (the default), "ignore",
 # or "error". What counts, `KernelMachineRegressor.check` lists: missing values in a column that was complete,
 # categories that were not there, numbers farther outside the range in `fit` than this is wide, and numbers that come
-# as strings. Other types of numbers change nothing. What predictions refuse in any case it lists, too: strings that
-# are no numbers in a column of numbers, and columns in another order or too many, as with scikit-learn. ``binfeat
+# as strings. Other types of numbers change nothing. What predictions refuse in any case it lists, too: words and
+# infinity in a column of numbers, and columns in another order or too many, as with scikit-learn. ``binfeat
 # predict`` prints the list, and ``binfeat check MODEL TABLE`` exits with 3 if there is any; both take the columns of
 # `fit` by their names, wherever they stand, and leave others out.
 
