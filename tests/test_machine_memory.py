@@ -89,7 +89,7 @@ def test_bytes_bound_the_number_of_grids(labelled):
     assert sizes[0] == 1 < sizes[1] <= sizes[2] <= sizes[-1] <= free.n_grids_
     assert sizes[1] < free.n_grids_
     smallest = KernelMachineRegressor(**options, max_bytes=1).fit(X, y)
-    assert ("limit", "memory") in smallest.decisions_[["what", "choice"]].tolist()
+    assert ("limit", "max_bytes") in smallest.decisions_[["what", "choice"]].tolist()
 
 
 def test_bytes_bound_the_rows_of_an_exact_machine(labelled):

@@ -267,7 +267,12 @@ def test_what_limits_the_error():
     assert not found["Noise"].counts
     coarse = KernelMachineRegressor(features="binning", gamma=1.0, alpha=0.01, max_grids=20, random_state=0)
     found = limits(coarse.fit(X[:400], smooth[:400]), X[400:], smooth[400:])
-    assert found["Time"].counts
+    assert (found["Time"].says, found["Time"].counts) == (
+        "The fit ended at max_grids: more of it may lower the error.",
+        True,
+    )
+    coarse.decisions_ = coarse.decisions_[coarse.decisions_["what"] != "limit"]
+    assert "max_seconds, max_grids or max_bytes" in bottlenecks.limits_of(coarse, None)[0].says
     assert "keeps none" in found["Rows"].says
     left = limits(noisy, X[400:420], noisy.predict(X[400:420]))
     assert left["Noise"].says == "There is no error left on the test rows."

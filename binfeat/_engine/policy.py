@@ -307,6 +307,11 @@ def blas_threads(n_jobs):
     return _blas_limits.limit(threads) if has_more and is_main else nullcontext()
 
 
+def threads_are_free(n_jobs):
+    """Whether work that is shared now has more than one thread."""
+    return thread_count(n_jobs) > 1 and _pool.use(lambda: True, lambda: False)
+
+
 def _taken_from(queue):
     with suppress(IndexError):  # the queue is empty
         while True:

@@ -34,11 +34,13 @@ def limits_of(machine, judged):
 
 
 def _time(machine):
-    sentences = {
-        "converged": ("The fit ended by itself.", False),
-        "budget": ("The fit ended at max_seconds, max_grids or max_bytes: more of it may lower the error.", True),
-    }
-    return Limit("Time", *sentences.get(machine.status_, (f"The fit was {machine.status_}: it could go on.", True)))
+    if machine.status_ == "converged":
+        return Limit("Time", "The fit ended by itself.", False)
+    if machine.status_ == "budget":
+        limits = [choice for what, choice, *_ in machine.decisions_.tolist() if what == "limit"]
+        limit = limits[-1] if limits else "max_seconds, max_grids or max_bytes"  # in a file of 0.2.0
+        return Limit("Time", f"The fit ended at {limit}: more of it may lower the error.", True)
+    return Limit("Time", f"The fit was {machine.status_}: it could go on.", True)
 
 
 def _grids(machine):

@@ -19,6 +19,7 @@ _LEAST_ALPHA, _MOST_ALPHA = 1e-4, 1e4
 _REFIT = 1.5  # solves that a refit takes, with the codes of the rows that it adds
 _FINE_GAIN = 0.03  # of the error, for which finer solutions are worth their time
 _DECADES = 10.0 ** np.arange(3)
+_WORK = "the most work of a fit with grids"
 _UP, _DOWN = np.sqrt(10), 1 / np.sqrt(10)
 
 
@@ -62,7 +63,7 @@ class Sizing:
             wanted = self._grids_wanted()
             if wanted == n_grids:
                 return
-            limits = {"max_grids" if most == self._run.settings.max_grids else "memory": most, **self._affordable()}
+            limits = {"max_bytes" if most < self._run.settings.max_grids else "max_grids": most, **self._affordable()}
             limit = min(limits, key=limits.__getitem__)
             n_grids = min(wanted, limits[limit])
             if n_grids < _LEAST_STEP * self.growth.n_grids:
@@ -154,9 +155,9 @@ class Sizing:
         growth, left, refit = self.growth, self._run.clock.left, _REFIT * self._refits
         by_work = int(self._work_left / ((1 + refit) * growth.n_iter) - growth.width + growth.n_grids)
         if np.isinf(left):
-            return {"work": by_work}
+            return {_WORK: by_work}
         grid, solve = self._grid_seconds, (2 + refit) * self._solve_seconds
-        return {"work": by_work, "max_seconds": int((left + grid * growth.n_grids) / max(grid + solve, 1e-9))}
+        return {_WORK: by_work, "max_seconds": int((left + grid * growth.n_grids) / max(grid + solve, 1e-9))}
 
     def _grids_wanted(self) -> int:
         """Grids after which a doubling would gain too little, by the law error = a + b / grids of the last two."""

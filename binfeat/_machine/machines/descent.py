@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from binfeat._engine.policy import side_by_side, thread_count
+from binfeat._engine.policy import side_by_side, threads_are_free
 from binfeat._machine.fitted.kernel_function import KernelPart
 
 _ROUNDS = 2  # of both, as finer kernels take other penalties
@@ -58,7 +58,7 @@ class Descent:
 
     Of what was tried the best is always at hand. `make` makes a try, `may_try` tells of the best so far whether another
     may gain something. Penalties stay between two ends. A descent that looks ahead tries what may follow in another
-    thread.
+    thread, if it is free.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Descent:
         looks_ahead: bool = False,
     ) -> None:
         self._make, self._may_try, self._alphas, self._n_jobs = make, may_try, alphas, n_jobs
-        self._looks_ahead = looks_ahead and thread_count(n_jobs) > 1
+        self._looks_ahead = looks_ahead
         self._seen: set[_Place] = set()
         self._ahead: dict[_Place, Try] = {}
 
@@ -119,7 +119,7 @@ class Descent:
     def _tried(self, hyperparameters: Hyperparameters, following: Hyperparameters) -> Try:
         if hyperparameters.place not in self._ahead:
             wanted = {hyperparameters.place: hyperparameters}
-            if self._looks_ahead and following.place not in self._seen:
+            if self._looks_ahead and following.place not in self._seen and threads_are_free(self._n_jobs):
                 wanted[following.place] = following
             self._ahead |= zip(wanted, side_by_side(self._make, wanted.values(), self._n_jobs), strict=True)
         return self._ahead.pop(hyperparameters.place)
