@@ -17,14 +17,14 @@ def descended(n_jobs, looks_ahead, optimum):
     """Where two rounds of both moves end, and how often each place was tried."""
     tried = []
 
-    def make(hyperparameters):
-        tried.append(hyperparameters.place)
-        apart = np.log(np.array(hyperparameters.place, float)) - np.log(optimum)
-        return Try(hyperparameters, float(apart @ np.array([[1.0, 0.6], [0.6, 1.0]]) @ apart), np.zeros((1, 1)))
+    def make(params):
+        tried.append(params.place)
+        apart = np.log(np.array(params.place, float)) - np.log(optimum)
+        return Try(params, float(apart @ np.array([[1.0, 0.6], [0.6, 1.0]]) @ apart), np.zeros((1, 1)))
 
     descent = Descent(make, lambda best: best.loss > 1e-9, ENDS, n_jobs, looks_ahead)
     best = descent.in_turn(make(Hyperparameters([PART], 1.0)), learns_alpha=True, learns_factor=True)
-    return best.hyperparameters.place, tried
+    return best.params.place, tried
 
 
 @pytest.mark.parametrize("optimum", [(1.0, 1.0), (1.5**3, STEP**-2), (1.5**-2, STEP**3), (1.2, 0.7)])

@@ -12,7 +12,7 @@ from binfeat._machine.fitted.kernel_function import KernelPart
 _ROUNDS = 2  # of both, as finer kernels take other penalties
 _FACTOR, _DECREASE = 1.5, np.sqrt(10.0)  # between two overall factors, and two penalties
 
-_Place = tuple[np.float32, ...]  # of a hyperparameters
+_Place = tuple[np.float32, ...]  # of hyperparameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,29 +25,29 @@ class Hyperparameters:
 
     @property
     def place(self) -> _Place:
-        """What it differs from others of the same kernels in, but for rounding."""
+        """What they differ from others of the same kernels in, but for rounding."""
         return *(np.float32(part.factor) for part in self.parts), np.float32(self.alpha)
 
 
 @dataclass(frozen=True, eq=False)
 class Try:
-    """A hyperparameters with its kernel values, and its predictions for rows left out."""
+    """Hyperparameters with their kernel values, and predictions for rows left out."""
 
-    hyperparameters: Hyperparameters
+    params: Hyperparameters
     loss: float
     predictions: np.ndarray  # (n_judged, n_targets)
 
     @property
     def parts(self) -> list[KernelPart]:
-        return self.hyperparameters.parts
+        return self.params.parts
 
     @property
     def alpha(self) -> float:
-        return self.hyperparameters.alpha
+        return self.params.alpha
 
     @property
     def K(self) -> np.ndarray:
-        return cast(np.ndarray, self.hyperparameters.K)
+        return cast(np.ndarray, self.params.K)
 
 
 Move = Callable[[Hyperparameters, float], Hyperparameters]  # by a factor
@@ -91,23 +91,20 @@ class Descent:
         """The best penalty."""
         return self._best(start, self._with_alpha, _DECREASE)
 
-    def _with_alpha(self, hyperparameters: Hyperparameters, step: float) -> Hyperparameters:
-        return replace(hyperparameters, alpha=min(max(hyperparameters.alpha * step, self._alphas[0]), self._alphas[1]))
+    def _with_alpha(self, params: Hyperparameters, step: float) -> Hyperparameters:
+        return replace(params, alpha=min(max(params.alpha * step, self._alphas[0]), self._alphas[1]))
 
     def _best(self, start: Try, move: Move, step: float) -> Try:
         """The best of the tries that a move leads to from `start`."""
-        self._seen.add(start.hyperparameters.place)
+        self._seen.add(start.params.place)
         for factor in (1 / step, step):
             best = start
             while self._may_try(best):
-                hyperparameters = move(best.hyperparameters, factor)
-                if hyperparameters.place in self._seen:
+                params = move(best.params, factor)
+                if params.place in self._seen:
                     break
-                self._seen.add(hyperparameters.place)
-                other = self._tried(
-                    hyperparameters,
-                    move(best.hyperparameters, step) if best is start else move(hyperparameters, factor),
-                )
+                self._seen.add(params.place)
+                other = self._tried(params, move(best.params, step) if best is start else move(params, factor))
                 if other.loss >= best.loss:
                     break
                 best = other
@@ -116,16 +113,14 @@ class Descent:
         self._ahead.clear()
         return best
 
-    def _tried(self, hyperparameters: Hyperparameters, following: Hyperparameters) -> Try:
-        if hyperparameters.place not in self._ahead:
-            wanted = {hyperparameters.place: hyperparameters}
+    def _tried(self, params: Hyperparameters, following: Hyperparameters) -> Try:
+        if params.place not in self._ahead:
+            wanted = {params.place: params}
             if self._looks_ahead and following.place not in self._seen and threads_are_free(self._n_jobs):
                 wanted[following.place] = following
             self._ahead |= zip(wanted, side_by_side(self._make, wanted.values(), self._n_jobs), strict=True)
-        return self._ahead.pop(hyperparameters.place)
+        return self._ahead.pop(params.place)
 
 
-def _with_factor(hyperparameters: Hyperparameters, step: float) -> Hyperparameters:
-    return Hyperparameters(
-        [replace(part, factor=part.factor * step) for part in hyperparameters.parts], hyperparameters.alpha
-    )
+def _with_factor(params: Hyperparameters, step: float) -> Hyperparameters:
+    return Hyperparameters([replace(part, factor=part.factor * step) for part in params.parts], params.alpha)

@@ -126,11 +126,11 @@ class ExactTuning:
         settings, error = self._run.settings, self._squared_error(best)
         return linear_part(self._rows, settings, error, self._least_alpha)
 
-    def _try(self, hyperparameters: Hyperparameters) -> Try:
+    def _try(self, params: Hyperparameters) -> Try:
         """Predictions for the rows that judge."""
         problem, rows, start = self._problem, self._rows.judged, self._run.clock.used
-        K = self._matrix(hyperparameters.parts) if hyperparameters.K is None else hyperparameters.K
-        known, alpha = replace(hyperparameters, K=K), hyperparameters.alpha
+        K = self._matrix(params.parts) if params.K is None else params.K
+        known, alpha = replace(params, K=K), params.alpha
         try:
             if self._rows.held_out.size:
                 predictions = problem.predicted(self._rows.known, K, alpha, precise_inverse_root)

@@ -85,10 +85,10 @@ class LocalMachine(Candidate):
         if known is not None:  # its penalty is for weights of mean 1 in the table
             known = known[0], known[1] * (self._problem.mean_weight / self._rows.problem.mean_weight)
         tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
-        self._hyperparameters = Hyperparameters(tuned.parts, tuned.alpha)
+        self._params = Hyperparameters(tuned.parts, tuned.alpha)
         if self._holds_out and run.settings.alpha is None:
-            self._hyperparameters = self._judged_by_held_out(self._hyperparameters).hyperparameters
-        self._forest = self._new_forest(self._rows.known, self._hyperparameters)
+            self._params = self._judged_by_held_out(self._params).params
+        self._forest = self._new_forest(self._rows.known, self._params)
         self._grow(run)
 
     def _judged_by_held_out(self, start: Hyperparameters) -> Try:
@@ -154,24 +154,17 @@ class LocalMachine(Candidate):
         """The same trees with the rows that were held out."""
         self._judged = self._judgement()
         n_trees = self._grown.n_trees
-        self._forest = self._new_forest(np.sort(self._rows.all), self._hyperparameters)
+        self._forest = self._new_forest(np.sort(self._rows.all), self._params)
         while self._grown.n_trees < n_trees:
             self._grown.grow()
 
     def _solution(self, status: str) -> Solution:
-        problem, settings, forest, main = (
-            self._problem,
-            self._run.settings,
-            self._grown,
-            main_part(self._hyperparameters.parts),
-        )
+        problem, settings, forest, main = self._problem, self._run.settings, self._grown, main_part(self._params.parts)
         predictions, errors = self._judgement() if self._judged is None else self._judged
         return Solution(
             features=self.features,
-            kernel=kernel_name(self._hyperparameters.parts),
-            alpha=self._hyperparameters.alpha * self._rows.problem.mean_weight
-            if settings.alpha is None
-            else settings.alpha,
+            kernel=kernel_name(self._params.parts),
+            alpha=self._params.alpha * self._rows.problem.mean_weight if settings.alpha is None else settings.alpha,
             function=forest.function(),
             intercept=np.zeros(problem.n_targets),
             scales=main.scales,
