@@ -13,9 +13,11 @@ from machines import assert_same_state
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeCV
+from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat._machine import problem
+from binfeat._machine.conclusion import _error
 from binfeat._machine.kernel_algebra import leave_one_out, solve, sums
 from binfeat._machine.machines import exact, exact_tuning
 
@@ -503,3 +505,39 @@ def test_a_kernel_that_is_asked_for_is_taken(kernel, features, rng):
         K = own(X, function.support.T * function.unit + function.center, gamma=1.5**own.power)
         expected = K @ given.feature_coef_[0] + given.intercept_[0]
         np.testing.assert_allclose(given._scores(X)[:, 0], expected, atol=1e-4)
+
+
+def of_groups_that_nearly_agree(seed, n_groups):
+    """Inputs and targets of groups of six rows; each has a level of its own, of variance 1."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_groups), 6)
+    X = rng.normal(size=(n_groups, 3))[groups] + 0.02 * rng.normal(size=(groups.size, 3))
+    return X, X[:, 0] + rng.normal(size=n_groups)[groups] + 0.1 * rng.normal(size=groups.size), groups
+
+
+@pytest.mark.parametrize("seed", [1, 6])
+def test_rows_that_nearly_agree_do_not_decide_for_their_groups(seed):
+    """Leaving out single rows, a kernel that interpolates seemed perfect, and all others far worse."""
+    X, y, groups = of_groups_that_nearly_agree(seed, 120)
+    X_new, y_new, _ = of_groups_that_nearly_agree(100 + seed, 300)
+    machine = KernelMachineRegressor(random_state=0).fit(X, y, groups=groups)
+    assert np.mean((machine.predict(X_new) - y_new) ** 2) < 1.2
+    low, high = machine.predict_interval(X_new).T
+    assert np.mean((low <= y_new) & (y_new <= high)) > 0.78
+    classifier = KernelMachineClassifier(loss="log", random_state=0).fit(X, y > 0, groups=groups)
+    assert classifier.features_ == "exact"
+    assert log_loss(y_new > 0, classifier.predict_proba(X_new)) < 0.65
+
+
+def test_standard_errors_count_groups(rng):
+    losses = rng.gamma(1.0, size=50)
+    alone = losses.std(ddof=1) / np.sqrt(50)
+    np.testing.assert_allclose(_error(losses, None), [losses.mean(), alone])
+    np.testing.assert_allclose(_error(np.repeat(losses, 4), np.repeat(np.arange(50), 4)), [losses.mean(), alone])
+    assert np.isnan(_error(losses, np.zeros(50, int))[1])
+
+
+def test_groups_of_many_rows_are_not_left_out_of_exact_machines():
+    X, y, groups = of_groups_that_nearly_agree(0, 300)
+    with pytest.raises(ValueError, match=r"features='exact' leaves out groups of up to 1,500 rows; got 1,800"):
+        KernelMachineRegressor(features="exact").fit(X, y, groups=groups)

@@ -95,9 +95,10 @@ def test_the_minimum_is_that_of_a_dense_solver(loss, n_targets, weighted, rng, t
     assert alpha == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize("group_rows", [1, 3])
 @pytest.mark.parametrize(("loss", "n_targets"), KINDS)
-def test_rows_left_out_are_as_if_they_were(loss, n_targets, rng, to_the_end):
-    """To first order: as near the machine without the row as that is to the one with it, by a tenth of that."""
+def test_rows_left_out_are_as_if_they_were(loss, n_targets, group_rows, rng, to_the_end):
+    """To first order: nearer the machine without the row, or its group, than that is to the one with it."""
     X = rng.uniform(-1, 1, size=(60, 3))
     S = 1.5 * np.sin(3 * X[:, :n_targets])
     Y = np.where(S + rng.logistic(size=S.shape) > 0, 1.0, -1.0)
@@ -105,12 +106,14 @@ def test_rows_left_out_are_as_if_they_were(loss, n_targets, rng, to_the_end):
         Y = 2.0 * np.eye(3)[(S + rng.gumbel(size=S.shape)).argmax(axis=1)] - 1
     K = kernels.Laplacian()(X, gamma=[1.0, 0.5, 0.5]).astype(np.float32)
     found, alpha = minimise(loss, solver_by(precise_inverse_root, K), 0.5, None, Y)
-    told = left_out(loss, K, alpha, None, Y, found.scores, precise_inverse_root)
+    groups = rng.permutation(60) // group_rows
+    given = groups if group_rows > 1 else None
+    told = left_out(loss, K, alpha, None, Y, found.scores, precise_inverse_root, given)
     exact = np.empty(Y.shape)
-    for i in range(60):
-        others = np.arange(60) != i
+    for group in range(60 // group_rows):
+        own, others = groups == group, groups != group
         less, _ = minimise(loss, solver_by(precise_inverse_root, K[np.ix_(others, others)]), 0.5, None, Y[others])
-        exact[i] = (K[i, others] + 1) @ less.coef
+        exact[own] = (K[np.ix_(own, others)] + 1) @ less.coef
     far = np.sqrt(np.mean((exact - found.scores) ** 2))
     assert np.sqrt(np.mean((told - exact) ** 2)) < 0.15 * far
 
@@ -278,7 +281,7 @@ def test_frames_groups_scores_and_few_seconds(rng):
     frame.loc[::9, "a"] = np.nan
     groups = np.arange(300) // 5
     machine = KernelMachineClassifier(loss="log", random_state=0).fit(frame, labels, groups=groups)
-    assert machine.features_ == "local"
+    assert machine.features_ == "exact"
     scored = KernelMachineClassifier(loss="log", scoring="neg_log_loss", random_state=0).fit(frame, labels)
     plain = KernelMachineClassifier(loss="log", random_state=0).fit(frame, labels)
     np.testing.assert_allclose(scored.held_out_error_[0], plain.held_out_error_[0], rtol=0.15)

@@ -1,5 +1,6 @@
 """What rows have that `fit` had not seen: counted, listed, warned of, refused or ignored, never silently."""
 
+import datetime
 import pickle
 import warnings
 
@@ -175,6 +176,29 @@ def test_words_among_strings_that_said_numbers_or_dates_are_listed(of_strings, c
     assert found_in(machine, with_words) == {(f"Column '{column}'", "no numbers"): (2, examples, known)}
     with pytest.raises((TypeError, ValueError), match=f"Column '{column}' of X|infinity; it is in column '{column}'"):
         machine.predict(with_words)
+
+
+@pytest.mark.parametrize("day", [None, np.nan, datetime.date(2026, 2, 1), datetime.datetime(2026, 2, 1), "2026-02-01"])
+def test_a_row_alone_with_dates_as_objects_or_without_any(machine, day):
+    """As a service gets it: its types say nothing."""
+    frame = frame_of(N).assign(size=np.nan)
+    frame.loc[::5, "day"] = pd.NaT
+    machine = clone(machine).fit(frame, np.arange(N))
+    row = {**frame.iloc[1].to_dict(), "size": None, "day": day}
+    typed = frame.iloc[[1]].assign(day=pd.to_datetime(pd.Series([day], index=[1])))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = machine.predict(pd.DataFrame([row]))
+    np.testing.assert_array_equal(found, machine.predict(typed))
+    assert not machine.check(pd.DataFrame([row]))
+
+
+def test_dates_of_a_time_zone_and_numbers_are_no_dates_as_objects(machine):
+    for value in (datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC), 3):
+        frame = frame_of(2).assign(day=np.array([value, "2026-01-07"], dtype=object))
+        assert found_in(machine, frame)["Column 'day'", "no numbers"][0] == 1
+        with pytest.raises(ValueError, match="Column 'day' of X must hold dates"):
+            machine.predict(frame)
 
 
 def test_infinity_is_listed(of_arrays):

@@ -22,7 +22,8 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     rows, predictions, settings = solution.rows, solution.predictions, run.settings
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     relevances = kernels.relevances(problem, solution.gamma, solution.power, run.limits.sample_rows, settings.seed)
-    error = _error(problem, rows, predictions)
+    groups = None if problem.groups is None or settings.has_cv else problem.groups[rows]
+    error = _error(problem.losses(rows)(predictions), groups)
     has_noise = not isinstance(targets, AnyLabels) and not isinstance(problem, WorkingProblem)
     spread = _spread(problem, kernels, solution, run) if has_noise else None
     if run.is_cut_short:
@@ -85,8 +86,11 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     return kept
 
 
-def _error(problem: Problem, rows: np.ndarray, predictions: np.ndarray) -> np.ndarray:
-    """Mean error of predictions for some rows, and its standard error, NaN of a score or a single row."""
-    losses = problem.losses(rows)(predictions)
-    spread = losses.std(ddof=1) / np.sqrt(losses.size) if losses.size > 1 else np.nan
+def _error(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """Mean of losses, and its standard error, NaN of one alone: rows of a group err together (Liang & Zeger 1986)."""
+    apart = losses - losses.mean()
+    if groups is not None:
+        apart = np.bincount(np.unique(groups, return_inverse=True)[1], apart)
+    n = apart.size
+    spread = np.sqrt(n / (n - 1) * (apart**2).sum()) / losses.size if n > 1 else np.nan
     return np.array([losses.mean(), spread])

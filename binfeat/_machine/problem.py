@@ -251,7 +251,7 @@ class MarginProblem(Problem):
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         Y, weights = self.Y[rows], self.relative_weights(rows)
         found, alpha = minimise(self.loss, solver_by(root, K), alpha, weights, Y)
-        return left_out(self.loss, K, alpha, weights, Y, found.scores, root)
+        return left_out(self.loss, K, alpha, weights, Y, found.scores, root, self._groups_of(rows))
 
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         return minimise(self.loss, solver_by(root, K), alpha, self.relative_weights(rows), self.Y[rows])[0].coef

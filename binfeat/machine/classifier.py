@@ -132,8 +132,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         what `gamma_` has), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
         Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
-        rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score).
-        Choices make it a little too low.
+        rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score),
+        by groups, if there are any. Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.
@@ -178,7 +178,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     penalty is chosen by the loss of scores that leave each row out, to first order (Rad & Maleki 2020). Steps of L-BFGS
     begin with a bound of the curvature (Boehning 1992), so that one factor of the kernel matrix serves all classes and
     up to 20 steps; where these are not enough, the next 20 begin with the curvature that was reached. "auto" is "exact"
-    for up to 10,000 rows, with `cv` up to 1,500, and "local" for more, or with `groups`.
+    for up to 10,000 rows, with `cv` or `groups` up to 1,500, and "local" for more.
 
     References
     ----------

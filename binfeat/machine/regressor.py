@@ -135,9 +135,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels the squares of
         what `gamma_` has), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
-        Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
-        rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score).
-        Choices make it a little too low.
+        Mean squared error of the standardised targets, with ``loss="quantile"``, too, or the mean of another `loss`, or
+        minus the `scoring`, on the rows that choices were made by, for a machine that had not seen them, and its
+        standard error (NaN of a score), by groups, if there are any. Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.

@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
-from binfeat._machine.kernel_algebra.leave_one_out import Root, Solve, Weights, squared_row_norms
+from binfeat._machine.kernel_algebra.leave_one_out import Root, Solve, Weights, residuals_by
 
 _MEMORY = 10  # steps that directions are made of
 _FACTORS, _MOST = 8, 20  # and steps with each of them
@@ -220,20 +220,26 @@ def working_squares(loss: BoundedLoss, Y: np.ndarray, scores: np.ndarray) -> tup
 
 
 def left_out(
-    loss: BoundedLoss, K: np.ndarray, alpha: float, weights: Weights, Y: np.ndarray, scores: np.ndarray, root: Root
+    loss: BoundedLoss,
+    K: np.ndarray,
+    alpha: float,
+    weights: Weights,
+    Y: np.ndarray,
+    scores: np.ndarray,
+    root: Root,
+    groups: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Scores of each row without it, to first order: those of the squares that stand for the loss (Rad & Maleki 2020).
+    """Scores of each row without it, or its group: of the squares that stand for the loss (Rad & Maleki 2020).
 
-    Rows that pull at nothing, beyond a margin, tell nothing.
+    To first order. Rows that pull at nothing, beyond a margin, tell nothing, but others of their group may.
     """
     steps, curvatures = working_squares(loss, Y, scores)
     known = curvatures if weights is None else weights[:, np.newaxis] * curvatures
     out = scores.copy()
     for columns, own in zip(np.array_split(np.arange(Y.shape[1]), known.shape[1]), known.T, strict=True):
-        live = np.flatnonzero(steps[:, columns].any(axis=1))
+        live = np.arange(len(Y)) if groups is not None else np.flatnonzero(steps[:, columns].any(axis=1))
         if live.size:
             B, _ = root(np.ascontiguousarray(K[np.ix_(live, live)]), alpha, own[live])
             coef = own[live, np.newaxis] * steps[np.ix_(live, columns)] / alpha
-            moved = steps[np.ix_(live, columns)] - coef / squared_row_norms(B)[:, np.newaxis]
-            out[np.ix_(live, columns)] += moved
+            out[np.ix_(live, columns)] += steps[np.ix_(live, columns)] - residuals_by(B, coef, groups)
     return out

@@ -109,14 +109,13 @@ def residuals(
 ) -> np.ndarray:
     """Leave-one-out residuals of shape (n_rows, n_targets), or those without the rows of the same number in groups."""
     B, _ = root(K, alpha, weights)
-    coef = B @ (B.T @ Y)
+    return residuals_by(B, B @ (B.T @ Y), groups)
+
+
+def residuals_by(B: np.ndarray, coef: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """Residuals r of each row left out, or each group: ``G_gg r_g = c_g``, with the block of ``G = B B'``."""
     if groups is None:
         return coef / np.einsum("ij,ij->i", B, B)[:, np.newaxis]
-    return _without_groups(B, coef, groups)
-
-
-def _without_groups(B: np.ndarray, coef: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Residuals r of each group left out: ``G_gg r_g = c_g``, with the block of the inverse ``G = B B'``."""
     order, out = np.argsort(groups, kind="stable"), np.empty(coef.shape)
     for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         own = B[rows].astype(np.float64)

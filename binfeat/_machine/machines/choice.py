@@ -113,6 +113,11 @@ class MachineChoice:
         """Whether the machine is to be exact: where rows are few, and nothing is asked for that only features have."""
         problem, settings = self.problem, self.run.settings
         if settings.features == "exact":
+            if problem.is_grouped and len(problem.table) > TUNING_ROWS:
+                raise ValueError(
+                    f"features='exact' leaves out groups of up to {TUNING_ROWS:,} rows; got {len(problem.table):,}. "
+                    "Use features='local', whose penalty the groups held out choose, or 'auto'."
+                )
             if isinstance(problem, MarginProblem) and len(problem.table) > MOST_FACTORED:
                 raise ValueError(
                     f"loss={settings.loss!r} needs one factor for all steps, which exact machines have of up to "
@@ -148,6 +153,5 @@ class MachineChoice:
     @property
     def _leaves_out_what_is_asked(self) -> bool:
         """Whether exact machines are judged by the rows or groups that the user holds out, if any."""
-        problem, by_rows = self.problem, len(self.problem.table) <= TUNING_ROWS
-        by_groups = by_rows and not isinstance(problem, MarginProblem)
-        return (by_rows or not self.run.settings.has_cv) and (by_groups or not problem.is_grouped)
+        are_few = len(self.problem.table) <= TUNING_ROWS
+        return are_few or not (self.run.settings.has_cv or self.problem.is_grouped)

@@ -17,6 +17,7 @@ from binfeat._machine.search.length_scales import MOST_INPUTS, LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _FEWEST_AHEAD = 400  # rows, of which a try takes longer than threads need to begin
+_OF_GROUPS = 0.1, 1.0, 10.0  # penalties to start with: those of single rows that nearly agree are far too small
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
 _LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
 
@@ -69,7 +70,9 @@ class ExactTuning:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
         given = self._run.settings.alpha
         alpha = max(self._least_alpha, scales.alpha) if given is None else given / self._problem.mean_weight
-        start = self._try(Hyperparameters([KernelPart(scales, 1.0)], alpha))
+        others = _OF_GROUPS if given is None and self._problem.is_grouped else ()
+        tries = [self._try(Hyperparameters([KernelPart(scales, 1.0)], own)) for own in (alpha, *others)]
+        start = min(tries, key=lambda each: each.loss)
         descent = self._descent(is_alone=len(self._kernels.scales) == 1)
         return descent.in_turn(start, learns_alpha=given is None, learns_factor=self._kernels.learned)
 

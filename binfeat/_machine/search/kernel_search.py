@@ -36,7 +36,7 @@ class KernelSearch:
         self._setup = SearchSetup(problem, run.settings, self._plan, kinds)
         self._on_trial: list[Scaling] = []
         self._scaling: Scaling  # that is taken
-        self._race = Race(needed, self._plan, run, problem.negligible)
+        self._race = Race(needed, self._plan, run, problem)
         self._scales: list[LengthScales] = []
 
     @property

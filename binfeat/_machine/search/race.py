@@ -10,6 +10,7 @@ import numpy as np
 from binfeat._engine.policy import side_by_side
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
 from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan
@@ -37,12 +38,14 @@ def with_one_radial(searches: list[LengthScaleSearch]) -> list[LengthScaleSearch
 class Race:
     """Searches of several kernels for one problem; `searches` are those that are not given up.
 
-    Kernels of a `needed` kind are kept, even if others do far better. Errors below `negligible` leave nothing to gain.
+    Kernels of a `needed` kind are kept, even if others do far better. Errors that are negligible leave nothing to gain,
+    unless rows belong together: then single ones that are left out tell neither that, nor that a kernel is far worse.
     """
 
-    def __init__(self, needed: set[str], plan: SearchPlan, run: Run, negligible: float) -> None:
+    def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:
         self.searches = list[LengthScaleSearch]()
-        self._needed, self._plan, self._run, self._negligible = needed, plan, run, negligible
+        self._needed, self._plan, self._run = needed, plan, run
+        self._negligible, self._far = (0.0, np.inf) if problem.is_grouped else (problem.negligible, FAR)
 
     @property
     def is_perfect(self) -> bool:
@@ -72,7 +75,7 @@ class Race:
             enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
             self._drop(lambda search: not search.error < enough)
         self.step(plan.early, plan.rows)
-        far = FAR * min(search.error for search in self.searches)
+        far = self._far * min(search.error for search in self.searches)
         self._drop(lambda search: search.error > far)
         if self.may_step() and self._revived(_MORE * late_rows):
             late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))

@@ -77,7 +77,7 @@ class Column:
             return np.array([self._number_of(value) for value in distinct])[places]
         except (TypeError, ValueError, OverflowError) as error:
             if self._kind == DATES:
-                raise ValueError(f"{self.name} of X has {DATES} in fit, of the form 2026-12-31: {error}.") from None
+                raise ValueError(f"{self.name} of X must hold dates, of the form 2026-12-31: {error}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
             message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
             types = {type(value).__name__ for value in distinct}
@@ -249,7 +249,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
     for j, (column, known) in enumerate(zip(columns, times)):
         if known in (NUMBERS, DATES):
             columns[j] = column.read_as(known)
-        elif known:
+        elif known and not column.missing().all():
             raise TypeError(f"{column.name} of X has no times, and had {known} in fit.")
     matrix = np.asarray(X, dtype=np.float64, order="C") if X.dtype.kind in "biuf" else None
     return Columns(columns, times, X.shape, matrix)
@@ -270,10 +270,13 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
 
 def _frame_column(series: nw.Series, name: str, times: str) -> Column:
     dtype, own = series.dtype, times_of(series.dtype)
-    is_numeric, in_strings = dtype.is_numeric() or dtype == nw.Boolean, times in (NUMBERS, DATES)
-    if own or (times and not in_strings) or (times == DATES and is_numeric):
+    if times and not own and series.is_null().all():
+        return Column(np.full(len(series), np.nan), name)
+    is_numeric = dtype.is_numeric() or dtype == nw.Boolean
+    kind = DATES if times == "dates" and not (own or is_numeric) else times  # objects, or strings
+    if own or kind not in ("", NUMBERS, DATES) or (kind == DATES and is_numeric):
         try:
-            return Column(days_of(series, "dates" if times == DATES else times), name)
+            return Column(days_of(series, "dates" if kind == DATES else kind), name)
         except TypeError as error:
             raise TypeError(f"{name} of X {error}.") from None
     if is_numeric:
@@ -284,4 +287,4 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
         values[missing] = None  # NumPy's values there differ, and for Arrow dictionaries are another row's
     are_names = dtype in (nw.Categorical, nw.Enum)
     column = Column(values, name, by_type=are_names or dtype == nw.String, is_text=not are_names)
-    return column.read_as(times) if times else column
+    return column.read_as(kind) if kind else column

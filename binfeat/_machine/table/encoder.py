@@ -149,9 +149,9 @@ class TableEncoder(ArrayRecord):
             ends = [self._in_words(j, end) for end in (self.lows[j], self.highs[j])]
             known = " to ".join(ends) if self.lows[j] <= self.highs[j] else "missing everywhere"
             yield Finding(column.name, OUTSIDE, int(beyond.sum()), shown, known)
-        if j in self._strings_in(table):
-            strings = column.strings()
-            yield Finding(column.name, STRINGS, *strings, "numbers")
+        n_strings, strings = column.strings() if j in self._strings_in(table) else (0, ())
+        if n_strings:
+            yield Finding(column.name, STRINGS, n_strings, strings, "numbers")
 
     def _of_categories(self, column: Column, unknown: np.ndarray, j: int) -> Iterator[Finding]:
         numbers, strings, _ = self.categories_of(j)

@@ -1,5 +1,6 @@
 """Numbers and dates that stand as strings in a column: told from names, and read."""
 
+import datetime
 import re
 from collections.abc import Iterable
 
@@ -32,9 +33,11 @@ def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return numbers[counts == 1], places[first[counts == 1]]
 
 
-def day_of(text: str) -> float:
-    """Days since 1970, of an ISO date; ValueError if it is none."""
-    return float((np.datetime64(text, "us") - np.datetime64(0, "us")) / _DAY)
+def day_of(date: object) -> float:
+    """Days since 1970, of a date as an object or in ISO's form; ValueError if it is none, or of a time zone."""
+    if not isinstance(date, str | datetime.date | np.datetime64) or getattr(date, "tzinfo", None):
+        raise ValueError(f"{date!r} is no date without a time zone")
+    return float((np.array(date, "M8[us]")[()] - np.datetime64(0, "us")) / _DAY)
 
 
 def _are_dates(strings: list[str]) -> bool:
