@@ -44,7 +44,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
         `Matern` of nu 3/2 or 5/2, or with "auto" a sum of kernels; grids take a kernel with a pitch law, and Fourier
-        features a radial one in any case; see Notes.
+        features choose a radial one, with "auto" alone; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
         as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
@@ -71,7 +71,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are deviances:
         predictions are above 0. See Notes.
     quantile : float, default=0.5
-        Share of targets below the predictions of ``loss="quantile"``.
+        Share of targets below the predictions of ``loss="quantile"``, whose errors in `fit` are those of squares.
     target_transform : "auto", None or transformer, default="auto"
         Transform of the targets. "auto" tries logarithm and arcsinh where tails are long; see Notes. A transformer is
         cloned and fitted to y as columns, and needs `inverse_transform`.
@@ -135,9 +135,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels the squares of
         what `gamma_` has), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
-        Mean squared error of the standardised targets, with ``loss="quantile"``, too, or the mean of another `loss`, or
-        minus the `scoring`, on the rows that choices were made by, for a machine that had not seen them, and its
-        standard error (NaN of a score), by groups, if there are any. Choices make it a little too low.
+        Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
+        rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score),
+        by groups, if there are any. Choices make it a little too low.
     learning_curve_ : ndarray of shape (n_batches, 2)
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.
