@@ -589,6 +589,27 @@ def test_numbers_far_from_normal_have_normal_scores(rng):
     assert wide.n_ranked == 0  # a bag of words
 
 
+def test_text_that_is_not_decoded_is_refused_with_a_hint(rng):
+    X = pd.DataFrame({"a": [b"caf\xe9", b"bar"] * 10, "b": rng.normal(size=20)})
+    with pytest.raises(
+        ValueError, match=r"Column 'a' of X must hold numbers.* Decode it; in files, text is to be UTF-8\."
+    ):
+        TableEncoder.fit(BaseEstimator(), X, "from_dtype")
+
+
+def test_digits_are_the_category_of_the_number_that_they_say(rng):
+    """Whole numbers in CSV may be read as strings, where others of their column are words."""
+    X = pd.DataFrame({"code": pd.Categorical(rng.choice([1, 2, 30], size=100))})
+    owner = BaseEstimator()
+    encoder, _ = TableEncoder.fit(owner, X, "from_dtype")
+    numbers, texts = (
+        pd.DataFrame({"code": pd.Categorical(values)}) for values in ([30, 1, 2, -1], ["30", "1", "2", "x"])
+    )
+    np.testing.assert_array_equal(encoder.transform(owner, texts), encoder.transform(owner, numbers))
+    (found,) = encoder.findings(owner, texts)
+    assert (found.found, found.n_rows, found.examples) == ("unseen categories", 1, ("'x'",))
+
+
 def test_a_number_is_the_category_of_the_digits_that_say_it(rng):
     """Readers of a few rows take digits for numbers; one that two categories say is neither of them."""
     X = pd.DataFrame({"code": pd.Categorical(rng.choice(["007", "12", "3", "03", "x"], size=100))})

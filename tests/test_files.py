@@ -18,6 +18,7 @@ from limits import limited
 from sklearn.base import clone
 
 import binfeat
+from binfeat import kernels
 from binfeat._common import persistence
 
 sio = pytest.importorskip("skops.io")
@@ -319,6 +320,21 @@ def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
             binfeat.load(path)
     with pytest.raises(FileNotFoundError, match="There is no file"):
         binfeat.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [kernels.Laplacian(), kernels.RBF(), kernels.Matern(2.5), kernels.Hat(), kernels.GammaPitch(8.0)],
+    ids=repr,
+)
+def test_load_knows_kernels(rng, kernel, tmp_path):
+    sio = pytest.importorskip("skops.io")
+    X = rng.normal(size=(40, 2))
+    machine = binfeat.KernelMachineRegressor(kernel=kernel, gamma="scale", max_grids=10).fit(X, X[:, 0])
+    sio.dump(machine, tmp_path / "model.skops")
+    loaded = binfeat.load(tmp_path / "model.skops")
+    assert loaded.kernel == kernel
+    np.testing.assert_array_equal(loaded.predict(X), machine.predict(X))
 
 
 def test_newer_formats_are_refused_and_older_ones_brought_up_to_date(saved, monkeypatch):

@@ -6,7 +6,12 @@ from typing import Any
 
 from binfeat._machine.estimator import KernelMachineBase
 
-TRUSTED = ["binfeat.machine.KernelMachineClassifier", "binfeat.machine.KernelMachineRegressor"]
+_KERNELS = "GammaPitch", "Hat", "Laplacian", "Matern", "RBF", "Skip"
+TRUSTED = [
+    "binfeat.machine.KernelMachineClassifier",
+    "binfeat.machine.KernelMachineRegressor",
+    *(f"binfeat.kernels.{name}" for name in _KERNELS),
+]
 
 
 def skops_io() -> Any:
@@ -21,8 +26,9 @@ def skops_io() -> Any:
 def load(path: str | PathLike) -> Any:
     """Load a kernel machine from a file of `skops.io.dump`, and run no code of the file.
 
-    Only kernel machines and what they are made of are loaded. For other estimators, and for machines with a
-    transformer of targets that is not scikit-learn's, call `skops.io.load` with the types that you trust.
+    Only kernel machines and what they are made of are loaded. For other estimators, and for machines with a `cv` that
+    is an object or a transformer of targets that is not scikit-learn's, call `skops.io.load` with the types that you
+    trust.
 
     Parameters
     ----------
@@ -59,5 +65,5 @@ def load(path: str | PathLike) -> Any:
         raise ValueError(f"{path} is no model that can be loaded: {error}") from error
     if not isinstance(machine, KernelMachineBase):
         held = ", ".join(types) or "no kernel machine"
-        raise ValueError(f"{path} holds {held}; kernel machines alone work.")
+        raise ValueError(f"{path} holds {held}; kernel machines alone work. See skops.io.load(path, trusted=...).")
     return machine

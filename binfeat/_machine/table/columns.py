@@ -28,6 +28,7 @@ Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whethe
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
 _FEW_NAMES = 4  # in a message
 _CONVERSIONS = {  # of objects of these types
+    "bytes": "Decode it; in files, text is to be UTF-8",
     "date": "Convert it, as pandas.to_datetime does",
     "Interval": "Take its middle, as Series.array.mid does",
     "Period": "Convert it, as Series.dt.to_timestamp() does",
@@ -168,16 +169,21 @@ class Column:
         return np.unique(values[~missing]), np.unique(strings), bool((missing & ~are_strings).any())
 
     def codes(self, known_numbers: np.ndarray, known_strings: np.ndarray, missing: bool) -> np.ndarray:
-        """The code of every row's category; a number is that of the digits that say it, which some readers read so."""
+        """The code of every row's category; numbers and the digits that say them are the same."""
         values, are_strings, strings = self._keys
-        n_known = known_numbers.size + known_strings.size
+        n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
         unseen = n_known + missing
-        codes = np.where(np.isnan(values), n_known, _places(values, known_numbers, unseen))
-        fresh = (codes == unseen) & ~np.isnan(values)
+        of_numbers = _places(values, known_numbers, unseen)
+        of_strings = _places(strings, known_strings, unseen - n_numbers) + n_numbers
+        fresh = (of_numbers == unseen) & ~np.isnan(values)
         if fresh.any():
             digits, places = numbers_of_digits(known_strings)
-            codes[fresh] = np.append(known_numbers.size + places, unseen)[_places(values[fresh], digits, places.size)]
-        codes[are_strings] = _places(strings, known_strings, unseen - known_numbers.size) + known_numbers.size
+            of_numbers[fresh] = np.append(n_numbers + places, unseen)[_places(values[fresh], digits, places.size)]
+        if known_numbers.size and (of_strings == unseen).any():
+            digits, places = numbers_of_digits(np.where(of_strings == unseen, strings, ""))
+            of_strings[places] = _places(digits, known_numbers, unseen)
+        codes = np.where(np.isnan(values), n_known, of_numbers)
+        codes[are_strings] = of_strings
         return codes if self._are_numbers else codes[self._distinct[1]]
 
 

@@ -44,9 +44,10 @@ class TableEncoder(ArrayRecord):
     dates, then a column of 0 and 1 for each column of numbers with some NaN in `fit`: 1 marks a missing value; and
     then, if they are asked for, the normal scores of the ranks of numbers that are far from normal.
 
-    Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen.
-    The next code stands for all other categories. 1, 1.0 and True are the same category; other objects are the
-    string that they print as. If nearly every row has its own category, the column has a single category.
+    Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen. The
+    next code stands for all other categories. 1, 1.0 and True are the same category, as is "1" if `fit` had not both;
+    other objects are the string that they print as. If nearly every row has its own category, the column has a single
+    category.
     """
 
     categorical: np.ndarray  # mask of the encoded columns, (n_encoded,)
@@ -163,7 +164,9 @@ class TableEncoder(ArrayRecord):
         if missing.sum() < unknown.sum():
             own_numbers, own_strings, _ = column.categories()
             said = np.append(numbers, numbers_of_digits(strings)[0])
-            fresh = [*np.setdiff1d(own_numbers, said).tolist(), *np.setdiff1d(own_strings, strings).tolist()]
+            digits, places = numbers_of_digits(own_strings)
+            words = np.delete(own_strings, places[np.isin(digits, numbers)])
+            fresh = [*np.setdiff1d(own_numbers, said).tolist(), *np.setdiff1d(words, strings).tolist()]
             known = f"{numbers.size + strings.size:,} categories"
             yield Finding(column.name, CATEGORIES, int((unknown & ~missing).sum()), in_words(map(repr, fresh)), known)
 
