@@ -31,19 +31,19 @@ def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     """Kernel ridge regression of the logarithms of residuals' sizes, with the length scales of the solution.
 
     Residuals are those of the rows that the solution was judged by. One factor for all length scales and the penalty
-    are learned anew.
+    are learned anew. Sizes of a group are told by those of other groups.
     """
-    weights = problem.weights_of(solution.rows)
+    weights, is_grouped = problem.weights_of(solution.rows), problem.is_grouped
     known = np.arange(len(solution.rows)) if weights is None else np.flatnonzero(weights[:, 0] > 0)
-    known = known[evenly_spaced(len(known), _JUDGED)]
+    n_learned = min(_ROWS, max(2, _VALUES // problem.table.shape[1]))
+    known = known[evenly_spaced(len(known), n_learned if is_grouped else _JUDGED)]
     rows = solution.rows[known]
     residuals = problem.Y[rows] - solution.predictions[known]
-    learned = evenly_spaced(len(rows), min(_ROWS, max(2, _VALUES // problem.table.shape[1])))
-    own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), learned)
-    some = own.train[evenly_spaced(len(own.train), _TUNED_ROWS)]
+    own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
+    some = own.train if is_grouped else own.train[evenly_spaced(len(own.train), _TUNED_ROWS)]
     quiet, kernel = run.quiet(0, alpha=None, kernel=None, refits=False), _kernel_of(kernels, solution)
     tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
-    logs = ExactMachine(own, quiet, kernel).solution(replace(tuned, predictions=None))
+    logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))
     expected = targets.decode(logs.scores(kernels.X[rows], run.settings.n_jobs))
     places = np.full(len(problem.table), -1)
     places[rows] = np.arange(len(rows))
@@ -62,6 +62,9 @@ def _differ(problem: Problem, logs: Solution) -> np.ndarray:
     """Whether the logarithms of sizes are predicted better than by their mean."""
     losses = problem.losses(logs.rows)
     predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
+    if problem.groups is not None:
+        groups = np.unique(problem.groups[logs.rows], return_inverse=True)[1]
+        predicted, constant = np.bincount(groups, predicted), np.bincount(groups, constant)
     return np.array(predicted.mean() < _CLEARLY * constant.mean() and surely_less(predicted, constant))
 
 
