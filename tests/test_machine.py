@@ -420,3 +420,17 @@ def test_scores_choose(table, monkeypatch):
     machine = KernelMachineClassifier(**FIXED, scoring="accuracy", refit=False, cv=[(range(300), range(300, 400))])
     machine.fit(X, labels)
     assert machine.learning_curve_[-1, 1] == -machine.score(X[300:], labels[300:])
+
+
+@pytest.mark.parametrize("kernel", [kernels.RBF(), kernels.Matern(2.5)], ids=repr)
+def test_fourier_features_of_a_given_kernel(rng, kernel):
+    """Their machine is near the exact one with the same kernel and length scales."""
+    X = rng.normal(size=(500, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    options = {"kernel": kernel, "gamma": 0.5, "scaling": None, "random_state": 0}
+    waves, exact = (
+        KernelMachineRegressor(features=kind, **options).fit(X[:400], y[:400]) for kind in ("fourier", "exact")
+    )
+    assert waves.kernel_ == exact.kernel_ == repr(kernel)
+    np.testing.assert_allclose(waves.predict(X[400:]), exact.predict(X[400:]), atol=0.1 * y.std())
+    assert waves.score(X[400:], y[400:]) > 0.98

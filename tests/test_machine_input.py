@@ -37,7 +37,7 @@ def test_in_a_pipeline(table):
             "kernel",
             "rbf",
             ValueError,
-            "kernel='rbf' cannot be .* or features='fourier' with kernel='auto', which",
+            "kernel='rbf' cannot be .*, or features='exact', 'local' or 'fourier'",
         ),
         ("kernel", "nonsense", ValueError, "kernel must be 'laplacian', 'hat'"),
         ("kernel", np.ones(2), ValueError, "kernel must be 'laplacian', 'hat'"),

@@ -11,11 +11,12 @@ from binfeat._common.held_out import scorer_of
 from binfeat._common.validation import check_choice, check_flag, check_integer, check_real, is_word, seed_of
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
+from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.table.findings import POLICIES
 from binfeat._machine.target.deviance import DEVIANCES
 from binfeat.kernels import any_kernel, binning_kernel, exact_kernel
 
-_RADIAL = "features='exact' or 'local', or features='fourier' with kernel='auto', which takes Matern(1.5) or RBF"
+_RADIAL = "features='exact', 'local' or 'fourier'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,4 +112,6 @@ def _kernel(kernel: object, features: str, n_grids: object) -> Kernel | None:
         return any_kernel(kernel)
     if features in ("exact", "local"):
         return exact_kernel(kernel, f"features={features!r}")
+    if features == "fourier" and is_radial(any_kernel(kernel)):
+        return any_kernel(kernel)
     return binning_kernel(kernel, instead=_RADIAL)
