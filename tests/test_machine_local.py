@@ -276,7 +276,7 @@ def test_slopes_of_a_sum(rng, with_map):
 @pytest.mark.hard
 def test_length_scales_of_dense_cells_are_shorter(rng, short):
     X = rng.uniform(-2, 2, size=(1500, 2))
-    y = np.sin(6 * X[:, 0]) * np.sin(5 * X[:, 1])
+    y = np.sin(3 * X[:, 0]) * np.sin(2.5 * X[:, 1])
     options = {**LOCAL, "cell_rows": 200, "kernel": "laplacian", "n_trees": 1}
     machine = KernelMachineRegressor(**options).fit(X, y)
     assert machine.gamma_.min() > machine.length_scale_gammas_[-1].max()
