@@ -20,7 +20,7 @@ def descended(n_jobs, looks_ahead, optimum):
     def make(params):
         tried.append(params.place)
         apart = np.log(np.array(params.place, float)) - np.log(optimum)
-        return Try(params, float(apart @ np.array([[1.0, 0.6], [0.6, 1.0]]) @ apart), np.zeros((1, 1)))
+        return Try(params, float(apart @ np.array([[1.0, 0.6], [0.6, 1.0]]) @ apart))
 
     descent = Descent(make, lambda best: best.loss > 1e-9, ENDS, n_jobs, looks_ahead)
     best = descent.in_turn(make(Hyperparameters([PART], 1.0)), learns_alpha=True, learns_factor=True)

@@ -88,6 +88,11 @@ def surely_less(losses: np.ndarray, others: np.ndarray, n_deviations: float = 1.
     return bool(gain.mean() > n_deviations * gain.std() / np.sqrt(gain.size))
 
 
+def sums_by_group(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """Sums of losses over the rows of each group; the losses if there are no groups."""
+    return losses if groups is None else np.bincount(np.unique(groups, return_inverse=True)[1], losses)
+
+
 class SquaredErrors:
     """Mean squared error of each held-out row, times its weight."""
 

@@ -46,13 +46,8 @@ def _columns(values):
 
 
 def _is_word(value):
-    return isinstance(value, datetime.date) or says_no_number(value)
-
-
-def says_no_number(value):
-    """Whether a value is a string that is no number."""
     if not isinstance(value, str):
-        return False
+        return isinstance(value, datetime.date)
     try:
         float(value)
     except ValueError:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from binfeat._common.held_out import sums_by_group
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread
@@ -22,7 +23,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     rows, predictions, settings = solution.rows, solution.predictions, run.settings
     targets, encoder = _with_predictions(problem, rows, predictions, run), problem.encoder
     relevances = kernels.relevances(problem, solution.gamma, solution.power, run.limits.sample_rows, settings.seed)
-    groups = None if problem.groups is None or settings.has_cv else problem.groups[rows]
+    groups = None if settings.has_cv else problem.groups_of(rows)
     error = _error(problem.losses(rows)(predictions), groups)
     has_noise = not isinstance(targets, AnyLabels) and not isinstance(problem, WorkingProblem)
     spread = _spread(problem, kernels, solution, run) if has_noise else None
@@ -88,9 +89,7 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
 
 def _error(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     """Mean of losses, and its standard error, NaN of one alone: rows of a group err together (Liang & Zeger 1986)."""
-    apart = losses - losses.mean()
-    if groups is not None:
-        apart = np.bincount(np.unique(groups, return_inverse=True)[1], apart)
+    apart = sums_by_group(losses - losses.mean(), groups)
     n = apart.size
     spread = np.sqrt(n / (n - 1) * (apart**2).sum()) / losses.size if n > 1 else np.nan
     return np.array([losses.mean(), spread])

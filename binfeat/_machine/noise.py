@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 
-from binfeat._common.held_out import surely_less
+from binfeat._common.held_out import sums_by_group, surely_less
 from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.spread import Spread
@@ -62,9 +62,8 @@ def _differ(problem: Problem, logs: Solution) -> np.ndarray:
     """Whether the logarithms of sizes are predicted better than by their mean."""
     losses = problem.losses(logs.rows)
     predicted, constant = losses(logs.predictions), losses(np.zeros(logs.predictions.shape))
-    if problem.groups is not None:
-        groups = np.unique(problem.groups[logs.rows], return_inverse=True)[1]
-        predicted, constant = np.bincount(groups, predicted), np.bincount(groups, constant)
+    groups = problem.groups_of(logs.rows)
+    predicted, constant = sums_by_group(predicted, groups), sums_by_group(constant, groups)
     return np.array(predicted.mean() < _CLEARLY * constant.mean() and surely_less(predicted, constant))
 
 

@@ -156,7 +156,7 @@ class Problem:
         """
         Y = self.Y[rows]
         own = self.relative_weights(rows), Y.astype(np.float32)
-        return Y - residuals(K, alpha, *own, root, self._groups_of(rows))
+        return Y - residuals(K, alpha, *own, root, self.groups_of(rows))
 
     def predicted(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """Predictions (n_others, n_targets) for other rows, of an exact machine of some.
@@ -172,7 +172,8 @@ class Problem:
         solve, _ = solver_by(root, K)(alpha, self.relative_weights(rows))
         return solve(self.Y[rows])
 
-    def _groups_of(self, rows: np.ndarray) -> np.ndarray | None:
+    def groups_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """Numbers of the groups of rows, if there are any."""
         return None if self.groups is None else self.groups[rows]
 
     def weights_of(self, rows: np.ndarray | slice) -> np.ndarray | None:
@@ -251,7 +252,7 @@ class MarginProblem(Problem):
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         Y, weights = self.Y[rows], self.relative_weights(rows)
         found, alpha = minimise(self.loss, solver_by(root, K), alpha, weights, Y)
-        return left_out(self.loss, K, alpha, weights, Y, found.scores, root, self._groups_of(rows))
+        return left_out(self.loss, K, alpha, weights, Y, found.scores, root, self.groups_of(rows))
 
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         return minimise(self.loss, solver_by(root, K), alpha, self.relative_weights(rows), self.Y[rows])[0].coef
@@ -303,7 +304,7 @@ class WorkingProblem(Problem):
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """At the minimum of their own penalised deviance."""
         alpha, weights, Y = self._at_minimum(rows, K, alpha)
-        return Y - residuals(K, alpha, weights, Y, root, self._groups_of(rows))
+        return Y - residuals(K, alpha, weights, Y, root, self.groups_of(rows))
 
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         alpha, weights, Y = self._at_minimum(rows, K, alpha)

@@ -112,6 +112,6 @@ def _kernel(kernel: object, features: str, n_grids: object) -> Kernel | None:
         return any_kernel(kernel)
     if features in ("exact", "local"):
         return exact_kernel(kernel, f"features={features!r}")
-    if features == "fourier" and is_radial(any_kernel(kernel)):
-        return any_kernel(kernel)
+    if features == "fourier" and is_radial(known := any_kernel(kernel)):
+        return known
     return binning_kernel(kernel, instead=_RADIAL)

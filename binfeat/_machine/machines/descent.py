@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -31,11 +31,10 @@ class Hyperparameters:
 
 @dataclass(frozen=True, eq=False)
 class Try:
-    """Hyperparameters with their kernel values, and predictions for rows left out."""
+    """Hyperparameters, and their loss for rows left out."""
 
     params: Hyperparameters
     loss: float
-    predictions: np.ndarray  # (n_judged, n_targets)
 
     @property
     def parts(self) -> list[KernelPart]:
@@ -45,15 +44,12 @@ class Try:
     def alpha(self) -> float:
         return self.params.alpha
 
-    @property
-    def K(self) -> np.ndarray:
-        return cast(np.ndarray, self.params.K)
 
-
+_Try = TypeVar("_Try", bound=Try)
 Move = Callable[[Hyperparameters, float], Hyperparameters]  # by a factor
 
 
-class Descent:
+class Descent(Generic[_Try]):
     """Steps down while that helps, or else steps up; what was tried before, and was not better, is not tried again.
 
     Of what was tried the best is always at hand. `make` makes a try, `may_try` tells of the best so far whether another
@@ -63,8 +59,8 @@ class Descent:
 
     def __init__(
         self,
-        make: Callable[[Hyperparameters], Try],
-        may_try: Callable[[Try], bool],
+        make: Callable[[Hyperparameters], _Try],
+        may_try: Callable[[_Try], bool],
         alphas: tuple[float, float],
         n_jobs: int | None = 1,
         looks_ahead: bool = False,
@@ -72,9 +68,9 @@ class Descent:
         self._make, self._may_try, self._alphas, self._n_jobs = make, may_try, alphas, n_jobs
         self._looks_ahead = looks_ahead
         self._seen: set[_Place] = set()
-        self._ahead: dict[_Place, Try] = {}
+        self._ahead: dict[_Place, _Try] = {}
 
-    def in_turn(self, start: Try, learns_alpha: bool, learns_factor: bool) -> Try:
+    def in_turn(self, start: _Try, learns_alpha: bool, learns_factor: bool) -> _Try:
         """The best penalty and the best overall factor, each in turn."""
         best = start
         for _ in range(_ROUNDS):
@@ -87,14 +83,14 @@ class Descent:
                 break
         return best
 
-    def penalty(self, start: Try) -> Try:
+    def penalty(self, start: _Try) -> _Try:
         """The best penalty."""
         return self._best(start, self._with_alpha, _DECREASE)
 
     def _with_alpha(self, params: Hyperparameters, step: float) -> Hyperparameters:
         return replace(params, alpha=min(max(params.alpha * step, self._alphas[0]), self._alphas[1]))
 
-    def _best(self, start: Try, move: Move, step: float) -> Try:
+    def _best(self, start: _Try, move: Move, step: float) -> _Try:
         """The best of the tries that a move leads to from `start`."""
         self._seen.add(start.params.place)
         for factor in (1 / step, step):
@@ -113,7 +109,7 @@ class Descent:
         self._ahead.clear()
         return best
 
-    def _tried(self, params: Hyperparameters, following: Hyperparameters) -> Try:
+    def _tried(self, params: Hyperparameters, following: Hyperparameters) -> _Try:
         if params.place not in self._ahead:
             wanted = {params.place: params}
             if self._looks_ahead and following.place not in self._seen and threads_are_free(self._n_jobs):

@@ -1,6 +1,7 @@
 """The overall length scale and the penalty of exact machines, of one kernel or a sum, by leave-one-out errors."""
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -32,6 +33,17 @@ class Tuned:
     predictions: np.ndarray | None = None  # for the rows that it was tuned by, if at hand: (n_rows, n_targets)
 
 
+@dataclass(frozen=True, eq=False)
+class _Try(Try):
+    """With kernel values, and predictions for rows left out."""
+
+    predictions: np.ndarray  # (n_judged, n_targets)
+
+    @property
+    def K(self) -> np.ndarray:
+        return cast(np.ndarray, self.params.K)
+
+
 class ExactTuning:
     """Tries, by predictions for rows held out, or left out one by one, that are few enough for float64."""
 
@@ -59,25 +71,26 @@ class ExactTuning:
                 tuned = self._descent().penalty(tuned)
             return self._result(tuned)
 
-    def _result(self, tuned: Try) -> Tuned:
+    def _result(self, tuned: _Try) -> Tuned:
         return Tuned(tuned.parts, tuned.alpha, self._squared_error(tuned), tuned.predictions)
 
-    def _squared_error(self, tuned: Try) -> float:
+    def _squared_error(self, tuned: _Try) -> float:
         problem, rows = self._problem, self._rows.judged
         return SquaredErrors(problem.Y[rows], problem.weights_of(rows))(tuned.predictions).mean()
 
-    def _tuned(self, scales: LengthScales) -> Try:
+    def _tuned(self, scales: LengthScales) -> _Try:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
         given = self._run.settings.alpha
         alpha = max(self._least_alpha, scales.alpha) if given is None else given / self._problem.mean_weight
+        first = self._try(Hyperparameters([KernelPart(scales, 1.0)], alpha))
         others = _OF_GROUPS if given is None and self._problem.is_grouped else ()
-        tries = [self._try(Hyperparameters([KernelPart(scales, 1.0)], own)) for own in (alpha, *others)]
+        tries = [first, *(self._try(replace(first.params, alpha=own)) for own in others)]
         start = min(tries, key=lambda each: each.loss)
         descent = self._descent(is_alone=len(self._kernels.scales) == 1)
         return descent.in_turn(start, learns_alpha=given is None, learns_factor=self._kernels.learned)
 
-    def _descent(self, is_alone: bool = True) -> Descent:
-        def may_gain(best: Try) -> bool:
+    def _descent(self, is_alone: bool = True) -> Descent[_Try]:
+        def may_gain(best: _Try) -> bool:
             return best.loss > self._problem.negligible and self._may_try()
 
         looks_ahead = is_alone and len(self._rows.known) >= _FEWEST_AHEAD
@@ -88,12 +101,12 @@ class ExactTuning:
         seconds = self._try_seconds + self._solution_seconds
         return not self._kernels.is_perfect and self._run.may_continue(Phase.SOLUTION, seconds)
 
-    def _best_sum(self, best: Try, *others: Try) -> Try:
+    def _best_sum(self, best: _Try, *others: _Try) -> _Try:
         """More and more of the other kernel beside the better one, while that helps."""
         first = best
         for other in others if self._may_try() else ():
 
-            def mix(share: float, other: Try = other) -> Try:
+            def mix(share: float, other: _Try = other) -> _Try:
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
                 K = _mixed(share, first.K, 1 - share, other.K)
                 return self._try(Hyperparameters(parts, first.alpha**share * other.alpha ** (1 - share), K))
@@ -104,7 +117,7 @@ class ExactTuning:
                 best = mixed
         return best
 
-    def _beside_linear(self, best: Try) -> Try:
+    def _beside_linear(self, best: _Try) -> _Try:
         """More and more of a linear kernel beside the others, while that helps."""
         first, is_wide = best, self._rows.X.shape[1] > MOST_INPUTS  # whose machines are to be no worse than linear ones
         linear = self._linear(best) if is_wide or self._may_try() else None
@@ -124,12 +137,12 @@ class ExactTuning:
             best = self._descent().penalty(best)
         return best
 
-    def _linear(self, best: Try) -> KernelPart | None:
+    def _linear(self, best: _Try) -> KernelPart | None:
         """The linear kernel, where it may be of use."""
         settings, error = self._run.settings, self._squared_error(best)
         return linear_part(self._rows, settings, error, self._least_alpha)
 
-    def _try(self, params: Hyperparameters) -> Try:
+    def _try(self, params: Hyperparameters) -> _Try:
         """Predictions for the rows that judge."""
         problem, rows, start = self._problem, self._rows.judged, self._run.clock.used
         K = self._matrix(params.parts) if params.K is None else params.K
@@ -140,9 +153,9 @@ class ExactTuning:
             else:
                 predictions = problem.left_out(rows, K, alpha, precise_inverse_root)
         except SingularKernelError:
-            return Try(known, np.inf, np.zeros((len(rows), problem.n_targets)))
+            return _Try(known, np.inf, np.zeros((len(rows), problem.n_targets)))
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
-        return Try(known, float(problem.losses(rows)(predictions).mean()), predictions)
+        return _Try(known, float(problem.losses(rows)(predictions).mean()), predictions)
 
     def _matrix(self, parts: list[KernelPart]) -> np.ndarray:
         columns = self._rows.columns(np.append(self._rows.known, self._rows.held_out))

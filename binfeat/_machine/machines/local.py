@@ -1,6 +1,6 @@
 """Local machines: exact kernel machines of all rows, each in a cell of its own."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -26,6 +26,13 @@ _LEAST_GAIN = 0.01  # times the negligible error, which is what it has to take a
 _FEW_CELLS = 16  # of the second tree, which tell how many trees are worth their time
 _LEAST_ALPHA = 1e-5
 _MOST_ERRORS = 10_000  # residuals that are kept
+
+
+@dataclass(frozen=True, eq=False)
+class _OneTree(Try):
+    """With the tree."""
+
+    forest: Forest
 
 
 class LocalMachine(Candidate):
@@ -85,48 +92,41 @@ class LocalMachine(Candidate):
         if known is not None:  # its penalty is for weights of mean 1 in the table
             known = known[0], known[1] * (self._problem.mean_weight / self._rows.problem.mean_weight)
         tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
-        self._params = Hyperparameters(tuned.parts, tuned.alpha)
+        first = self._with_one_tree(Hyperparameters(tuned.parts, tuned.alpha))
         if self._holds_out and run.settings.alpha is None:
-            self._params = self._judged_by_held_out(self._params).params
-        self._forest = self._new_forest(self._rows.known, self._params)
-        self._grow(run)
+            first = self._with_penalty_by_held_out(first)
+        self._params, self._forest = first.params, first.forest
+        self._curve.append((1, first.loss))
 
-    def _judged_by_held_out(self, start: Hyperparameters) -> Try:
+    def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
         """The penalty that one tree is best with: leaving out single rows, whose groups stay, it is too small."""
-        rows, run = self._judged_rows, self._run
 
-        def tried(known: Hyperparameters) -> Try:
-            forest = self._new_forest(self._rows.known, known)
-            forest.grow()
-            predictions = self._predictions_of(forest, rows)
-            return Try(known, float(self._problem.losses(rows)(predictions).mean()), predictions)
-
-        def may_gain(best: Try) -> bool:
+        def may_gain(best: _OneTree) -> bool:
             is_open = best.loss > self._problem.negligible and not self._kernels.is_perfect
-            return is_open and run.may_continue(Phase.EXACT, self._seconds)
+            return is_open and self._run.may_continue(Phase.EXACT, self._seconds)
 
-        return Descent(tried, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(tried(start))
+        return Descent(self._with_one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
+
+    def _with_one_tree(self, params: Hyperparameters) -> _OneTree:
+        forest = self._new_forest(self._rows.known, params)
+        return _OneTree(params, self._grow(forest), forest)
 
     def _new_forest(self, rows: np.ndarray, known: Hyperparameters) -> Forest:
         cells, most, settings = self._rows.cells(rows), cell_rows(self._run), self._run.settings
         return Forest(cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell)
 
-    def _grow(self, run: Run) -> None:
-        start = run.clock.used
-        forest = self._grown
+    def _grow(self, forest: Forest) -> float:
+        """Add a tree; the error with it."""
+        start = self._run.clock.used
         forest.grow()
-        self._tree_seconds = run.clock.used - start
+        self._tree_seconds = self._run.clock.used - start
         rows = self._judged_rows
-        error = float(self._problem.losses(rows)(self._predictions(rows)).mean())
-        self._curve.append((forest.n_trees, error))
+        return float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
 
-    def _predictions(self, rows: np.ndarray) -> np.ndarray:
+    def _predictions(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
         """For rows that the trees have not seen, or by leaving each of them out."""
-        return (
-            self._predictions_of(self._grown, rows) if self._holds_out else self._grown.predictions(self._numbers[rows])
-        )
-
-    def _predictions_of(self, forest: Forest, rows: np.ndarray) -> np.ndarray:
+        if not self._holds_out:
+            return forest.predictions(self._numbers[rows])
         X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
         return forest.function().scores(X, intercept, self._run.settings.n_jobs)
 
@@ -137,7 +137,8 @@ class LocalMachine(Candidate):
         if run.settings.n_trees is None and most > 1:
             most = 1 if self._kernels.is_perfect else min(most, self._worthwhile_trees())
         while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
-            self._grow(run)
+            error = self._grow(forest)
+            self._curve.append((forest.n_trees, error))
             goes_on = run.step()
         return goes_on
 
@@ -181,7 +182,7 @@ class LocalMachine(Candidate):
     def _judgement(self) -> tuple[np.ndarray, HeldOutErrors]:
         """Predictions for rows that the trees do without, and how far they were off."""
         rows = self._judged_rows
-        predictions, some = self._predictions(rows), evenly_spaced(len(rows), _MOST_ERRORS)
+        predictions, some = self._predictions(self._grown, rows), evenly_spaced(len(rows), _MOST_ERRORS)
         residuals = self._problem.Y[rows[some]] - predictions[some]
         return predictions, HeldOutErrors.of(residuals, self._variances(rows[some]))
 

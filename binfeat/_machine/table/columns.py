@@ -113,6 +113,10 @@ class Column:
         found = Finding(self.name, WORDS, int(rows.sum()), in_words(map(repr, distinct)), known)
         return found if rows.any() else None, rows
 
+    def at(self, rows: np.ndarray) -> "Column":
+        """The column of these rows alone."""
+        return Column(self._values[rows], self.name)
+
     def without(self, rows: np.ndarray) -> "Column":
         """The column with nothing in these rows."""
         values = self._values.astype(object)

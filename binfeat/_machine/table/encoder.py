@@ -27,7 +27,7 @@ from binfeat._machine.table.columns import (
 from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, in_words
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
 from binfeat._machine.table.scalers import Quantiles
-from binfeat._machine.table.texts import NUMBERS, numbers_of_digits
+from binfeat._machine.table.texts import NUMBERS
 
 _ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
 _ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
@@ -162,11 +162,8 @@ class TableEncoder(ArrayRecord):
         if missing.any():
             yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
         if missing.sum() < unknown.sum():
-            own_numbers, own_strings, _ = column.categories()
-            said = np.append(numbers, numbers_of_digits(strings)[0])
-            digits, places = numbers_of_digits(own_strings)
-            words = np.delete(own_strings, places[np.isin(digits, numbers)])
-            fresh = [*np.setdiff1d(own_numbers, said).tolist(), *np.setdiff1d(words, strings).tolist()]
+            own_numbers, own_strings, _ = column.at(unknown & ~missing).categories()
+            fresh = [*own_numbers.tolist(), *own_strings.tolist()]
             known = f"{numbers.size + strings.size:,} categories"
             yield Finding(column.name, CATEGORIES, int((unknown & ~missing).sum()), in_words(map(repr, fresh)), known)
 
