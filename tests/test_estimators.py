@@ -50,16 +50,8 @@ ONE_COMPONENT = (
     "check_fit2d_predict1d",
 )
 
-WEIGHT_EQUIVALENCE = (
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-)
-
-
 def expected_failures(estimator):
     """What cannot hold, and why."""
-    if isinstance(estimator, KernelMachineRegressor | KernelMachineClassifier):
-        return dict.fromkeys(WEIGHT_EQUIVALENCE, "a repeated row changes which rows are held out and sampled")
     if isinstance(estimator, RandomFourier) and estimator.phase == "pair":
         # These checks set n_components to 1, which pairs refuse; test_fourier.py has what they check.
         return dict.fromkeys(ONE_COMPONENT, "n_components must be even with phase='pair'")

@@ -5,7 +5,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import fit_method
-from binfeat._common.held_out import Scoring, folds, splits
+from binfeat._common.held_out import Scoring
 from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
@@ -32,14 +31,16 @@ from binfeat._machine.fitted.saved import check_machine, migrate
 from binfeat._machine.limits import Limits
 from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.pipeline import fit
-from binfeat._machine.problem import Problem
+from binfeat._machine.problem import Problem, answers_of
 from binfeat._machine.run import HEADER, Clock, Decisions, Run, cells, line
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.columns import RawTable
+from binfeat._machine.table.copies import GivenRows
 from binfeat._machine.table.doubts import doubt_limit, doubt_rows
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.findings import Attention
-from binfeat._machine.table.row_hashes import SeenRows, row_hashes
+from binfeat._machine.table.partition import Partition
+from binfeat._machine.table.row_hashes import SeenRows
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.warm_start import fitted_with, known_targets, previous_fit
 from binfeat._rows.sampled import SampledSource
@@ -114,7 +115,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             or several; or 0 and 1, which say which rows have which labels. None for a source, which has targets and
             weights.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Non-negative, not all zero.
+            Non-negative, not all zero. A row with a weight of two is the same as one that is there twice: where more
+            than a fourth of the rows in memory are copies of others, targets included, and an input tells that they are
+            not equal by chance, each is one row with their weight. Rows without weight are left out.
         groups : array-like of shape (n_rows,), default=None
             Group of each row; a group is held out as a whole.
 
@@ -160,16 +163,21 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         run = Run(settings, self._limits, clock, progress, decisions)
         previous = previous_fit(self, run)
         encoder, table = self._encoded(X, y, settings, previous)
+        rows = GivenRows(table, y, answers_of(targets, y), check_weights(sample_weight, len(table)))
+        rows, partition = self._partition(rows, groups, settings, is_sample=all_rows is not None)
+        if len(rows) < len(table):
+            run.note("rows", f"{len(rows):,} of {len(table):,}, without copies and weights of 0", np.nan)
+        doubt_rows(rows, apart=groups is not None or settings.has_cv)
+        if all_rows is None and not isinstance(targets, AnyLabels):
+            targets = self._targets(rows.y)
         targets = targets if previous is None else known_targets(previous, targets)
-        weights = check_weights(sample_weight, len(table))
-        train, held_out, numbers = self._split(len(table), y, weights, groups, settings)
+        train, held_out = partition.shuffled(settings.seed)
         scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(self))
-        problem = Problem(table, y, targets, weights, train, held_out, encoder, scoring, numbers)
-        hashes = row_hashes(table, problem.answers)
-        doubt_rows(table, hashes, apart=problem.is_grouped or settings.has_cv)
+        learned = rows.table, rows.y, targets, rows.weights
+        problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
-        seen = SeenRows.of(hashes[np.append(train, held_out)]) if all_rows is None else None
+        seen = SeenRows.of(rows.hashes[np.append(train, held_out)]) if all_rows is None else None
         fitted = replace(fitted, seen=seen)
         self.__dict__.pop("target_transformer_", None)
         self.__dict__ |= attributes_of(fitted)
@@ -195,21 +203,20 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             require_binning_memory(table.shape, settings.n_grids, 0)
         return encoder, table
 
-    def _split(
-        self, n_rows: int, y: np.ndarray, weights: np.ndarray | None, groups: ArrayLike | None, settings: Settings
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Training rows and held-out rows, each in random order, and numbers of groups or folds, if there are any."""
-        pairs = splits(self, n_rows, y, groups)
-        train, held_out = first = next(pairs)
-        if weights is not None and not (weights[train].any() and weights[held_out].any()):
-            raise ValueError("sample_weight is zero for all training rows or for all rows held out.")
-        numbers = None
-        if settings.may_judge_by_folds and n_rows <= TUNING_ROWS:
-            numbers = folds(chain([first], pairs), n_rows)
-        elif groups is not None and not settings.has_cv:
-            numbers = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
-        rng = np.random.default_rng(settings.seed)
-        return rng.permutation(train), rng.permutation(held_out), numbers
+    def _partition(
+        self, rows: GivenRows, groups: ArrayLike | None, settings: Settings, is_sample: bool
+    ) -> tuple[GivenRows, Partition]:
+        """The rows to learn from, and which of them are held out; those of a sample stay as they are."""
+        most = TUNING_ROWS if settings.may_judge_by_folds else 0
+        if not (is_sample or settings.has_cv or groups is not None):
+            rows, _ = rows.without_copies(np.zeros(len(rows)))
+            return rows, Partition.of(self, rows.y, None, most)
+        partition = Partition.of(self, rows.y, groups, most)
+        partition.require_weight(rows.weights)
+        if is_sample:
+            return rows, partition
+        own, numbers = rows.without_copies(partition.cells(len(rows)))
+        return own, partition.of_rows(numbers, len(rows))
 
     @property
     def _fitted(self) -> Fitted:

@@ -77,6 +77,11 @@ class Beyond:
         return self.reweigh(y, weights, self.predict(table))
 
 
+def answers_of(targets: Targets | AnyLabels, y: np.ndarray) -> np.ndarray:
+    """What the caller gives to learn, (n_rows, n_targets): numbers as they are, labels as 1 and -1."""
+    return targets.encode(y) if isinstance(targets, AnyLabels) else as_columns(y)
+
+
 @dataclass(frozen=True, eq=False)
 class Problem:
     """A table with targets and weights, of which some rows are held out; and by what predictions are judged."""
@@ -96,11 +101,6 @@ class Problem:
     def Y(self) -> np.ndarray:
         """What is learned, (n_rows, n_targets)."""
         return self.targets.encode(self.y)
-
-    @property
-    def answers(self) -> np.ndarray:
-        """What the caller gives to learn, (n_rows, n_targets): numbers as they are, labels as 1 and -1."""
-        return self.Y if isinstance(self.targets, AnyLabels) else as_columns(self.y)
 
     @property
     def categorical(self) -> np.ndarray:

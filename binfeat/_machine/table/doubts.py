@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 
 from binfeat._common.validation import callers_level
+from binfeat._machine.table.copies import GivenRows
 
 _FEW_ROWS = 5
 _MANY_CLASSES = 20  # of numbers with a decimal point
 _COPIES = 0.1  # share of rows, above which held-out errors say too little
-_FINE, _FINE_ROWS = 0.25, 10_000  # share of different values in so many rows, with which no rows are equal by chance
 _LATE = 1.25  # times the limit
 
 
@@ -17,18 +17,14 @@ def _warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=callers_level())
 
 
-def doubt_rows(table: np.ndarray, hashes: np.ndarray, apart: bool) -> None:
-    """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`).
-
-    `hashes` are those of the rows with their targets.
-    """
-    if len(table) < _FEW_ROWS:
-        _warn(f"X has {len(table)} rows; length scales and penalty are chosen by so few that they are left to chance.")
-    share, some = 0.0 if apart else share_of_copies(hashes), table[:_FINE_ROWS]
-    if share > _COPIES and any(np.unique(values).size > _FINE * len(some) for values in some.T):
+def doubt_rows(rows: GivenRows, apart: bool) -> None:
+    """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`)."""
+    if len(rows) < _FEW_ROWS:
+        _warn(f"X has {len(rows)} rows; length scales and penalty are chosen by so few that they are left to chance.")
+    if not apart and rows.are_fine and rows.share_of_copies > _COPIES:
         _warn(
-            f"{share:.0%} of the rows are copies of other rows, targets included. Copies of rows held out make errors "
-            "too good: drop them, or give groups to fit, so that copies are held out together."
+            f"{rows.share_of_copies:.0%} of the rows are copies of other rows, targets included. Copies of rows held "
+            "out make errors too good: drop them, or give groups to fit, so that copies are held out together."
         )
 
 
@@ -51,8 +47,3 @@ def doubt_limit(seconds: float | None, used: float) -> None:
             f"max_seconds={seconds:g} is less than the {used:.2g} s that this fit took at least. The first run on a "
             "computer compiles the kernels, and caches them: that is part of it."
         )
-
-
-def share_of_copies(hashes: np.ndarray) -> float:
-    """Share of the rows that are equal to an earlier row, by their hashes."""
-    return 1.0 - np.unique(hashes).size / len(hashes)

@@ -1,0 +1,121 @@
+"""Copies of rows are one row with their weight, and weights are rows."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor
+from binfeat._machine.table.copies import GivenRows
+from binfeat._machine.table.row_hashes import row_hashes
+
+OPTIONS = {
+    "auto": {},
+    "binning": {"features": "binning", "max_grids": 20},
+    "local": {"features": "local", "cell_rows": 60, "n_trees": 1},
+    "huber": {"loss": "huber"},
+    "poisson": {"loss": "poisson"},
+    "cv": {},
+}
+
+
+@pytest.fixture
+def short(limits):
+    """Searches of few steps."""
+    limits(n_steps=15)
+
+
+@pytest.fixture
+def table(rng):
+    X = rng.uniform(-1, 1, size=(150, 3))
+    return X, np.round(9 * (1.3 + np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=150)).clip(0))
+
+
+def given_rows(X, y, weights=None):
+    return GivenRows(X, y, y.astype(float).reshape(len(y), -1), weights)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_weight_is_as_many_copies(table, rng, short, name):
+    X, y = table
+    weights = rng.integers(0, 5, size=150)
+    order = rng.permutation(weights.sum())
+    places = np.repeat(np.arange(150), weights)[order]
+    options = {**OPTIONS[name], "random_state": 0}
+    cv, cv_of_copies = ([(part != k, part == k) for k in range(3)] for part in (np.arange(150) % 3, places % 3))
+    weighted = KernelMachineRegressor(**{**options, "cv": cv} if name == "cv" else options)
+    repeated = KernelMachineRegressor(**{**options, "cv": cv_of_copies} if name == "cv" else options)
+    weighted.fit(X, y, sample_weight=weights)
+    repeated.fit(X[places], y[places])
+    np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+    np.testing.assert_array_equal(weighted.held_out_error_, repeated.held_out_error_)
+    words = f"of {places.size}, without copies and weights of 0"
+    assert words in repeated.summary() and words not in weighted.summary()
+
+
+def test_a_class_that_is_drawn_again_and_again(rng):
+    X = rng.uniform(-1, 1, size=(2600, 5))
+    labels = X[:, 0] + np.sin(3 * X[:, 1]) + 0.4 * rng.normal(size=2600) > 1.7
+    train, test = np.arange(600), np.arange(600, 2600)
+    rare = np.flatnonzero(labels[train])
+    again = np.concatenate([train, rng.choice(rare, size=600 - 2 * rare.size)])
+    machine = KernelMachineClassifier(random_state=0).fit(X[again], labels[again])
+    assert roc_auc_score(labels[test], machine.predict_proba(X[test])[:, 1]) > 0.85  # 0.75 by copies left out
+    assert machine.predict(X[test])[labels[test]].mean() > 0.6  # none
+
+
+@pytest.mark.parametrize("name", ["auto", "binning"])
+def test_rows_without_weight_are_not_there(table, short, name):
+    X, y = table
+    options, some = {**OPTIONS[name], "random_state": 0}, np.arange(150) % 3 > 0
+    weighted = KernelMachineRegressor(**options).fit(X, y, sample_weight=some)
+    alone = KernelMachineRegressor(**options).fit(X[some], y[some])
+    np.testing.assert_array_equal(weighted.predict(X), alone.predict(X))
+    with pytest.raises(ValueError, match="sample_weight must be above 0 for at least 2 rows.*got 1"):
+        KernelMachineRegressor(**options).fit(X, y, sample_weight=np.arange(150) == 7)
+
+
+def test_a_class_without_weight_stays_a_class(table, short):
+    X, _ = table
+    labels = np.arange(150) % 3
+    machine = KernelMachineClassifier(random_state=0).fit(X, labels, sample_weight=labels < 2)
+    assert machine.classes_.tolist() == [0, 1, 2]
+    p = machine.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert p[:, 2].max() < 0.1
+
+
+def test_rows_in_any_order_have_one_order_if_they_have_weights(table, rng):
+    X, y = table
+    weights, order = rng.uniform(1, 2, size=(150, 1)), rng.permutation(150)
+    cells = np.zeros(150)
+    one, rows = given_rows(X, y, weights).without_copies(cells)
+    other, _ = given_rows(X[order], y[order], weights[order]).without_copies(cells)
+    for name in ("table", "y", "weights"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(one.table, X[rows])
+
+
+def test_copies_are_told_from_rows_that_are_equal_by_chance(rng):
+    X, cells = rng.uniform(size=(300, 2)), np.zeros(600)
+    numbers, labels = rng.normal(size=300), rng.integers(2, size=300)
+    for y in (numbers, labels):
+        twice = given_rows(np.vstack([X, X]), np.append(y, y))
+        assert len(twice.without_copies(cells)[0]) == 300
+        assert len(twice.without_copies(np.arange(600))[0]) == 600  # never held out together
+        again = given_rows(np.vstack([X, X]), np.append(y, y[::-1]))  # measured again
+        assert len(again.without_copies(cells)[0]) == 600
+    coarse = np.round(9 * X)
+    by_chance = given_rows(np.vstack([coarse, coarse]), np.append(labels, labels))
+    assert len(by_chance.without_copies(cells)[0]) == 600
+    some = given_rows(np.vstack([X, X[:90]]), np.append(numbers, numbers[:90]))
+    assert len(some.without_copies(cells[:390])[0]) == 390
+
+
+def test_share_of_copies_counts_equal_rows(rng):
+    table, y = rng.integers(3, size=(9000, 4)).astype(float), rng.integers(2, size=9000)
+    different = len(np.unique(np.column_stack([table, y]), axis=0))
+    assert given_rows(table, y).share_of_copies == 1 - different / 9000
+    for scale in (1e-9, 1.0, 1e9):  # of numbers with few bits
+        column = scale * np.arange(5000.0)[:, np.newaxis]
+        assert given_rows(column, np.zeros(5000)).share_of_copies == 0
+        assert np.unique(row_hashes(column, column[:, :0])).size == 5000
