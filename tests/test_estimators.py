@@ -50,6 +50,7 @@ ONE_COMPONENT = (
     "check_fit2d_predict1d",
 )
 
+
 def expected_failures(estimator):
     """What cannot hold, and why."""
     if isinstance(estimator, RandomFourier) and estimator.phase == "pair":

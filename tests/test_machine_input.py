@@ -138,7 +138,7 @@ ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
         (ONES, Y5, {"sample_weight": np.ones(4)}, ValueError, "sample_weight must have one value per row"),
         (ONES, Y5, {"sample_weight": -np.ones(5)}, ValueError, "sample_weight must be finite and non-negative"),
         (ONES, Y5, {"sample_weight": np.zeros(5)}, ValueError, "sample_weight is zero for every row"),
-        (ONES, Y5, {"sample_weight": np.eye(5)[0]}, ValueError, "sample_weight is zero for all training rows or for"),
+        (ONES, Y5, {"sample_weight": np.eye(5)[0]}, ValueError, "sample_weight must be above 0 for at least 2 rows"),
         (ONES, Y5, {"groups": np.ones(4)}, ValueError, "inconsistent numbers of samples"),
         (ONES, Y5, {"groups": np.ones(5)}, ValueError, "groups must name at least 2 groups, so that one can be held"),
     ],
@@ -147,6 +147,13 @@ def test_bad_tables(X, y, options, error, message):
     machine = KernelMachineRegressor(categorical_features=options.pop("categorical_features", "from_dtype"))
     with pytest.raises(error, match=message):
         machine.fit(X, y, **options)
+
+
+def test_no_weight_in_a_part():
+    machine = KernelMachineRegressor(cv=[([0, 1, 2], [3, 4])])
+    for weights in ([0, 0, 0, 1, 1], [1, 1, 1, 0, 0]):
+        with pytest.raises(ValueError, match="sample_weight is zero for all training rows or for all rows held out"):
+            machine.fit(ONES, Y5, sample_weight=weights)
 
 
 def test_bad_labels(table):

@@ -324,14 +324,14 @@ def test_many_rows_take_cells(rng, limits, scoring):
 
 
 def test_rows_of_a_group_are_left_out_together(rng, short):
-    X = np.repeat(rng.normal(size=(150, 3)), 4, axis=0)
+    X = np.repeat(rng.normal(size=(150, 3)), 4, axis=0) + 1e-6 * rng.normal(size=(600, 3))  # no copies
     y = np.repeat(rng.normal(size=150), 4)
     groups = np.repeat(np.arange(150), 4)
     leak, honest = (
         KernelMachineRegressor(**LOCAL, n_trees=1).fit(X, y, groups=given).held_out_error_[0]
         for given in (None, groups)
     )
-    assert leak < 0.5 < 0.8 < honest
+    assert leak < 0.1 < 0.7 < honest
 
 
 @pytest.mark.parametrize("seed", [0, 2])
