@@ -93,8 +93,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Targets or labels as an array, and weights (n_rows,) or None."""
 
     @abstractmethod
-    def _targets(self, y: np.ndarray) -> Targets | AnyLabels:
-        """What stands for y."""
+    def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets | AnyLabels:
+        """What stands for y, with weights (n_rows, 1)."""
 
     @fit_method
     def fit(
@@ -137,12 +137,12 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             source = SampledSource(self, X, settings.seed)
             y, sample_weight = source.survey.y, source.survey.sample_weight
         checked, weights = self._checked(require_y(type(self).__name__, y), sample_weight)
-        targets, all_rows = self._targets(checked), None
+        own_weights, all_rows = check_weights(weights, len(checked)), None
+        targets = self._targets(checked, own_weights)
         if source is not None:
             if not source.is_whole:
                 check_beyond_memory(settings)
-                of_source = {"source": source, "y": checked, "weights": check_weights(weights, len(checked))}
-                all_rows = partial(SourceRows, estimator=self, **of_source)
+                all_rows = partial(SourceRows, estimator=self, source=source, y=checked, weights=own_weights)
             weights, groups = source.sampled(weights, groups)
             X, checked = source.sample, checked[source.rows]
         return self._fit_table(X, checked, weights, groups, settings, Clock(settings.max_seconds), targets, all_rows)
@@ -169,7 +169,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             run.note("rows", f"{len(rows):,} of {len(table):,}, without copies and weights of 0", np.nan)
         doubt_rows(rows, apart=groups is not None or settings.has_cv)
         if all_rows is None and not isinstance(targets, AnyLabels):
-            targets = self._targets(rows.y)
+            targets = self._targets(rows.y, rows.weights)
         targets = targets if previous is None else known_targets(previous, targets)
         train, held_out = partition.shuffled(settings.seed)
         scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(self))

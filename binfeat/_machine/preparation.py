@@ -65,7 +65,7 @@ def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
 
 def _transform_trials(problem: Problem, run: Run, transform: TargetTransform) -> list[TransformTrial]:
     """The trial of targets with a transform, or none where the kernel is singular."""
-    some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y)
+    some, targets = problem.train[: _TRIAL_STEPS * _TRIAL_ROWS], Targets.of(transform, problem.y, problem.weights)
     weights, Y, settings = problem.relative_weights(some), targets.encode(problem.y[some]), run.settings
     search = LengthScaleSearch(
         Matern(1.5), problem.table[some], Y, weights, problem.categorical, settings.seed, n_jobs=settings.n_jobs

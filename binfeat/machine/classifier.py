@@ -315,7 +315,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         weights = weights_by_class(sample_weight, self.class_weight, y)
         return y, None if weights is None else weights.ravel()
 
-    def _targets(self, y: np.ndarray) -> AnyLabels:
+    def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> AnyLabels:
         return labels_in(y)
 
     def __sklearn_tags__(self) -> Tags:

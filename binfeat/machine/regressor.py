@@ -391,7 +391,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         )
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
-        if hasattr(y, "dtype") and y.dtype.kind in "mM":
+        if getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M"):
             raise ValueError(
                 f"y must hold numbers; got {y.dtype}. Subtract a date, and divide by np.timedelta64(1, 'D')."
             )
@@ -408,5 +408,5 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         if self.n_posterior_samples is not None:
             raise ValueError(f"n_posterior_samples must be None with loss={self.loss!r}.")
 
-    def _targets(self, y: np.ndarray) -> Targets:
-        return Targets.of(first_transform(self.target_transform, as_columns(y)), y)
+    def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> Targets:
+        return Targets.of(first_transform(self.target_transform, as_columns(y)), y, weights)

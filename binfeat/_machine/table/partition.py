@@ -25,12 +25,12 @@ class Partition:
     def of(cls, estimator: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, most: int) -> Self:
         """By the estimator's `cv`, `validation_fraction` and `random_state`; with folds, of at most so many rows."""
         pairs, numbers = splits(estimator, len(y), y, groups), None
-        first = next(pairs)
+        train, held_out = first = next(pairs)
         if len(y) <= most:
             numbers = folds(chain([first], pairs), len(y))
         elif groups is not None and estimator.cv is None:
             numbers = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
-        return cls(*first, numbers)
+        return cls(train, held_out, numbers)
 
     def cells(self, n_rows: int) -> np.ndarray:
         """Numbers that are equal for rows that are always held out together."""

@@ -27,10 +27,14 @@ class Targets:
     shifts: np.ndarray  # residuals of standardised targets, (n_shifts, n_targets)
 
     @classmethod
-    def of(cls, transform: TargetTransform | CallersTransform, y: np.ndarray) -> "Targets":
-        """Of a fitted transform, standardised by y."""
-        Z = transform.transform(as_columns(y))
-        return cls.of_moments(transform, Z.mean(axis=0), Z.std(axis=0), y.ndim == 1)
+    def of(
+        cls, transform: TargetTransform | CallersTransform, y: np.ndarray, weights: np.ndarray | None = None
+    ) -> "Targets":
+        """Of a fitted transform, standardised by y with weights (n_rows, 1)."""
+        Z, own = transform.transform(as_columns(y)), None if weights is None else weights[:, 0]
+        mean = np.average(Z, axis=0, weights=own)
+        std = np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=own))
+        return cls.of_moments(transform, mean, std, y.ndim == 1)
 
     @classmethod
     def of_moments(

@@ -63,10 +63,11 @@ with tempfile.TemporaryDirectory() as folder:
 # ---------------------------------------------------
 # ``sample_weight`` says how much each row counts, ``class_weight`` how much each class does: "balanced" lets the few
 # who are ill count as much as all others together. Rows that are drawn several times for the same end do no harm: a row
-# and its copies are one row with their weight, so that no copy tells a choice what was held out. ``groups`` in ``fit`` names rows that belong together, such as
-# several visits of one patient. They are held out together, so that no choice is made by rows whose neighbours were
-# learned. With groups, up to 1,500 rows have an exact machine, which is judged without the whole group of a row; more
-# rows have a machine of features, or, with a radial ``kernel``, a local one whose penalty held-out groups choose.
+# and its copies are one row with their weight, so that no copy tells a choice what was held out. ``groups`` in ``fit``
+# names rows that belong together, such as several visits of one patient. They are held out together, so that no choice
+# is made by rows whose neighbours were learned. With groups, up to 1,500 rows have an exact machine, which is judged
+# without the whole group of a row; more rows have a machine of features, or, with a radial ``kernel``, a local one
+# whose penalty held-out groups choose.
 
 rng = np.random.default_rng(0)
 patients = np.repeat(np.arange(300), 4)
