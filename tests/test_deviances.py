@@ -15,6 +15,7 @@ from sklearn.linear_model import PoissonRegressor
 from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
+from binfeat._common.held_out import even_folds
 from binfeat._machine import reweighting
 from binfeat._machine.kernel_algebra import reweighted
 from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root, residuals
@@ -111,6 +112,40 @@ def test_rows_left_out_are_as_if_they_were(loss, rng, monkeypatch):
     without = [naive.penalised_deviance(K, y, np.arange(40) != i, power, offset, 1.0)[i] for i in some]
     far = np.sqrt(np.mean((without - with_all[some]) ** 2))
     assert np.sqrt(np.mean((told[some] - without) ** 2)) < 0.15 * far
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_few_events_are_left_out_in_folds(grouped, rng):
+    X = rng.uniform(-1, 1, size=(120, 3))
+    y, groups = rng.poisson(0.2, size=120).astype(float), np.repeat(np.arange(30), 4)
+    machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y, groups=groups if grouped else None)
+    folds = even_folds(y > 0, groups if grouped else None, 5)
+    predicted = np.empty(120)
+    K, offset = kernels.Laplacian()(X, gamma=GAMMA), np.log(y.mean())
+    for k in range(5):
+        logs = naive.penalised_deviance(K, y, folds != k, 1, offset, 0.8)
+        predicted[folds == k] = np.exp(logs[folds == k])
+    assert machine.held_out_error_[0] == pytest.approx(DEVIANCES["poisson"](y, predicted).mean(), rel=0.02)
+
+
+def test_folds_have_as_many_events_each(rng):
+    is_event, groups = rng.random(103) < 0.2, rng.integers(12, size=103)
+    folds = even_folds(is_event, None, 5)
+    assert np.ptp(np.bincount(folds)) == 1
+    assert np.ptp(np.bincount(folds, is_event)) <= 1
+    of_groups = even_folds(is_event, groups, 5)
+    assert all(np.ptp(of_groups[groups == group]) == 0 for group in np.unique(groups))
+
+
+def test_few_events_are_not_learned_by_heart(rng):
+    X = rng.gamma(2.0, size=(300, 2))
+    y = rng.poisson(0.03 * np.exp(0.5 * np.sin(2 * X[:, 0]) + 0.3 * X[:, 1])).astype(float)
+    rows = rng.gamma(2.0, size=(5000, 2))
+    means = 0.03 * np.exp(0.5 * np.sin(2 * rows[:, 0]) + 0.3 * rows[:, 1])
+    new = rng.poisson(means)
+    machine = KernelMachineRegressor(loss="poisson", random_state=0).fit(X, y)
+    own, constant = (DEVIANCES["poisson"](new, m).mean() for m in (machine.predict(rows), np.full(5000, y.mean())))
+    assert own < 1.1 * constant  # up to twice by rows left out to first order
 
 
 @pytest.mark.hard

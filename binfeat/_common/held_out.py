@@ -39,6 +39,16 @@ def folds(pairs, n_rows):
     return None if (numbers < 0).any() else numbers
 
 
+def even_folds(is_event: np.ndarray, groups: np.ndarray | None, n_folds: int) -> np.ndarray:
+    """Number of the fold of each row, with about as many events in each; rows of a group have one."""
+    units = np.arange(len(is_event)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    counts = np.bincount(units, is_event)
+    order = np.lexsort((np.random.default_rng(0).permutation(counts.size), -counts))
+    of_units = np.empty(counts.size, dtype=np.intp)
+    of_units[order] = np.arange(counts.size) % n_folds
+    return of_units[units]
+
+
 def _row_numbers(pair, n_rows):
     try:
         train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in pair)

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from binfeat._common.held_out import Scoring, SquaredErrors
+from binfeat._common.held_out import Scoring, SquaredErrors, even_folds
 from binfeat._common.labels import AnyLabels
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
@@ -26,6 +26,7 @@ Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targe
 
 _NEGLIGIBLE = 1e-6  # share of the variance of the targets
 _STEPS = 20  # to the minimum of a loss, about
+_FEW_EVENTS, _FOLDS = 100, 5
 
 
 class Reweighting(ABC):
@@ -302,9 +303,21 @@ class WorkingProblem(Problem):
         return False
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
-        """At the minimum of their own penalised deviance."""
-        alpha, weights, Y = self._at_minimum(rows, K, alpha)
-        return Y - residuals(K, alpha, weights, Y, root, self.groups_of(rows))
+        """At the minimum of their own penalised deviance.
+
+        Where few rows have targets above 0, one of them may have nearly all of the curvature around it, of which the
+        minimum without it knows nothing: folds are left out then, each by a machine of the others.
+        """
+        groups, is_event = self.groups_of(rows), as_columns(self.y)[rows] > 0
+        if is_event.sum(axis=0).min() >= _FEW_EVENTS:
+            alpha, weights, Y = self._at_minimum(rows, K, alpha)
+            return Y - residuals(K, alpha, weights, Y, root, groups)
+        folds, out = even_folds(is_event.any(axis=1), groups, _FOLDS), np.empty((len(rows), self.n_targets))
+        for fold in np.unique(folds):
+            own, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+            coef = self._coef(rows[others], K[np.ix_(others, others)], alpha, root)
+            out[own] = (K[np.ix_(own, others)] + np.float32(1.0)) @ coef
+        return out
 
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         alpha, weights, Y = self._at_minimum(rows, K, alpha)
