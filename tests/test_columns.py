@@ -362,13 +362,49 @@ def test_parts_that_come_back(first, last, frequency, parts):
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_time_zones(kind):
-    when = pd.Series(pd.date_range("2024-03-29", periods=96, freq="h", tz="Europe/Rome"))
+@pytest.mark.parametrize("zone", ["Europe/Rome", "America/New_York", "Etc/GMT+5"])
+def test_time_zones(kind, zone):
+    when = pd.Series(pd.date_range("2024-03-29", periods=96, freq="h", tz=zone))
     estimator, columns, matrix = fit(FRAMES[kind](pd.DataFrame({"when": when})))
-    assert list(columns.times) == ["dates in Europe/Rome"]
+    assert list(columns.times) == [f"dates in {zone}"]
     np.testing.assert_array_equal(matrix[:, 1], when.dt.hour)
-    elsewhere = pd.DataFrame({"when": when.dt.tz_convert("Asia/Tokyo")})
-    np.testing.assert_array_equal(columns.transform(estimator, FRAMES[kind](elsewhere)), matrix)
+    for other in ("Asia/Tokyo", "America/Los_Angeles"):
+        elsewhere = pd.DataFrame({"when": when.dt.tz_convert(other)})
+        np.testing.assert_array_equal(columns.transform(estimator, FRAMES[kind](elsewhere)), matrix)
+    for values in (when.astype(object), [time.isoformat() for time in when.dt.tz_convert("UTC")]):
+        np.testing.assert_allclose(columns.transform(estimator, pd.DataFrame({"when": values})), matrix, atol=1e-9)
+    with pytest.raises(
+        ValueError, match=r"Column 'when' of X must hold dates.*'2024-03-29' is no date with a time zone"
+    ):
+        columns.transform(estimator, pd.DataFrame({"when": ["2024-03-29"] * 96}))
+
+
+def test_hours_from_utc():
+    when = pd.Series(
+        pd.date_range("2024-03-29", periods=96, freq="h", tz=datetime.timezone(datetime.timedelta(hours=-5)))
+    )
+    estimator, columns, matrix = fit(pd.DataFrame({"when": when}))
+    np.testing.assert_array_equal(matrix[:, 1], when.dt.hour)
+    values = [time.isoformat() for time in when]
+    np.testing.assert_allclose(columns.transform(estimator, pd.DataFrame({"when": values})), matrix, atol=1e-9)
+
+
+def test_strings_with_hours_from_utc_are_dates_in_utc():
+    when = pd.Series(pd.date_range("2024-03-29", periods=96, freq="h", tz="Asia/Tokyo"))
+    texts = pd.DataFrame({"when": [time.isoformat() for time in when]})
+    with pytest.warns(UserWarning, match="Column 'when' of X has dates in UTC, and is read as what they say"):
+        estimator, columns, matrix = fit(texts)
+    np.testing.assert_array_equal(matrix[:, 1], when.dt.tz_convert("UTC").dt.hour)
+    for same in (pd.DataFrame({"when": when}), texts["when"].str.replace("+09:00", "+0900").to_frame()):
+        np.testing.assert_allclose(columns.transform(estimator, same), matrix, atol=1e-9)
+
+
+def test_strings_with_hours_from_utc_are_no_dates_without_a_zone():
+    days = pd.DataFrame({"when": pd.date_range("2024-03-29", periods=96, freq="h")})
+    estimator, columns, _ = fit(days)
+    for text in ("2024-03-29T12:00:00+06:00", "2024-03-29T12:00:00Z"):
+        with pytest.raises(ValueError, match="is no date without a time zone"):
+            columns.transform(estimator, pd.DataFrame({"when": [text] * 96}))
 
 
 def test_days_without_times():

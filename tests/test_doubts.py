@@ -64,3 +64,8 @@ def test_a_limit_that_cannot_be_kept(table, clock_of_fits):
     clock_of_fits(iter(np.arange(0.0, 1e6, 0.01)).__next__)
     with pytest.warns(UserWarning, match=r"max_seconds=0.001 is less than the [\d.]+ s that this fit took at least"):
         KernelMachineRegressor(**FIXED, max_seconds=0.001).fit(X, y)
+
+
+def test_too_few_grids(table):
+    with pytest.warns(UserWarning, match="max_bytes leaves room for a machine of . grids, which tell little"):
+        KernelMachineRegressor(**{**FIXED, "n_grids": "auto", "features": "binning"}, max_bytes=2000).fit(*table)

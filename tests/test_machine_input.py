@@ -1,5 +1,6 @@
 """Kernel machines: what they refuse, in which words, and the smallest tables."""
 
+import datetime
 import re
 
 import numpy as np
@@ -140,6 +141,7 @@ ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
         (ONES, Y5, {"sample_weight": np.zeros(5)}, ValueError, "sample_weight is zero for every row"),
         (ONES, Y5, {"sample_weight": np.eye(5)[0]}, ValueError, "sample_weight must be above 0 for at least 2 rows"),
         (ONES, Y5, {"groups": np.ones(4)}, ValueError, "inconsistent numbers of samples"),
+        (ONES, Y5, {"groups": np.array([None, "a", "a", "b", "b"])}, TypeError, "groups must name the group of each"),
         (ONES, Y5, {"groups": np.ones(5)}, ValueError, "groups must name at least 2 groups, so that one can be held"),
     ],
 )
@@ -147,6 +149,18 @@ def test_bad_tables(X, y, options, error, message):
     machine = KernelMachineRegressor(categorical_features=options.pop("categorical_features", "from_dtype"))
     with pytest.raises(error, match=message):
         machine.fit(X, y, **options)
+
+
+def test_series_of_polars():
+    pl = pytest.importorskip("polars")
+    X, y = pl.DataFrame({"x": np.arange(60.0)}), pl.Series(np.arange(60.0))
+    assert KernelMachineRegressor(**FIXED).fit(X, y).score(X, y) > 0.9
+    days = pl.Series([datetime.date(2026, 1, 1)] * 60)
+    with pytest.raises(ValueError, match="y must hold numbers; got datetime64"):
+        KernelMachineRegressor(**FIXED).fit(X, days)
+    several = X.with_columns(pl.Series("pair", [{"a": 1, "b": 2}] * 60))
+    with pytest.raises(TypeError, match="Column 'pair' of X has type several values in a row; convert it"):
+        KernelMachineRegressor(**FIXED).fit(several, y)
 
 
 def test_no_weight_in_a_part():

@@ -8,15 +8,33 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
 
-def times_of(dtype):
-    """The kind of times in a column of this type of narwhals: "durations", "dates", "dates in <zone>", or ""."""
+def times_of(series):
+    """The kind of times in a series of narwhals: "durations", "dates", "dates in <zone>", or ""."""
+    dtype, zone = series.dtype, _pandas_zone(series)
     if dtype == nw.Duration:
         return "durations"
+    if zone is not None:
+        return in_zone(str(zone))
     if dtype == nw.Date:
         return "dates"
     if dtype == nw.Datetime:
-        return _IN_ZONE + dtype.time_zone if dtype.time_zone else "dates"
+        return in_zone(dtype.time_zone) if dtype.time_zone else "dates"
     return ""
+
+
+def in_zone(zone):
+    """The kind of times of dates in a time zone."""
+    return _IN_ZONE + zone
+
+
+def zone_in(times):
+    """The time zone of a kind of times, or ""."""
+    return times.removeprefix(_IN_ZONE) if times.startswith(_IN_ZONE) else ""
+
+
+def _pandas_zone(series):
+    """The zone of a column of pandas, of which narwhals 2.29 knows those alone whose names are letters and slashes."""
+    return getattr(getattr(series.to_native(), "dtype", None), "tz", None)
 
 
 def days_of(series, times):
@@ -25,16 +43,18 @@ def days_of(series, times):
     `times` is the kind of times, with the zone, as `times_of` returns it. Dates of another zone are converted;
     TypeError if the series holds times of another kind.
     """
-    own = times_of(series.dtype)
-    if own != times and not (own.startswith(_IN_ZONE) and times.startswith(_IN_ZONE)):
+    own, zone = times_of(series), zone_in(times)
+    if own != times and not (zone and zone_in(own)):
         raise TypeError(
             f"has {own or 'no times'}, and had {times or 'no times'} in fit. Convert it, as pandas.to_datetime, "
             "pandas.to_timedelta or Series.astype do"
         )
     if series.dtype == nw.Date:
         series = series.cast(nw.Datetime("us"))
-    if times.startswith(_IN_ZONE):
-        series = series.dt.convert_time_zone(times.removeprefix(_IN_ZONE)).dt.replace_time_zone(None)
+    if zone and _pandas_zone(series) is not None:
+        series = nw.from_native(series.to_native().dt.tz_convert(zone).dt.tz_localize(None), series_only=True)
+    elif zone:
+        series = series.dt.convert_time_zone(zone).dt.replace_time_zone(None)
     values = series.to_numpy()
     unit = np.timedelta64(1, "D")
     return (values - np.datetime64(0, "D") if values.dtype.kind == "M" else values) / unit

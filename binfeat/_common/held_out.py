@@ -70,7 +70,7 @@ def _random_part(estimator, y, groups):
     seed = estimator.random_state
     if groups is not None:
         check_consistent_length(y, groups)
-        if np.unique(groups).size < 2:
+        if _n_groups(groups) < 2:
             raise ValueError("groups must name at least 2 groups, so that one can be held out; got 1.")
         return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
     has_classes = is_classifier(estimator) and y.ndim == 1
@@ -79,6 +79,13 @@ def _random_part(estimator, y, groups):
     if has_classes and len(y) - size >= n_classes and np.unique(y, return_counts=True)[1].min() >= 2:
         return StratifiedShuffleSplit(n_splits=1, test_size=size, random_state=seed)
     return ShuffleSplit(n_splits=1, test_size=size, random_state=seed)
+
+
+def _n_groups(groups):
+    try:
+        return np.unique(groups).size
+    except TypeError:
+        raise TypeError("groups must name the group of each row, by numbers or by strings; some are others.") from None
 
 
 def scorer_of(estimator):

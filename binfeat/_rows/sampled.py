@@ -116,7 +116,7 @@ def _frame_type(column: nw.Series) -> tuple[str, str]:
         raise ValueError(INFINITE)
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         return name, "numbers"
-    return name, times_of(column.dtype) or "categories"
+    return name, times_of(column) or "categories"
 
 
 def take_rows(X: Table, rows: np.ndarray) -> Table:

@@ -391,10 +391,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         )
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
-        if getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M"):
-            raise ValueError(
-                f"y must hold numbers; got {y.dtype}. Subtract a date, and divide by np.timedelta64(1, 'D')."
-            )
+        kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
+        if kind.kind in "mM":
+            raise ValueError(f"y must hold numbers; got {kind}. Subtract a date, and divide by np.timedelta64(1, 'D').")
         y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         check_moderate(y, "y")
         if self.loss in DEVIANCES:

@@ -23,6 +23,7 @@ from binfeat._machine.problem import Beyond, Problem, WeightColumn
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.settings import Settings
+from binfeat._machine.table.doubts import doubt_grids
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.scalers import InputScaler, NoScaler
 from binfeat._rows.sampled import SampledSource
@@ -118,6 +119,7 @@ class AllRows(ABC):
         most = int(np.clip(by_bins, 1, self._run.settings.max_grids))
         if by_bins < self._run.settings.max_grids:
             self._run.note_memory(f"{most} grids")
+            doubt_grids(most)
         return min(self._first_grids(), most), most
 
     def _most_by_bins(self, X: np.ndarray, law: GridLaw, fourier: FourierMap | None = None) -> float:

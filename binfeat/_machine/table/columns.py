@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from binfeat._common.calendar import days_of, times_of
+from binfeat._common.calendar import days_of, times_of, zone_in
 from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, callers_level, checked_rows
@@ -29,7 +29,7 @@ NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
 _FEW_NAMES = 4  # in a message
 _CONVERSIONS = {  # of objects of these types
     "bytes": "Decode it; in files, text is to be UTF-8",
-    "date": "Convert it, as pandas.to_datetime does",
+    **dict.fromkeys(("date", "datetime", "Timestamp"), "Convert it, as pandas.to_datetime does"),
     "Interval": "Take its middle, as Series.array.mid does",
     "Period": "Convert it, as Series.dt.to_timestamp() does",
     "time": "Make hours of it",
@@ -40,16 +40,17 @@ class Column:
     """A column with a name for errors.
 
     `by_type` says that its type alone makes its values categories, `is_text` that its strings may be meant for numbers,
-    and `kind` what its strings say: `NUMBERS` or `DATES`, if they are read as such.
+    and `kind` what its strings say, `NUMBERS`, `DATES` or dates in a time zone, if they are read as such.
     """
 
     def __init__(
         self, values: np.ndarray, name: str, by_type: bool = False, is_text: bool = True, kind: str = ""
     ) -> None:
-        if values.dtype.kind not in "biufOUS":
-            raise TypeError(f"{name} of X has type {values.dtype}; convert it to numbers or strings.")
+        if values.dtype.kind not in "biufOUS" or values.ndim != 1:
+            kind = str(values.dtype) if values.ndim == 1 else "several values in a row"
+            raise TypeError(f"{name} of X has type {kind}; convert it to numbers or strings.")
         self._values, self.name, self._by_type, self._is_text, self._kind = values, name, by_type, is_text, kind
-        self._are_numbers = values.dtype.kind in "biuf"
+        self._are_numbers, self._zone = values.dtype.kind in "biuf", zone_in(kind)
 
     @property
     def holds_strings(self) -> bool:
@@ -77,7 +78,7 @@ class Column:
         try:
             return np.array([self._number_of(value) for value in distinct])[places]
         except (TypeError, ValueError, OverflowError) as error:
-            if self._kind == DATES:
+            if self._are_dates:
                 raise ValueError(f"{self.name} of X must hold dates, of the form 2026-12-31: {error}.") from None
             kind = TypeError if isinstance(error, TypeError) else ValueError
             message = f"{self.name} of X must hold numbers, unless categorical_features has it: {error}."
@@ -86,13 +87,17 @@ class Column:
             raise kind(message + "".join(hints)) from None
 
     @property
+    def _are_dates(self) -> bool:
+        return self._kind == DATES or bool(self._zone)
+
+    @property
     def _are_finished(self) -> bool:
-        return self._are_numbers and self._kind != DATES
+        return self._are_numbers and not self._are_dates
 
     def _number_of(self, value: Any) -> float:
         if _is_missing(value):
             return np.nan
-        return day_of(value) if self._kind == DATES else float(value)
+        return day_of(value, self._zone) if self._are_dates else float(value)
 
     def _is_word(self, value: Any) -> bool:
         try:
@@ -109,7 +114,7 @@ class Column:
             distinct, places = self._distinct
             are_words = np.fromiter(map(self._is_word, distinct), bool, len(distinct))
             distinct, rows = compress(distinct, are_words), are_words[places]
-        known = "dates" if self._kind == DATES else "numbers"
+        known = "dates" if self._are_dates else "numbers"
         found = Finding(self.name, WORDS, int(rows.sum()), in_words(map(repr, distinct)), known)
         return found if rows.any() else None, rows
 
@@ -248,7 +253,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
         frame = nw.from_native(X, eager_only=True)
         named, all_series = hasattr(estimator, "feature_names_in_"), list(frame.iter_columns())
         names = [f"Column {name!r}" if named else f"Column {j}" for j, name in enumerate(frame.columns)]
-        times = [times_of(series.dtype) for series in all_series] if times is None else times
+        times = list(map(times_of, all_series)) if times is None else times
         return Columns(list(map(_frame_column, all_series, names, times)), times, frame.shape)
     X = checked_rows(estimator, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
     if sparse.issparse(X):
@@ -257,7 +262,7 @@ def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | Non
     columns = [Column(values, f"Column {j}") for j, values in enumerate(X.T)]
     times = [""] * len(columns) if times is None else times
     for j, (column, known) in enumerate(zip(columns, times)):
-        if known in (NUMBERS, DATES):
+        if known in (NUMBERS, DATES) or zone_in(known):
             columns[j] = column.read_as(known)
         elif known and not column.missing().all():
             raise TypeError(f"{column.name} of X has no times, and had {known} in fit.")
@@ -279,12 +284,14 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
 
 
 def _frame_column(series: nw.Series, name: str, times: str) -> Column:
-    dtype, own = series.dtype, times_of(series.dtype)
+    dtype, own = series.dtype, times_of(series)
     if times and not own and series.is_null().all():
         return Column(np.full(len(series), np.nan), name)
     is_numeric = dtype.is_numeric() or dtype == nw.Boolean
-    kind = DATES if times == "dates" and not (own or is_numeric) else times  # objects, or strings
-    if own or kind not in ("", NUMBERS, DATES) or (kind == DATES and is_numeric):
+    are_objects = not (own or is_numeric)
+    kind = DATES if times == "dates" and are_objects else times
+    are_read = are_objects and (kind == DATES or zone_in(kind))
+    if own or not (are_read or kind in ("", NUMBERS)):
         try:
             return Column(days_of(series, "dates" if kind == DATES else kind), name)
         except TypeError as error:

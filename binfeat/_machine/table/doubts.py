@@ -7,7 +7,7 @@ import numpy as np
 from binfeat._common.validation import callers_level
 from binfeat._machine.table.copies import GivenRows
 
-_FEW_ROWS = 5
+_FEW_ROWS, _FEW_GRIDS = 5, 10
 _MANY_CLASSES = 20  # of numbers with a decimal point
 _COPIES = 0.1  # share of rows, above which held-out errors say too little
 _LATE = 1.25  # times the limit
@@ -38,6 +38,12 @@ def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
             f"y holds {classes.size} different floats, and each is a class of its own. To predict numbers use "
             "KernelMachineRegressor; for classes give integers or strings."
         )
+
+
+def doubt_grids(n_grids: int) -> None:
+    """Warn of so few grids that predictions are hardly better than a constant."""
+    if n_grids < _FEW_GRIDS:
+        _warn(f"max_bytes leaves room for a machine of {n_grids} grids, which tell little: give more.")
 
 
 def doubt_limit(seconds: float | None, used: float) -> None:

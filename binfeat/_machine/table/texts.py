@@ -3,15 +3,19 @@
 import datetime
 import re
 from collections.abc import Iterable
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from binfeat._common.calendar import in_zone, zone_in
 from binfeat._common.words import LEADING_ZERO
 
 NUMBERS, DATES = "numbers as strings", "dates as strings"
+_DATE, _TIME = r"\d{4}-\d\d-\d\d", r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
 _FORMS = {
     NUMBERS: re.compile(rf"(?!{LEADING_ZERO})\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*"),
-    DATES: re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"),
+    DATES: re.compile(rf"{_DATE}(?:{_TIME})?"),
+    in_zone("UTC"): re.compile(rf"{_DATE}{_TIME}(?:Z|[+-]\d\d:?\d\d)"),
 }
 _MOST_DIGITS = 15  # of a number that a float has exactly
 _DAY = np.timedelta64(1, "D")
@@ -22,7 +26,7 @@ def said_by(strings: Iterable[str]) -> str:
     known = list(strings)
     for kind, form in _FORMS.items():
         if all(map(form.fullmatch, known)):
-            return kind if kind == NUMBERS or _are_dates(known) else ""
+            return kind if kind == NUMBERS or _are_dates(known, zone_in(kind)) else ""
     return ""
 
 
@@ -33,15 +37,31 @@ def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return numbers[counts == 1], places[first[counts == 1]]
 
 
-def day_of(date: object) -> float:
-    """Days since 1970, of a date as an object or in ISO's form; ValueError if it is none, or of a time zone."""
-    if not isinstance(date, str | datetime.date | np.datetime64) or getattr(date, "tzinfo", None):
-        raise ValueError(f"{date!r} is no date without a time zone")
-    return float((np.array(date, "M8[us]")[()] - np.datetime64(0, "us")) / _DAY)
+def day_of(date: object, zone: str = "") -> float:
+    """Days since 1970, of a date as an object or in ISO's form, by the clocks of a zone if it is in one.
 
-
-def _are_dates(strings: list[str]) -> bool:
+    ValueError if it is none, or has no time zone where one is given, or has one where none is.
+    """
     try:
-        return bool(np.isfinite([day_of(text) for text in strings]).all())
+        known = datetime.datetime.fromisoformat(date) if isinstance(date, str) else date
+    except ValueError as error:
+        raise ValueError(f"{date!r} is no date, {error}") from None
+    has_zone = getattr(known, "tzinfo", None) is not None
+    if not isinstance(known, datetime.date | np.datetime64) or has_zone != bool(zone):
+        raise ValueError(f"{date!r} is no date {'with' if zone else 'without'} a time zone")
+    if isinstance(known, datetime.datetime) and zone:
+        known = known.astimezone(_zone_of(zone)).replace(tzinfo=None)
+    return float((np.array(known, "M8[us]")[()] - np.datetime64(0, "us")) / _DAY)
+
+
+def _zone_of(name: str) -> datetime.tzinfo | None:
+    """By its name, or by hours from UTC, such as UTC-05:00."""
+    offset = re.fullmatch(r"UTC([+-]\d\d:\d\d)", name)
+    return datetime.datetime.strptime(offset[1], "%z").tzinfo if offset else ZoneInfo(name)
+
+
+def _are_dates(strings: list[str], zone: str) -> bool:
+    try:
+        return bool(np.isfinite([day_of(text, zone) for text in strings]).all())
     except ValueError:
         return False
