@@ -212,10 +212,11 @@ def driver(work):
 
         @functools.wraps(function)
         def run(*arguments, n_jobs=None):
-            threads = thread_count(n_jobs)
+            is_small = arguments[measure].size < _WORTH_THREADS
+            threads = 1 if is_small and n_jobs is None else thread_count(n_jobs)
             if _every_version.get():
                 threaded(*arguments)
-            if threads == 1 or arguments[measure].size < _WORTH_THREADS:
+            if is_small or threads == 1:
                 return serial(*arguments)
             return _pool.use(lambda: _with_threads(threads, threaded, arguments), lambda: serial(*arguments))
 

@@ -191,7 +191,7 @@ def _side_by_side(tables: list[np.ndarray], starts: np.ndarray) -> np.ndarray:
 
 def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | None) -> None:
     """Add what so many rows of a machine say of rows, block by block, in threads."""
-    step = int(np.clip(_VALUES // max(1, size), _LEAST_ROWS, _MOST_ROWS))
+    step = min(max(_VALUES // max(1, size), _LEAST_ROWS), _MOST_ROWS)
     places = pieces(n_rows, step)
     if len(places) == 1:
         add(places[0])

@@ -75,7 +75,8 @@ class ScoreFunction(ABC):
 
     def scores(self, X: np.ndarray, intercept: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         """Values plus intercept, (n_rows, n_targets), for X of shape (n_rows, n_inputs), float64 in C order."""
-        scores = np.tile(intercept, (len(X), 1))
+        scores = np.empty((len(X), intercept.size))
+        scores[:] = intercept
         for term in self._terms(X, n_jobs):
             scores += term
         return scores

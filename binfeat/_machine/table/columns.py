@@ -297,7 +297,7 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
         except TypeError as error:
             raise TypeError(f"{name} of X {error}.") from None
     if is_numeric:
-        return Column(series.cast(nw.Float64).to_numpy(), name)
+        return Column((series if dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy(), name)
     values, missing = series.to_numpy(), series.is_null().to_numpy()
     if missing.any():
         values = values.astype(object)

@@ -104,7 +104,7 @@ class Quantiles(InputScaler):
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         X = np.ascontiguousarray(X).view()
         X.flags.writeable = False  # read-only or not, one compiled signature serves
-        tasks = max(1, min(thread_count(n_jobs), -(-X.shape[0] // ROWS)))
+        tasks = 1 if len(X) <= ROWS else min(thread_count(n_jobs), -(-len(X) // ROWS))
         scratch = np.empty((tasks, ROWS)), np.empty((tasks, ROWS), np.uint64)
         out = np.empty(X.shape)
         learned = self.columns, self.starts, self.knots, self.ranks

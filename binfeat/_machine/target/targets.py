@@ -53,10 +53,11 @@ class Targets:
 
     def decode(self, predictions: np.ndarray) -> np.ndarray:
         """Predictions of y."""
-        total = np.zeros(predictions.shape)
-        for shift in self.shifts:
-            total += self.transform.inverse((predictions + shift) * self.std + self.mean)
-        own = total / len(self.shifts)
+        first, *others = self.shifts
+        own = self.transform.inverse((predictions + first) * self.std + self.mean)
+        if others:
+            own = sum((self.transform.inverse((predictions + shift) * self.std + self.mean) for shift in others), own)
+            own /= len(self.shifts)
         return own[:, 0] if self.flat else own
 
     def spreads(self, predictions: np.ndarray, stds: np.ndarray) -> np.ndarray:
