@@ -28,3 +28,9 @@ def assert_same_state(one, other):
 def decisions(machine):
     """What was decided, and how."""
     return machine.decisions_[["what", "choice"]].tolist()
+
+
+def moments(y, weights=None):
+    """Weighted mean and standard deviation of targets."""
+    mean = np.average(y, weights=weights)
+    return mean, np.sqrt(np.average((y - mean) ** 2, weights=weights))

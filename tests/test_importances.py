@@ -6,6 +6,7 @@ import naive
 import numpy as np
 import pytest
 from hard import hard
+from machines import moments
 from sklearn.feature_selection import SelectFromModel
 from sklearn.inspection import permutation_importance
 
@@ -45,7 +46,8 @@ def test_an_exact_machine_without_each_row():
     X, y, weights = rows_of(50)
     fitted = KernelMachineRegressor(**GIVEN, features="exact").fit(X, y, sample_weight=weights)._fitted
     (own,) = importance._of_exact(fitted.function)
-    function, Y = fitted.function, (y - y.mean()) / y.std()
+    mean, std = moments(y, weights)
+    function, Y = fitted.function, (y - mean) / std
     rows = own_columns(function, slice(None))
     order = np.abs(rows[:, np.newaxis] - X).sum(axis=2).argmin(axis=1)
     for changed, values in changes(50):
@@ -63,7 +65,8 @@ def test_a_local_machine_without_each_row():
     X, y, weights = rows_of(120)
     local = KernelMachineRegressor(**GIVEN, features="local", cell_rows=40, n_trees=1)
     fitted = local.fit(X, y, sample_weight=weights)._fitted
-    function, Y = fitted.function, (y - y.mean()) / y.std()
+    mean, std = moments(y, weights)
+    function, Y = fitted.function, (y - mean) / std
     cells, judged = function.trees(X)[0], list(importance._of_local(function))
     assert len(judged) == 4
     for own in judged:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from machines import moments
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
@@ -56,8 +57,7 @@ def test_weights_of_rows_held_out(table, rng):
     weights = rng.uniform(0.5, 2.0, 400)
     machine = KernelMachineRegressor(**GIVEN, cv=CV).fit(X, y, weights)
     alpha = 0.3 / weights[EARLIER].mean()
-    mean = np.average(y, weights=weights)
-    std = np.sqrt(np.average((y - mean) ** 2, weights=weights))
+    mean, std = moments(y, weights)
     losses = losses_of(matrix_of(machine, X), (y - mean) / std, alpha, EARLIER, LAST, weights)
     np.testing.assert_allclose(machine.held_out_error_[0], np.average(losses, weights=weights[LAST]), rtol=1e-4)
 

@@ -9,7 +9,7 @@ from callbacks import Callback
 from hard import hard
 from interrupts import SEARCH_STEP, interrupted
 from limits import current_limits
-from machines import assert_same_state
+from machines import assert_same_state, moments
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeCV
@@ -36,8 +36,7 @@ def short(limits):
 
 def by_hand(X, y, rows, kernel, gamma, alpha, weights=None):
     """Predictions for rows of kernel ridge regression on standardised targets."""
-    mean = np.average(y, weights=weights)
-    std = np.sqrt(np.average((y - mean) ** 2, weights=weights))
+    mean, std = moments(y, weights)
     coef = naive.kernel_ridge(kernel(X, gamma=gamma), (y - mean) / std, alpha, weights)
     return mean + std * ((kernel(rows, X, gamma=gamma) + 1.0) @ coef)
 

@@ -10,7 +10,7 @@ import pytest
 from callbacks import Callback
 from hard import hard
 from interrupts import interrupted
-from machines import assert_same_state
+from machines import assert_same_state, moments
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
@@ -55,8 +55,7 @@ def test_predictions_are_those_of_exact_machines_in_cells(table, weighted):
     machine = KernelMachineRegressor(**GIVEN).fit(X, y, sample_weight=weights)
     alpha = float(machine._local["alpha"])  # for weights of mean 1 in the training rows
     relative = None if weights is None else weights * alpha / 0.3
-    mean = np.average(y, weights=weights)
-    std = np.sqrt(np.average((y - mean) ** 2, weights=weights))
+    mean, std = moments(y, weights)
     Y = ((y - mean) / std).reshape(-1, 1)
     predictions, residuals = naive.local_machine(X, Y, new, laplacian, alpha, splits_of(machine), relative)
     np.testing.assert_allclose(machine.predict(new), mean + std * predictions[:, 0], atol=1e-4)

@@ -112,9 +112,10 @@ class DaskTable:
         return reduce_in_tree(self.given.each(_extremes), _joined_extremes)
 
     def moments(self, transform):
-        """Mean and standard deviation of all targets, transformed, each of shape (n_targets,)."""
-        mean = reduce_in_tree(self.given.each(_sums, transform), sum) / self.n_rows
-        return mean, np.sqrt(reduce_in_tree(self.given.each(_squares, transform, mean), sum) / self.n_rows)
+        """Weighted mean and standard deviation of all targets, transformed, each of shape (n_targets,)."""
+        total = reduce_in_tree(self.given.each(_total_weight), sum)
+        mean = reduce_in_tree(self.given.each(_sums, transform), sum) / total
+        return mean, np.sqrt(reduce_in_tree(self.given.each(_squares, transform, mean), sum) / total)
 
 
 def _chosen(chunks, places):
@@ -156,9 +157,13 @@ def _joined_extremes(parts):
     return np.array([parts[:, 0].min(axis=0), parts[:, 1].max(axis=0)])
 
 
+def _total_weight(given):
+    return given.weights.sum()
+
+
 def _sums(given, transform):
-    return transform.transform(as_columns(given.y)).sum(axis=0)
+    return (given.weights * transform.transform(as_columns(given.y))).sum(axis=0)
 
 
 def _squares(given, transform, mean):
-    return ((transform.transform(as_columns(given.y)) - mean) ** 2).sum(axis=0)
+    return (given.weights * (transform.transform(as_columns(given.y)) - mean) ** 2).sum(axis=0)
