@@ -52,6 +52,7 @@ def test_two_processes_compile_at_once(tmp_path):
     assert kept_in(cache)
 
 
+@pytest.mark.hard
 def test_neither_a_writable_package_nor_a_home(tmp_path):
     """Root may write anywhere: a file stands where the folder of the cache would be."""
     folder = package_in(tmp_path)
@@ -222,6 +223,7 @@ print(sum(write_pairs.stats.cache_hits.values()))
 """
 
 
+@pytest.mark.hard
 def test_a_closure_is_found_again_and_is_compiled_for_one_type(tmp_path):
     folder, cache = package_in(tmp_path), tmp_path / "cache"
     assert [printed(start(folder, WRITER, NUMBA_CACHE_DIR=str(cache))) for _ in range(2)] == ["0", "1"]

@@ -193,6 +193,7 @@ def test_predictions_are_better_than_those_of_squares(loss, rng):
     assert abs(told[0] - mean_tweedie_deviance(y[1500:], predictions, power=power)) < 5 * told[1]
 
 
+@pytest.mark.hard
 def test_a_linear_truth_is_as_in_scikit_learn(rng):
     X = rng.normal(size=(2000, 2))
     y = rng.poisson(np.exp(0.5 * X[:, 0] - 0.3 * X[:, 1])).astype(float)
@@ -223,6 +224,7 @@ def test_all_kinds_of_machines_have_deviances(given, rng):
     assert left < 0.3 * np.mean(DEVIANCES["poisson"](means[700:], y[:700].mean()))
 
 
+@pytest.mark.hard
 def test_several_targets_frames_scores_and_missing_values(rng):
     X, y, _ = drawn("poisson", rng, 300)
     frame = pd.DataFrame(X, columns=list("abc"))

@@ -79,7 +79,7 @@ def test_decisions_are_those_of_blocks(rows, small_sample, features):
             assert_same_decisions(machine, expected, X)
 
 
-@pytest.mark.parametrize("loss", ["poisson", *hard("huber")])
+@pytest.mark.parametrize("loss", hard("poisson", "huber"))
 def test_losses_are_those_of_blocks(rows, small_sample, loss):
     X, y, weights = rows
     both = np.column_stack([y, -y])

@@ -135,6 +135,7 @@ def test_losses(noisy, loss):
     np.testing.assert_allclose(machine._scores(X), expected._scores(X), atol=ROUNDING)
 
 
+@pytest.mark.hard
 def test_a_warm_start_keeps_the_kernel(noisy):
     X, y, _ = noisy
     machine = remote.KernelMachineRegressor(**LOCAL, warm_start=True).fit(blocks(X, y))
@@ -145,6 +146,7 @@ def test_a_warm_start_keeps_the_kernel(noisy):
     assert "length scales" not in machine.decisions_["what"]
 
 
+@pytest.mark.hard
 def test_many_rows_take_cells(noisy):
     X, y, _ = noisy
     options = {"cell_rows": 150, "max_grids": 20, "random_state": 0}

@@ -84,6 +84,7 @@ def test_a_given_kernel_gamma_and_scaling(table):
     assert plain.score(X, y) > 0.9
 
 
+@pytest.mark.hard
 def test_long_tails_are_drawn_in(rng):
     X = np.sinh(3 * rng.normal(size=(1500, 3)))
     y = np.sin(np.arcsinh(X[:, 0])) + np.tanh(np.arcsinh(X[:, 1])) + 0.1 * rng.normal(size=1500)
@@ -98,6 +99,7 @@ def test_long_tails_are_drawn_in(rng):
     np.testing.assert_array_equal(loaded.predict(X), given.predict(X))
 
 
+@pytest.mark.hard
 def test_numbers_far_from_normal_enter_by_their_ranks_too(rng):
     """Of which the kernel learns what each is worth; not where the user says how inputs are scaled."""
     amounts = np.where(rng.random(600) < 0.6, 0.0, rng.lognormal(1.0, 1.0, size=600))

@@ -45,6 +45,7 @@ def test_information_of_blobs_is_whole_and_differences_are_of_means(blobs):
     assert rows["pendigits: mutual information beyond that of scikit-learn, rbf"].ours == ours.ours - theirs
 
 
+@pytest.mark.hard
 def test_growth_compares_with_few_rows_in_proportion():
     *informed, fit, linear = clusters._growth((400, 800), lambda n: graphs.curved(n, n_clusters=2))
     assert [row.what for row in informed] == [f"{n} x 20: mutual information, ours" for n in (400, 800)]

@@ -242,6 +242,7 @@ def test_page_has_all_figures_and_failures(run):
     assert parts["seconds"] == "Nothing.\n\n"
 
 
+@pytest.mark.hard
 def test_drawn_tables_are_fitted_and_recorded_apart(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(case, "draw", lambda seed, n: [f"p-{seed}-{k}" for k in range(n)])
     rows = {row.what: row for row in run(drawn=7, count=2)}

@@ -214,6 +214,7 @@ def test_a_fit_that_raises_or_dies_leaves_the_others():
     assert fits["good"].log_loss is None
 
 
+@pytest.mark.hard
 def test_a_child_keeps_losses_of_probabilities_and_says_how_many_seconds_there_are():
     machines = {"shares": Peer(shares), "told": Peer(told)}
     with Child("iris", machines) as child:
@@ -286,6 +287,7 @@ def test_results_come_back_as_they_were(folder):
         kept(folder)
 
 
+@pytest.mark.hard
 def test_ours_is_fitted_anew_and_of_the_peers_what_is_not_kept(fits, run, folder):
     rows = list(run(False, only=["wine"], splits=1, peers=[LIGHTGBM]))
     assert fits == [("wine", LIGHTGBM, 0)]

@@ -191,6 +191,7 @@ def test_squared_hinge_classes_are_one_against_the_rest(table):
     assert chosen.path_scores_.max() > 0.7
 
 
+@pytest.mark.hard
 def test_path_of_squared_hinge_is_its_machines_alone(table):
     Z, y, _ = table
     labels = np.digitize(y, [-0.3, 0.3])

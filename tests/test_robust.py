@@ -67,6 +67,7 @@ def test_squares_follow_gross_errors(dirty):
     assert "huber" not in machine.summary()
 
 
+@pytest.mark.hard
 def test_weights_of_rows_multiply(dirty):
     """Rows of weight 0 have no say, though they are more than half."""
     X, clean, wrong, X_test, y_test = dirty
