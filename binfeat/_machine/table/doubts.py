@@ -21,7 +21,7 @@ def doubt_rows(rows: GivenRows, apart: bool) -> None:
     """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`)."""
     if len(rows) < _FEW_ROWS:
         _warn(f"X has {len(rows)} rows; length scales and penalty are chosen by so few that they are left to chance.")
-    if not apart and rows.are_fine and rows.share_of_copies > _COPIES:
+    if not apart and rows.share_of_copies > _COPIES and rows.are_fine:
         _warn(
             f"{rows.share_of_copies:.0%} of the rows are copies of other rows, targets included. Copies of rows held "
             "out make errors too good: drop them, or give groups to fit, so that copies are held out together."
