@@ -229,6 +229,7 @@ DAMAGES = [
     ("exact", lambda state: state["_exact"].update(rotation=np.ones((9, 1))), "rotation should be of shape"),
     ("exact", replaced(feature_coef_=np.zeros((1, 59))), "feature_coef_ should be of shape"),
     ("exact", replaced(_target_shifts=np.zeros((1, 2))), "_target_shifts should be of shape"),
+    ("exact", replaced(_target_limits=np.zeros((1, 2))), "_target_limits should be of shape"),
 ]
 
 

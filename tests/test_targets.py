@@ -73,6 +73,32 @@ def test_means_by_residuals(rng):
     assert abs(means.decode(prediction)[0] - np.exp(0.5)) < 4 * standard_error + shortfall
 
 
+def test_predictions_stay_near_all_targets(rng):
+    y = np.exp(rng.normal(size=(500, 2)))
+    limited = targets.Targets.of(transforms.Log(), y).limited(y)
+    far = np.array([[-50.0, 50.0]])
+    ends = y[:, 0].min() * np.exp(-0.5), y[:, 1].max() * np.exp(0.5)
+    np.testing.assert_allclose(limited.decode(far)[0], ends, rtol=0.05)
+    np.testing.assert_allclose(limited.decode(limited.encode(y)), y)
+    low, high = np.moveaxis(limited.bounds(far - 1, far + 1), -1, 0)
+    assert (low <= limited.decode(far)).all()
+    assert (limited.decode(far) <= high).all()
+    given = targets.Targets.of(transforms.CallersTransform(StandardScaler().fit(y)), y)
+    assert given.limited(y) is given
+
+
+def test_logarithms_that_are_linear_far_away_are_no_enormous_targets():
+    """Ten inputs' worth of a linear part, brought back by exponentials: 9 times the errors of a constant before."""
+    rng = np.random.default_rng(11)
+    X, new = (rng.gamma(2.0, size=(n, 2)) for n in (150, 4000))
+    means, of_new = (np.exp(0.5 * np.sin(2 * rows[:, 0]) + 0.3 * rows[:, 1]) for rows in (X, new))
+    y = means * rng.gamma(1.0, size=150) + 1e-9
+    machine = KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X, y)
+    assert machine.target_transform_ == "log"
+    assert machine.predict(100 * new).max() < 3 * y.max()
+    assert np.mean((machine.predict(new) - of_new) ** 2) < 3 * np.mean((y.mean() - of_new) ** 2)
+
+
 # What is chosen.
 
 

@@ -80,6 +80,9 @@ def _with_predictions(problem: Problem, rows: np.ndarray, predictions: np.ndarra
     if isinstance(targets, AnyLabels):
         with one_blas_thread():
             return targets.calibrated(predictions, problem.y[rows], problem.weights_of(rows))
+    if targets.is_plain:
+        return targets
+    targets = targets.limited(problem.y)
     if targets.transform.keeps_means:
         return targets
     losses, kept = problem.better(targets, rows, predictions, run.settings.is_robust)

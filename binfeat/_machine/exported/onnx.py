@@ -101,6 +101,9 @@ def _numbers(graph: Graph, targets: Targets, scores: str) -> Outputs:
     transform, n_targets = targets.transform, targets.mean.size
     if isinstance(transform, CallersTransform):
         raise ValueError("to_onnx cannot have a target_transform that was given; give None or 'auto' to fit.")
+    if not targets.is_plain:
+        low, high = targets.limits
+        scores = graph.add("Min", graph.add("Max", scores, low), high)
     apart = graph.add("Add", graph.reshaped(scores, -1, 1, n_targets), targets.shifts)  # (n_rows, n_shifts, n_targets)
     z = graph.add("Add", graph.add("Mul", apart, targets.std), targets.mean)
     if isinstance(transform, ArcsinhTarget):

@@ -21,7 +21,7 @@ from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.row_hashes import SeenRows
 from binfeat._machine.table.scalers import scaler_of
-from binfeat._machine.target.targets import Targets
+from binfeat._machine.target.targets import Targets, no_limits
 from binfeat._machine.target.transforms import TRANSFORMS, CallersTransform, TargetTransform
 
 _NONE = np.empty((0, 0))
@@ -107,6 +107,7 @@ def _of_targets(fitted: Fitted) -> dict:
         "_target_mean": targets.mean,
         "_target_std": targets.std,
         "_target_shifts": targets.shifts,
+        "_target_limits": targets.limits,
         "_one_target": targets.flat,
         "_posterior": {} if fitted.samples is None else fitted.samples.arrays(),
         "_held_out": {} if fitted.errors is None else fitted.errors.arrays(),
@@ -174,7 +175,9 @@ def _targets_of(machine: BaseEstimator) -> Targets | AnyLabels:
         transform: TargetTransform | CallersTransform = CallersTransform(machine.target_transformer_)
     else:
         transform = TRANSFORMS[machine.target_transform_].from_arrays(machine._target_transform)
-    return Targets(transform, machine._target_mean, machine._target_std, machine._one_target, machine._target_shifts)
+    mean, std = machine._target_mean, machine._target_std
+    limits = getattr(machine, "_target_limits", no_limits(mean.size))  # which files of version 0.2.0 do not have
+    return Targets(transform, mean, std, machine._one_target, machine._target_shifts, limits)
 
 
 def _function_of(machine: BaseEstimator) -> KernelFunction | FeatureFunction:

@@ -147,6 +147,8 @@ def _check_targets(state: dict, sizes: dict) -> None:
     check_arrays(state, _TARGETS, sizes)
     if not sizes["shifts"]:
         raise ValueError("_target_shifts should have at least one row.")
+    if "_target_limits" in state:
+        check_arrays(state, {"_target_limits": (np.float64, "two", "targets")}, {**sizes, "two": 2})
     transform = state["_target_transform"]
     check_arrays(transform, {name: _TRANSFORMS[name] for name in transform}, sizes)
 

@@ -10,6 +10,12 @@ from binfeat._machine.target.transforms import CallersTransform, NoTransform, Ta
 
 _NODES = 15  # of a quadrature over a normal law
 _SHIFTS = 32  # mean residuals of as many equal parts of the rows
+_BEYOND = 0.5  # how far predictions go beyond all targets: in their standard deviations or in units of the transform
+
+
+def no_limits(n_targets: int) -> np.ndarray:
+    """Of predictions of plain targets."""
+    return np.repeat([[-np.inf], [np.inf]], n_targets, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +23,8 @@ class Targets:
     """Numbers as targets: transformed, then standardised.
 
     A prediction in transformed units, brought back, estimates something like a median. For an estimate of the mean it
-    is brought back once with each residual added, and the results are averaged (smearing, Duan 1983).
+    is brought back once with each residual added, and the results are averaged (smearing, Duan 1983). The way back may
+    be exponential, so that predictions which go far beyond all targets are brought back from near the farthest.
     """
 
     transform: TargetTransform | CallersTransform
@@ -25,6 +32,7 @@ class Targets:
     std: np.ndarray  # (n_targets,)
     flat: bool  # whether y has one dimension
     shifts: np.ndarray  # residuals of standardised targets, (n_shifts, n_targets)
+    limits: np.ndarray  # least and largest prediction of standardised targets, (2, n_targets)
 
     @classmethod
     def of(
@@ -41,7 +49,8 @@ class Targets:
         cls, transform: TargetTransform | CallersTransform, mean: np.ndarray, std: np.ndarray, flat: bool
     ) -> "Targets":
         """Of a fitted transform, standardised by mean and standard deviation (n_targets,) of what it makes of y."""
-        return cls(transform, mean, np.where(std > 0, std, 1.0), flat, np.zeros((1, mean.size)))
+        shifts = np.zeros((1, mean.size))
+        return cls(transform, mean, np.where(std > 0, std, 1.0), flat, shifts, no_limits(mean.size))
 
     @property
     def is_plain(self) -> bool:
@@ -53,6 +62,8 @@ class Targets:
 
     def decode(self, predictions: np.ndarray) -> np.ndarray:
         """Predictions of y."""
+        if not self.is_plain:
+            predictions = np.clip(predictions, *self.limits)
         first, *others = self.shifts
         own = self.transform.inverse((predictions + first) * self.std + self.mean)
         if others:
@@ -79,6 +90,13 @@ class Targets:
         """Values of y, of several arrays of what is learned, (n_rows, n_parts) or (n_rows, n_targets, n_parts)."""
         medians = replace(self, shifts=np.zeros((1, self.mean.size)))
         return np.stack([medians.decode(part) for part in parts], axis=-1)
+
+    def limited(self, y: np.ndarray) -> "Targets":
+        """The same, whose predictions stay near targets y; those of a transform that was given have no limits."""
+        if isinstance(self.transform, CallersTransform):
+            return self
+        Z, beyond = self.encode(y), _BEYOND / np.maximum(self.std, 1.0)
+        return replace(self, limits=np.array([Z.min(axis=0) - beyond, Z.max(axis=0) + beyond]))
 
     def of_means(self, residuals: np.ndarray) -> "Targets":
         """The same, whose predictions estimate means, by residuals (n_rows, n_targets) of standardised targets."""
