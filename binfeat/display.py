@@ -1,6 +1,5 @@
 """Pictures of fitted machines and maps, in scikit-learn's Display convention."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
@@ -9,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from binfeat._common.drawing import draw_relevances
-from binfeat._common.validation import callers_level, check_integer, check_numbers
+from binfeat._common.validation import check_integer, check_numbers
+from binfeat._common.warned import warn
 from binfeat._display.canvas import OptionalAxes, canvas, scale_errors, scale_x
 from binfeat._display.checks import Machine, given_or_seen, names_of, require_machine
 from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, places_behind
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
     if name != "RotationDisplay":
         raise AttributeError(f"module 'binfeat.display' has no attribute {name!r}")
     message = "RotationDisplay has the name LinearMapDisplay now. The old name will be removed."
-    warnings.warn(message, FutureWarning, stacklevel=callers_level())
+    warn(message, FutureWarning)
     return LinearMapDisplay
 
 

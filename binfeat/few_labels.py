@@ -1,6 +1,5 @@
 """Classification with few labels, spread over the graph of all rows: `LabelSpreading`."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +12,6 @@ from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, require_two
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
-    callers_level,
     check_flag,
     check_integer,
     check_real,
@@ -21,6 +19,7 @@ from binfeat._common.validation import (
     checked_array,
     require_y,
 )
+from binfeat._common.warned import warn
 from binfeat._graph.estimator import GraphEstimator
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
@@ -200,11 +199,10 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         self._prior = self.label_distributions_.mean(axis=0)
         self._means = graph.means(self.label_distributions_)[0].arrays()
         if result.advice:
-            warnings.warn(
+            warn(
                 f"Labels were spread for {result.n_iter} iterations, to a relative residual of "
                 f"{result.residuals[-1].max():.2g}, above tol={tol:.2g}: raise max_iter or tol, or lower alpha.",
                 ConvergenceWarning,
-                stacklevel=callers_level(),
             )
 
     def predict_proba(self, X: Any) -> np.ndarray:

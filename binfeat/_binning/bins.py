@@ -1,12 +1,11 @@
 """The occupied bins of every grid: counted, ranked, and united from parts of the rows."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from binfeat._binning.bin_matrix import code_dtype, no_bin
-from binfeat._common.validation import callers_level
+from binfeat._common.warned import warn
 from binfeat._engine.bin_tables import rank
 
 
@@ -87,11 +86,9 @@ class LearnedBins:
         """Warn if most of the rows are alone in their bins."""
         kappa = (self.coded.keys.size + self.rare.keys.size) / self.coded.sizes.size
         if n_rows > 100 and kappa > n_rows / 2:
-            warnings.warn(
+            warn(
                 f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so most rows are "
                 "alone in their bins. Lower gamma.",
-                UserWarning,
-                stacklevel=callers_level(),
             )
 
     @property

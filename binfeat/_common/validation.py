@@ -1,7 +1,6 @@
 """Checks of parameters that several estimators share."""
 
 import numbers
-import sys
 from contextlib import suppress
 
 import numpy as np
@@ -14,14 +13,6 @@ from binfeat._common.words import naming_words
 
 _MODERATE = 1e100
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
-
-
-def callers_level():
-    """The `stacklevel` with which the caller's warning points outside binfeat and scikit-learn."""
-    frame, level = sys._getframe(1), 1
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("binfeat", "numpy", "sklearn"):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def checked_array(X, **checks):

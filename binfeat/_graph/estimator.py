@@ -12,7 +12,8 @@ from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._binning.input_checks import ARRAY_CHECKS
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.persistence import Persistent
-from binfeat._common.validation import callers_level, canonical, check_categorical, checked_rows, is_word, seed_of
+from binfeat._common.validation import canonical, check_categorical, checked_rows, is_word, seed_of
+from binfeat._common.warned import warn
 from binfeat._engine.policy import thread_count
 from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans, check_graph
 from binfeat._graph.scale import doubt_units, gamma_by_occupancy
@@ -98,7 +99,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         alone = (graph.degrees == 0).mean()
         if alone > _MANY_ALONE:
             message = f"{alone:.0%} of the rows share no bin with another row, and have no neighbours. Lower gamma."
-            warnings.warn(message, UserWarning, stacklevel=callers_level())
+            warn(message)
         return made, Z, graph
 
     def _keep_map(self, made):

@@ -1,13 +1,11 @@
 """A length scale without labels: bins of a few rows."""
 
-import warnings
-
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
 from binfeat._common.gamma_scale import Moments
-from binfeat._common.validation import callers_level
+from binfeat._common.warned import warn
 
 # Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 2, 3, 6 and 10, clusters of digits,
 # optdigits, satimage, rings and moons are the best with 3: with 2, groups of a few rows break off satimage.
@@ -28,11 +26,9 @@ def doubt_units(X, categorical, names):
     if spread.max(initial=0.0) > _UNLIKE * typical:
         widest = numbers[spreads.argmax()]
         name = widest if names is None else repr(str(names[widest]))
-        warnings.warn(
+        warn(
             f"Input {name} has {spread.max() / typical:.2g} times the spread of a typical input, so that rows are "
             "similar by it alone. Scale X, as StandardScaler does, or pass a gamma for each input.",
-            UserWarning,
-            stacklevel=callers_level(),
         )
 
 

@@ -1,6 +1,5 @@
 """What the spectral estimators share: the eigenvectors of the graph of the rows."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -8,7 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.progress import Progress
-from binfeat._common.validation import callers_level, check_integer, check_real, seed_of
+from binfeat._common.validation import check_integer, check_real, seed_of
+from binfeat._common.warned import warn
 from binfeat._graph.eigenvectors import leading_eigenvectors
 from binfeat._graph.estimator import GraphEstimator
 from binfeat._graph.start import start_from_sample
@@ -88,9 +88,8 @@ class SpectralEstimator(GraphEstimator):
         self._keep_rows(coordinates)
         residual = found.residuals.max(initial=0.0)
         if residual > tol:
-            warnings.warn(
+            warn(
                 f"Eigenvectors have residuals up to {residual:.2g} after {self.n_iter_} products, above tol={tol:.2g}: "
                 "raise max_iter or tol, or lower gamma.",
                 ConvergenceWarning,
-                stacklevel=callers_level(),
             )

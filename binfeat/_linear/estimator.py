@@ -1,7 +1,6 @@
 """What the ridge machines share: checks, the choice of a penalty, stopping, and the linear function."""
 
 import numbers
-import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -21,7 +20,6 @@ from binfeat._common.fit_rollback import fit_method
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
-    callers_level,
     check_flag,
     check_integer,
     check_moderate,
@@ -31,6 +29,7 @@ from binfeat._common.validation import (
     require_y,
     seed_of,
 )
+from binfeat._common.warned import warn
 from binfeat._linear.alpha_choice import EarlyStop, HeldOutParts, check_alpha, choose_alpha, held_out_parts
 from binfeat._linear.gram import GramSystem
 from binfeat._linear.incremental import KeptRows, KeptSums, check_ridge, kept_of
@@ -270,11 +269,9 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
                 f"partial_fit takes rows in memory, as an array, a sparse matrix or codes; got {type(X).__name__}."
             )
         if first and hasattr(self, "coef_"):
-            warnings.warn(
+            warn(
                 "fit keeps no rows, so that partial_fit begins anew with these rows. To add rows to others, give them "
                 "to partial_fit too.",
-                UserWarning,
-                stacklevel=callers_level(),
             )
         return self._check_design(X, reset=first), first
 
@@ -344,11 +341,10 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
     def _warn_unless_done(self, result: Result, tol: float) -> None:
         if result.advice:
-            warnings.warn(
+            warn(
                 f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
                 f"relative residual of {result.residuals[-1].max():.2g}, above tol={tol:.2g}. {result.advice}",
                 ConvergenceWarning,
-                stacklevel=callers_level(),
             )
 
     def _linear(self, X: Design) -> np.ndarray:

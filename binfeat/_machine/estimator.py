@@ -1,6 +1,5 @@
 """What the kernel machines share: the fit of a raw table, scores of predictions, the summary."""
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +19,8 @@ from binfeat._common.held_out import Scoring
 from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
-from binfeat._common.validation import callers_level, check_weights, require_y
+from binfeat._common.validation import check_weights, require_y
+from binfeat._common.warned import warn
 from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
@@ -53,7 +53,7 @@ def _renamed(old: str, new: str) -> property:
 
     def value(machine: BaseEstimator) -> np.ndarray:
         message = f"{old} is now called {new}; the old name will go in version 0.3."
-        warnings.warn(message, FutureWarning, stacklevel=callers_level())
+        warn(message, FutureWarning)
         return getattr(machine, new)
 
     return property(value, doc=f"`{new}` by its old name.")

@@ -1,11 +1,9 @@
 """Newton's steps of a deviance, once kernels and penalty are chosen."""
 
-import warnings
-
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from binfeat._common.validation import callers_level
+from binfeat._common.warned import warn
 from binfeat._machine.conclusion import concluded
 from binfeat._machine.features.all_rows import RowsOf
 from binfeat._machine.machines.candidate import Solution
@@ -40,7 +38,7 @@ def reweighted(
             break
     if moved > _LARGE:
         message = f"the last Newton step of loss={run.settings.loss!r} still moved logarithms of means by {moved:.2g}."
-        warnings.warn(message, ConvergenceWarning, stacklevel=callers_level())
+        warn(message, ConvergenceWarning)
     run.note("loss", f"{run.settings.loss}, logarithms moved by {moved:.1g}", best[1].error)
     return best
 

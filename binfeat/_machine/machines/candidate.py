@@ -1,6 +1,5 @@
 """What kinds of kernel machines have in common for the choice among them."""
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from binfeat._common.validation import callers_level
+from binfeat._common.warned import warn
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.features import FeatureFunction
@@ -95,4 +94,4 @@ def warn_of_steps(gain: float, loss: str) -> None:
     """A ConvergenceWarning where steps have ended far from the minimum of a loss."""
     if gain > _LARGE:
         message = f"the last step of loss={loss!r} still promised {gain:.1%} less of what is minimised; raise alpha."
-        warnings.warn(message, ConvergenceWarning, stacklevel=callers_level())
+        warn(message, ConvergenceWarning)

@@ -1,6 +1,5 @@
 """The columns of a raw table: their numbers, or the distinct objects in them; anything else is refused."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +16,8 @@ from sklearn.utils.validation import validate_data
 from binfeat._common.calendar import days_of, times_of, zone_in
 from binfeat._common.frames import collected, is_frame
 from binfeat._common.memory import require_memory
-from binfeat._common.validation import INFINITE, callers_level, checked_rows
+from binfeat._common.validation import INFINITE, checked_rows
+from binfeat._common.warned import warn
 from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
 from binfeat._machine.table.texts import DATES, NUMBERS, day_of, numbers_of_digits, said_by
 
@@ -232,11 +232,9 @@ class Columns:
         kinds = [column.said() for column in self.columns]
         for column, kind in zip(self.columns, kinds):
             if kind:
-                warnings.warn(
+                warn(
                     f"{column.name} of X has {kind}, and is read as what they say. If they are names, make the column "
                     "categorical, as Series.astype('category') does.",
-                    UserWarning,
-                    stacklevel=callers_level(),
                 )
         columns = [column.read_as(kind) if kind else column for column, kind in zip(self.columns, kinds)]
         return replace(self, columns=columns, times=[kind or own for kind, own in zip(kinds, self.times)])

@@ -1,10 +1,8 @@
 """Warnings with which a fit ends: of tables and targets whose errors may mislead, and of a limit that was not kept."""
 
-import warnings
-
 import numpy as np
 
-from binfeat._common.validation import callers_level
+from binfeat._common.warned import warn
 from binfeat._machine.table.copies import GivenRows
 
 _FEW_ROWS, _FEW_GRIDS = 5, 10
@@ -13,16 +11,12 @@ _COPIES = 0.1  # share of rows, above which held-out errors say too little
 _LATE = 1.25  # times the limit
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=callers_level())
-
-
 def doubt_rows(rows: GivenRows, apart: bool) -> None:
     """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`)."""
     if len(rows) < _FEW_ROWS:
-        _warn(f"X has {len(rows)} rows; length scales and penalty are chosen by so few that they are left to chance.")
+        warn(f"X has {len(rows)} rows; length scales and penalty are chosen by so few that they are left to chance.")
     if not apart and rows.share_of_copies > _COPIES and rows.are_fine:
-        _warn(
+        warn(
             f"{rows.share_of_copies:.0%} of the rows are copies of other rows, targets included. Copies of rows held "
             "out make errors too good: drop them, or give groups to fit, so that copies are held out together."
         )
@@ -32,9 +26,9 @@ def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
     """Warn of a class of one row, by the counts of rows, or of numbers that are hardly labels."""
     if counts.min() == 1:
         lone = classes[counts == 1].tolist()
-        _warn(f"y has a single row of {len(lone)} of the classes, such as {lone[0]!r}; no choice can be judged by it.")
+        warn(f"y has a single row of {len(lone)} of the classes, such as {lone[0]!r}; no choice can be judged by it.")
     if classes.dtype.kind == "f" and classes.size > _MANY_CLASSES:
-        _warn(
+        warn(
             f"y holds {classes.size} different floats, and each is a class of its own. To predict numbers use "
             "KernelMachineRegressor; for classes give integers or strings."
         )
@@ -43,13 +37,13 @@ def doubt_classes(classes: np.ndarray, counts: np.ndarray) -> None:
 def doubt_grids(n_grids: int) -> None:
     """Warn of so few grids that predictions are hardly better than a constant."""
     if n_grids < _FEW_GRIDS:
-        _warn(f"max_bytes leaves room for a machine of {n_grids} grids, which tell little: give more.")
+        warn(f"max_bytes leaves room for a machine of {n_grids} grids, which tell little: give more.")
 
 
 def doubt_limit(seconds: float | None, used: float) -> None:
     """Warn of a limit of time that could not be kept; `seconds` may be None."""
     if seconds is not None and used > _LATE * seconds:
-        _warn(
+        warn(
             f"max_seconds={seconds:g} is less than the {used:.2g} s that this fit took at least. The first run on a "
             "computer compiles the kernels, and caches them: that is part of it."
         )

@@ -1,6 +1,5 @@
 """A raw table's columns as numbers: missing values, categories, frames of every kind."""
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +12,8 @@ from sklearn.base import BaseEstimator
 from binfeat._common.calendar import part_of, parts_in, time_in_words
 from binfeat._common.persistence import ArrayRecord
 from binfeat._common.subsets import every_nth
-from binfeat._common.validation import callers_level, check_categorical, check_moderate, checked_array, is_word
+from binfeat._common.validation import check_categorical, check_moderate, checked_array, is_word
+from binfeat._common.warned import warn
 from binfeat._machine.table.columns import (
     NO_CATEGORIES,
     NO_STRINGS,
@@ -351,11 +351,9 @@ def _repeated(column: Column, n_rows: int) -> Categories:
     n_levels = numbers.size + strings.size
     if n_rows < _ID_ROWS or n_levels <= _ID_SHARE * n_rows:
         return numbers, strings, missing
-    warnings.warn(
+    warn(
         f"{column.name} of X has a different value in nearly every row, {n_levels:,} in {n_rows:,} rows, which says "
         "nothing of other rows; it is an input of one level. Leave it out, or make numbers or fewer categories of it.",
-        UserWarning,
-        stacklevel=callers_level(),
     )
     return NO_CATEGORIES
 

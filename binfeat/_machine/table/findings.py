@@ -1,11 +1,11 @@
 """What a table has that `fit` had not seen, and what is done about it."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
-from binfeat._common.validation import callers_level, check_choice
+from binfeat._common.validation import check_choice
+from binfeat._common.warned import warn
 
 MISSING, CATEGORIES, OUTSIDE, STRINGS, WORDS, ORDER = (
     "missing values",
@@ -127,11 +127,9 @@ class Attention:
     def speak(self) -> None:
         """Warn of what was noted, once for all blocks."""
         if self._all:
-            warnings.warn(
+            warn(
                 f"X has what fit had not seen; predictions there are guesses. {self._all.words}. check(X) lists it; "
                 "on_unseen='ignore' or 'error' says what else to do.",
-                UserWarning,
-                stacklevel=callers_level(),
             )
 
 
