@@ -4,27 +4,27 @@ import numpy as np
 
 from binfeat._command.messages import say
 from binfeat._command.outputs import opened, write
-from binfeat._machine.table.findings import Findings
+from binfeat._machine.table.findings import Attention
 
 
 def predict(model, paths, out):
     """Write predictions for the rows of a table in files, to the file `out` or to standard output."""
     machine, blocks = opened(model, paths, out)
-    found = [Findings()]
+    attention = Attention(machine.on_unseen)
     if machine.on_unseen == "warn":  # once, at the end, as a table
         machine.on_unseen = "ignore"
-        blocks = _checked(machine, blocks, found)
+        blocks = _checked(machine, blocks, attention.note)
     write(_predictions(machine, blocks), out)
-    if found[0]:
+    if attention.found:
         say("warning: the machine had not seen such values in fit:")
-        for line in str(found[0]).splitlines():
+        for line in str(attention.found).splitlines():
             say(f"  {line}")
 
 
-def _checked(machine, blocks, found):
-    """The blocks as they are; what is new in them is added to the only item of `found`."""
+def _checked(machine, blocks, note):
+    """The blocks as they are; `note` is called with what is new in them."""
     for X in blocks:
-        found[0] += machine.check(X)
+        note(machine.check(X))
         yield X
 
 

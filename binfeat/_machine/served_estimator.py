@@ -73,9 +73,8 @@ class ServedMachineBase(KernelMachineBase):
         function = self._fitted.function
         if not isinstance(function, LocalFunction):
             raise ValueError(f"apply needs a local machine, features_='local'; this one has {self.features_!r}.")
-        attention = Attention(self.on_unseen)
-        rows = self._fitted.rows(self, X, attention.note)
-        attention.speak()
+        with Attention(self.on_unseen) as note:
+            rows = self._fitted.rows(self, X, note)
         return function.trees(rows).T
 
     def shapley_values(
@@ -126,9 +125,9 @@ class ServedMachineBase(KernelMachineBase):
         n_permutations = check_integer(n_permutations, "n_permutations", 1)
         if is_source(X) or is_source(background):
             raise ValueError("X and background must be rows in memory; got a source of blocks.")
-        fitted, attention = self._fitted, Attention(self.on_unseen)
-        rows = fitted.rows(self, X, attention.note)
-        attention.speak()
+        fitted = self._fitted
+        with Attention(self.on_unseen) as note:
+            rows = fitted.rows(self, X, note)
         known = background_of(fitted) if background is None else fitted.rows(self, background)
         with blas_threads(self.n_jobs):
             found = contributions(fitted, rows, known, n_permutations, seed_of(random_state), self.n_jobs)

@@ -88,13 +88,13 @@ class _OnDask(DaskScorer, KernelMachineBase):
         vars(local).update(learned)
         return local
 
-    def _rows_and_scores(self, X, attention):
+    def _rows_and_scores(self, X, note):
         if is_chunked(X):
             raise TypeError(
                 "Of a Dask collection there are predictions, and scores and probabilities of classes; for all else "
                 "give rows in memory, such as X.compute()."
             )
-        return super()._rows_and_scores(X, attention)
+        return super()._rows_and_scores(X, note)
 
     def _by_chunk(self, method, X, tail, dtype):
         """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""

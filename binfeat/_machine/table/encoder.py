@@ -1,6 +1,6 @@
 """A raw table's columns as numbers: missing values, categories, frames of every kind."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -24,7 +24,7 @@ from binfeat._machine.table.columns import (
     infinite_in,
     read_table,
 )
-from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, in_words
+from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, Note, in_words
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
 from binfeat._machine.table.scalers import Quantiles
 from binfeat._machine.table.texts import NUMBERS
@@ -101,9 +101,7 @@ class TableEncoder(ArrayRecord):
         check_moderate(matrix, "X")
         return encoder._with_ranks(matrix) if takes_ranks else (encoder, matrix)
 
-    def transform(
-        self, estimator: BaseEstimator, X: RawTable, note: Callable[[Findings], None] | None = None
-    ) -> np.ndarray:
+    def transform(self, estimator: BaseEstimator, X: RawTable, note: Note = None) -> np.ndarray:
         """The numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; might be X itself.
 
         `note` is called with what `fit` had not seen, if there is any.

@@ -108,27 +108,36 @@ class Findings:
         return "; ".join(named + more)
 
 
+Note = Callable[[Findings], None] | None  # what is called with findings, if anybody wants to know them
+
+
 class Attention:
-    """What is done about findings of a prediction, which may come in several blocks."""
+    """What is done about findings of a prediction, which may come in several blocks.
+
+    ``with Attention(on_unseen) as note`` warns at its end of what was noted, once for all blocks. It is no generator,
+    whose frame of another module would stop the search for the caller's line.
+    """
 
     def __init__(self, on_unseen: str) -> None:
-        self._on_unseen, self._all = check_choice(on_unseen, "on_unseen", POLICIES), Findings()
+        self._on_unseen, self.found = check_choice(on_unseen, "on_unseen", POLICIES), Findings()
 
     @property
-    def note(self) -> Callable[[Findings], None] | None:
+    def note(self) -> Note:
         """What is called with findings; None if nobody wants to know them."""
         return None if self._on_unseen == "ignore" else self._noted
 
     def _noted(self, found: Findings) -> None:
         if self._on_unseen == "error" and found:
             raise ValueError(f"X has what fit had not seen, and on_unseen is 'error'. {found.words}.")
-        self._all += found
+        self.found += found
 
-    def speak(self) -> None:
-        """Warn of what was noted, once for all blocks."""
-        if self._all:
+    def __enter__(self) -> Note:
+        return self.note
+
+    def __exit__(self, failed: object, *_: object) -> None:
+        if self.found and not failed:
             warn(
-                f"X has what fit had not seen; predictions there are guesses. {self._all.words}. check(X) lists it; "
+                f"X has what fit had not seen; predictions there are guesses. {self.found.words}. check(X) lists it; "
                 "on_unseen='ignore' or 'error' says what else to do.",
             )
 
