@@ -78,6 +78,13 @@ def split_into_cells(
     return CellTrees(inputs, places, np.array(children, np.int32).reshape(-1, 2), root), cells
 
 
+def cells_of_columns(columns: np.ndarray, scales: np.ndarray, most: int) -> tuple[CellTrees, list[np.ndarray]]:
+    """A tree that splits rows, (n_inputs, n_rows), by inputs times `scales`, and up to `most` rows of each cell."""
+    X, rng = columns.T.astype(np.float64), np.random.default_rng(0)
+    tree, cells = split_into_cells(X, np.arange(len(X)), lambda rows: scales * X[rows].std(axis=0), most, rng)
+    return tree, [rows[:most] for rows in cells]
+
+
 def _split(
     X: ScaledTable, rows: np.ndarray, spread: np.ndarray, most: int, rng: np.random.Generator, disorder: float
 ) -> tuple[int, float] | None:

@@ -7,12 +7,12 @@ import numpy as np
 
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import made_once
-from binfeat._engine.policy import one_blas_thread, side_by_side, threads_to_factorise
+from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.expansion import FullExpansion
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.many_rows import ManyRowsPosterior
-from binfeat._machine.fitted.score_function import HeldOutErrors
+from binfeat._machine.fitted.score_function import HeldOutErrors, normal_samples
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 from binfeat._machine.kernel_algebra.packed import pieces
 
@@ -76,14 +76,11 @@ class ExactPosterior:
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
         """Samples of what the prediction is off by, of variance 1 times the noise, (n_rows, n_samples)."""
-        n_rows = len(X)
-        require_memory(32 * n_rows**2, "samples at so many rows", "Give sample_y fewer rows at a time.")
+        require_memory(32 * len(X) ** 2, "samples at so many rows", "Give sample_y fewer rows at a time.")
         rows = self._function.frame.columns(X)
         known = self._known(rows).astype(np.float64)
         covariance = self._function.kernel(self._n_jobs)(rows, rows) + 1.0 - known.T @ known
-        with threads_to_factorise(n_rows):
-            values, vectors = np.linalg.eigh(covariance / self._alpha)
-        return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((n_rows, n_samples))
+        return normal_samples(covariance / self._alpha, n_samples, rng)
 
     def _known(self, rows: np.ndarray) -> np.ndarray:
         """What the machine's rows say of others, (n_machine_rows, n_rows): squares that the prior variance loses."""

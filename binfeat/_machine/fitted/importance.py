@@ -8,7 +8,7 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread, side_by_side
-from binfeat._machine.fitted.cell_trees import split_into_cells
+from binfeat._machine.fitted.cell_trees import cells_of_columns
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.features import FeatureFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction
@@ -182,11 +182,10 @@ def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
     n_judged = int(np.clip(_VALUES // (n_rows * n_inputs), _FEWEST, ROWS))
     cells = [np.arange(n_rows)]
     if n_rows > _CELL_ROWS:
-        X, rng, scales = function.support.T.astype(np.float64), np.random.default_rng(0), function.scales
-        _, cells = split_into_cells(X, cells[0], lambda rows: scales * X[rows].std(axis=0), _CELL_ROWS, rng)
+        _, cells = cells_of_columns(function.support, function.scales, _CELL_ROWS)
     chosen = evenly_spaced(len(cells), _CELLS)
     for number in chosen:
-        yield _ExactRows(function, cells[number][:_CELL_ROWS], n_judged // len(chosen))
+        yield _ExactRows(function, cells[number], n_judged // len(chosen))
 
 
 def _of_local(function: LocalFunction) -> Iterator[_Judged]:

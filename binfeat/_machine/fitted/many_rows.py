@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
-from binfeat._engine.policy import side_by_side, threads_to_factorise
-from binfeat._machine.fitted.cell_trees import rows_by_cell, split_into_cells
-from binfeat._machine.fitted.score_function import HeldOutErrors
+from binfeat._engine.policy import side_by_side
+from binfeat._machine.fitted.cell_trees import cells_of_columns, rows_by_cell
+from binfeat._machine.fitted.score_function import HeldOutErrors, normal_samples
 from binfeat._machine.kernel_algebra.inverse_diagonal import CellInverse
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances
 from binfeat._machine.kernel_algebra.packed import pieces
@@ -32,10 +32,7 @@ class ManyRowsPosterior:
         self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
         n_rows = function.support.shape[1]
         most = max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
-        X, scales = function.support.T.astype(np.float64), function.scales
-        rng = np.random.default_rng(0)
-        self._tree, cells = split_into_cells(X, np.arange(n_rows), lambda rows: scales * X[rows].std(axis=0), most, rng)
-        cells = [rows[:most] for rows in cells]
+        self._tree, cells = cells_of_columns(function.support, function.scales, most)
         known = [(np.ascontiguousarray(function.support[:, rows]), function.weights[rows]) for rows in cells]
         landmarks = np.ascontiguousarray(function.support[:, evenly_spaced(n_rows, _LANDMARKS)])
         self._inverse = CellInverse(function.kernel(1), known, landmarks, self._alpha, n_jobs)
@@ -66,10 +63,7 @@ class ManyRowsPosterior:
             own = np.ascontiguousarray(columns[:, rows])
             told, shared, F = self._inverse.unknown(own, number)
             covariance = self._function.kernel(1)(own, own) + 1.0 - F @ F.T - told.T @ told
-            with threads_to_factorise(len(rows)):
-                values, vectors = np.linalg.eigh(covariance.astype(np.float64))
-            apart = (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(rows), n_samples))
-            out[rows] = apart + shared.T @ common
+            out[rows] = normal_samples(covariance.astype(np.float64), n_samples, rng) + shared.T @ common
         return out / np.sqrt(self._alpha)
 
     def _groups(self, columns: np.ndarray) -> list[tuple[int, np.ndarray]]:

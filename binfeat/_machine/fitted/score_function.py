@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from binfeat._common.persistence import ArrayRecord
+from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear.posterior import RidgePosterior
 
 BLOCK_BYTES = 2**26  # of codes, hashes or features at a time
@@ -42,6 +43,13 @@ class HeldOutErrors(ArrayRecord):
                 f"got {coverage:g}. Give fit more rows; of random features, a larger validation_fraction will do, too."
             )
         return self.scores[place - 1]
+
+
+def normal_samples(covariance: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    """Samples (n_rows, n_samples) of mean 0, with a covariance in float64 that is semidefinite but for rounding."""
+    with threads_to_factorise(len(covariance)):
+        values, vectors = np.linalg.eigh(covariance)
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ rng.standard_normal((len(covariance), n_samples))
 
 
 class Posterior(Protocol):
