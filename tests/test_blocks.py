@@ -515,8 +515,9 @@ def test_bad_blocks(rng, estimator):
     ):
         with pytest.raises(error, match=f"Block 2 of the source, counted from 0: .*{message}"):
             estimator.fit(blocks([good, (X[:0], y[:0]), bad]))
-    with pytest.raises(ValueError, match="no rows"):
-        estimator.fit(blocks([(X[:0], y[:0])]))
+    for empty in (blocks([(X[:0], y[:0])]), blocks(X[:0], y[:0])):
+        with pytest.raises(ValueError, match="no rows"):
+            estimator.fit(empty)
     with pytest.raises(TypeError, match="used up by the first"):
         estimator.fit(rows for rows in [good])
 

@@ -11,6 +11,7 @@ from sklearn import get_config
 from binfeat._binning.code_store import CodeStore
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import RowMatrix
+from binfeat._common.subsets import slices
 from binfeat._common.validation import check_float_type
 from binfeat._engine.bin_tables import count_entries, to_csr
 from binfeat._engine.fours import FOUR
@@ -129,8 +130,7 @@ class BinMatrix(RowMatrix):
 
     def row_blocks(self) -> Iterator[tuple[slice, Any]]:
         """Pairs of a slice of the rows and their part of the matrix, for solvers; nothing is copied."""
-        for start in range(0, self.shape[0], _BLOCK_ROWS):
-            rows = slice(start, min(start + _BLOCK_ROWS, self.shape[0]))
+        for rows in slices(self.shape[0], _BLOCK_ROWS):
             yield rows, _RowRange(self, rows)
 
     @property
@@ -248,8 +248,7 @@ class BinMatrix(RowMatrix):
         workers, (n_targets, n_rows) = thread_count(self.n_jobs), values.shape
         copies, rows = np.empty((workers, COPIES, FEW_BINS + 1), out.dtype), np.empty((n_rows, FOUR), out.dtype)
         value, scratch = out.dtype.type(value), (copies, *self._tables(workers, out.dtype), rows)
-        for first in range(0, n_targets, FOUR):
-            some = slice(first, first + FOUR)
+        for some in slices(n_targets, FOUR):
             of_some = values[some], value, *scratch, out[some]
             multiply_transposed(self.codes, self.offsets, first_row, *of_some, n_jobs=self.n_jobs)
 

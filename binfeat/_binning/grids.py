@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.random_words import KEYS, PITCH, SHIFT, round_significant, stream, uniforms
+from binfeat._common.subsets import slices
 from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
 from binfeat._engine.policy import thread_count
 
@@ -113,8 +114,7 @@ def hash_blocks(grids, blocks, n_jobs=None):
         width = width or own_width
         if memory.size < width * step:
             memory = np.empty(width * step, np.uint64)
-        for first in range(0, len(grids), width):
-            part = slice(first, min(len(grids), first + width))
+        for part in slices(len(grids), width):
             for start in range(0, X.shape[0], step):
                 shape = part.stop - part.start, min(step, X.shape[0] - start)
                 hashes = memory[: shape[0] * shape[1]].reshape(shape)

@@ -6,6 +6,7 @@ from binfeat._binning.bin_matrix import code_dtype, no_bin
 from binfeat._binning.bins import Bins, starts_of
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.grids import hash_blocks
+from binfeat._common.subsets import slices
 from binfeat._engine.bin_tables import LOAD, find, find_ragged, index, insert
 from binfeat._engine.policy import thread_count
 
@@ -124,10 +125,9 @@ def codes_among(bins, united, n_jobs=None):
     union does not have becomes 2^32 - 1. As many grids have look-up tables at a time as there are threads.
     """
     codes, n_threads = np.empty(bins.keys.size, np.uint32), thread_count(n_jobs)
-    for first in range(0, bins.sizes.size, n_threads):
-        grids = slice(first, first + n_threads)
+    for grids in slices(bins.sizes.size, n_threads):
         own, wanted = bins.of(grids), united.of(grids)
         tables = BinTables(wanted.keys, wanted.starts, n_jobs)
-        written = codes[bins.starts[first] :][: own.keys.size]
+        written = codes[bins.starts[grids.start] :][: own.keys.size]
         find_ragged(own.keys, own.starts, *tables.arrays, no_bin(np.uint32), written, n_jobs=n_jobs)
     return codes

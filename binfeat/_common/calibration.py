@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import evenly_spaced, slices
 
 SOFTNESS = 0.05  # of what is taken for a share of rows: the least that scores tell apart
 _RIDGE = 10.0  # rows' worth of belief that all classes are alike
@@ -116,8 +116,7 @@ class _Likelihood:
         beside = coef - np.hstack([max(0.0, np.trace(own) / len(own)) * np.eye(len(own)) for own in np.hsplit(coef, 2)])
         by_coef = self.stiffness * beside
         loss, by_intercept = float((by_coef * beside).sum()) / 2, np.zeros(len(coef))
-        for first in range(0, len(self.features), _BLOCK_ROWS):
-            rows = slice(first, first + _BLOCK_ROWS)
+        for rows in slices(len(self.features), _BLOCK_ROWS):
             odds = self.features[rows] @ coef.T + intercept
             odds -= odds.max(axis=1, keepdims=True)
             slopes = np.exp(odds)

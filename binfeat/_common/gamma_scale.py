@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._common.random_words import round_significant
+from binfeat._common.subsets import slices
 from binfeat._common.validation import check_gamma, is_word
 
 _CHUNK_BYTES = 2**22
@@ -62,9 +63,8 @@ def _chunks(X):
         values = X.data.astype(np.float64)
         yield values[~np.isnan(values)]
         return
-    step = max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))
-    for start in range(0, X.shape[0], step):
-        values = np.asarray(X[start : start + step], dtype=np.float64, order="C").ravel()
+    for rows in slices(X.shape[0], max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))):
+        values = np.asarray(X[rows], dtype=np.float64, order="C").ravel()
         missing = np.isnan(values)
         yield values[~missing] if missing.any() else values
 

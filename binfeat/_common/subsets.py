@@ -1,7 +1,6 @@
 """Subsets of rows."""
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 _VALUES, _FEWEST_ROWS = 2**18, 32  # of a part that is in a cache
 
@@ -11,14 +10,24 @@ def evenly_spaced(n_rows, most):
     return np.linspace(0, n_rows - 1, min(n_rows, most)).astype(int)
 
 
+def thinned(values, most):
+    """Up to `most` of the values, at even distances."""
+    return values[evenly_spaced(len(values), most)]
+
+
 def every_nth(rows, most):
     """A view of up to `most` of the rows, at equal distances."""
     return rows[:: -(-len(rows) // most)]
 
 
+def slices(stop, step, start=0):
+    """Slices of `step` rows, or fewer in the last, from `start` to `stop`."""
+    return [slice(i, min(i + step, stop)) for i in range(start, stop, step)]
+
+
 def cached_parts(n_rows, n_values):
     """Slices of rows with `n_values` numbers each, so many at a time that these stay in a cache."""
-    return gen_batches(n_rows, max(_FEWEST_ROWS, _VALUES // max(1, n_values)))
+    return slices(n_rows, max(_FEWEST_ROWS, _VALUES // max(1, n_values)))
 
 
 def equal_groups(x, most, n_rows):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import thinned
 from binfeat._common.validation import check_integer, check_numbers, check_share
 from binfeat._display.canvas import OptionalAxes, canvas
 from binfeat._machine.number_estimator import NumbersMachineBase
@@ -134,7 +134,7 @@ class IntervalDisplay:
         low, high = intervals.T
         inside = (low <= y) & (y <= high)
         self.inside_ = float(inside.mean())
-        shown = np.argsort(x, kind="stable")[evenly_spaced(x.size, check_integer(max_rows, "max_rows", 1))]
+        shown = thinned(np.argsort(x, kind="stable"), check_integer(max_rows, "max_rows", 1))
         self.figure_, self.ax_ = canvas(self, ax, figsize=(6.4, 4.4))
         self.bars_ = self.ax_.vlines(x[shown], low[shown], high[shown], color=_BARS, linewidth=1.2, zorder=1)
         colours = np.where(inside[shown], _INSIDE, _OUTSIDE)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._common.memory import require_memory
+from binfeat._common.subsets import slices
 from binfeat._engine.policy import share_blocks, thread_count
 from binfeat._engine.trig import WRITERS
 from binfeat._fourier.fastfood import Fastfood
@@ -78,5 +79,4 @@ def _fill(Z, project, write, scratch, n_jobs):
             if write(projection, Z[rows]):
                 raise ValueError(_OVERFLOW.format(Z.dtype))
 
-    step = scratch[0]
-    share_blocks(work, (slice(i, min(len(Z), i + step)) for i in range(0, len(Z), step)), Z.size, n_jobs)
+    share_blocks(work, slices(len(Z), scratch[0]), Z.size, n_jobs)

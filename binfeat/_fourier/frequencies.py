@@ -21,6 +21,7 @@ For kernel values near 0 only qmc with few inputs is better than iid. Drawing 8,
 import numpy as np
 
 from binfeat._common.random_words import CALLER, FREQUENCIES, RADII, SOBOL, stream, uniforms
+from binfeat._common.subsets import slices
 from binfeat._common.validation import is_word
 from binfeat._kernels.base import ProductKernel
 from binfeat.kernels import RBF, Cauchy, Hat, Laplacian, Matern, Spectral
@@ -103,9 +104,8 @@ def frequencies_of_inputs(kernel, sampler, n_frequencies, scale, seed, rotation=
 def _iid(kernel, n_frequencies, n_inputs, seed):
     bits, width = stream(seed, 0, FREQUENCIES), kernel.n_uniforms(n_inputs)
     frequencies = np.empty((n_frequencies, n_inputs))
-    step = max(1, _CHUNK // width)
-    for start in range(0, n_frequencies, step):
-        rows = frequencies[start : start + step]
+    for some in slices(n_frequencies, max(1, _CHUNK // width)):
+        rows = frequencies[some]
         rows[:] = kernel.frequencies(uniforms(bits.random_raw(len(rows) * width)).reshape(-1, width))
     return frequencies
 
@@ -128,9 +128,8 @@ def _qmc(kernel, n_frequencies, n_inputs, seed):
 def _orthogonal(kernel, n_frequencies, n_inputs, seed):
     """Blocks of n_inputs orthogonal directions with independent norms (Yu et al., NIPS 2016)."""
     frequencies = _iid(RBF(), n_frequencies, n_inputs, seed)
-    step = max(1, _CHUNK // n_inputs**2) * n_inputs
-    for start in range(0, n_frequencies, step):
-        rows = frequencies[start : start + step]
+    for some in slices(n_frequencies, max(1, _CHUNK // n_inputs**2) * n_inputs):
+        rows = frequencies[some]
         whole = len(rows) // n_inputs * n_inputs
         rows[:whole] = _orthonormal(rows[:whole].reshape(-1, n_inputs, n_inputs)).reshape(-1, n_inputs)
         rows[whole:] = _orthonormal(rows[None, whole:])[0]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
+from binfeat._common.subsets import slices
 from binfeat._engine.policy import one_blas_thread, side_by_side
 
 _DEPTH = 10  # blocks of a Krylov space before it is cut down to the best part of it
@@ -75,7 +76,7 @@ class _KrylovSpace:
 
     def __init__(self, multiply, known, block, n_jobs):
         self._multiply, self._known, self._width, self._n_jobs = multiply, known[:, None], block.shape[1], n_jobs
-        self._rows = [slice(i, i + _ROWS_AT_A_TIME) for i in range(0, known.size, _ROWS_AT_A_TIME)]
+        self._rows = slices(known.size, _ROWS_AT_A_TIME)
         self._basis = np.empty((known.size, (_DEPTH + 1) * self._width), order="F")
         self._projection = np.zeros(2 * (self._basis.shape[1],))  # its upper triangle
         self._size = 0

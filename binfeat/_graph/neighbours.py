@@ -8,6 +8,7 @@ from scipy import sparse
 from binfeat._binning.bin_matrix import no_bin
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import ArrayRecord, check_arrays, check_starts
+from binfeat._common.subsets import slices
 from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._engine.policy import side_by_side, thread_count
 from binfeat._graph.similarity import Graph, means
@@ -53,8 +54,7 @@ class BinMembers(ArrayRecord):
         neighbours, similarities = np.empty(shape, np.int32), np.empty(shape)
         sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows + 1), np.int32)
         members = codes, no_bin(codes.dtype), Z.offsets, self.weights, self.begins, self.rows
-        for start in range(0, shape[0], _ROWS_AT_A_TIME):
-            some = slice(start, start + _ROWS_AT_A_TIME)
+        for some in slices(shape[0], _ROWS_AT_A_TIME):
             nearest(*members, order[some], sums, met, neighbours[some], similarities[some], n_jobs=Z.n_jobs)
         return neighbours, similarities
 
@@ -128,7 +128,7 @@ class NeighbourGraph(Graph):
         similarities[neighbours == np.arange(n_rows)[:, None]] = 0.0
         others = _matrix(neighbours, similarities, n_rows)
         W = ((others + others.T) / 2).tocsr()
-        self._parts = [(part := slice(i, i + _ROWS_OF_A_PART), W[part]) for i in range(0, n_rows, _ROWS_OF_A_PART)]
+        self._parts = [(part, W[part]) for part in slices(n_rows, _ROWS_OF_A_PART)]
         self._places = _places(self._order)
         super().__init__(W.sum(axis=1)[self._places])
 

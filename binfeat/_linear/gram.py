@@ -6,9 +6,9 @@ from operator import add
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils import gen_batches
 
 from binfeat._common.memory import allowed_bytes
+from binfeat._common.subsets import slices
 from binfeat._common.validation import float_dtype
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear.result import Penalties, Result, SolverOptions, refuse_overflow
@@ -161,7 +161,7 @@ def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
     dtype, (n_rows, n_columns) = float_dtype(Z.dtype), Z.shape
     step = min(n_rows, max(_FEWEST_ROWS, _BLOCK_BYTES // (dtype.itemsize * max(1, n_columns))))
     held, start, size = np.empty((step, n_columns), dtype), 0, 0
-    blocks = Z.row_blocks() if is_computed(Z) else ((rows, Z[rows]) for rows in gen_batches(n_rows, step))
+    blocks = Z.row_blocks() if is_computed(Z) else ((rows, Z[rows]) for rows in slices(n_rows, step))
     for _, block in blocks:
         block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
         while len(block):
@@ -175,7 +175,7 @@ def _filled(Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
 
 def _panels(n_columns: int) -> Iterator[tuple[slice, slice]]:
     """Slices of some columns at a time, and of the same and all later columns."""
-    for panel in gen_batches(n_columns, _PANEL):
+    for panel in slices(n_columns, _PANEL):
         yield panel, slice(panel.start, n_columns)
 
 

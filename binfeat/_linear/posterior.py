@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg
-from sklearn.utils import gen_batches
 
 from binfeat._common.persistence import ArrayRecord
+from binfeat._common.subsets import slices
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear import cg
 from binfeat._linear.gram import GramSystem
@@ -37,7 +37,7 @@ class RidgePosterior(ArrayRecord):
 
     def parts(self, Z: Features) -> Iterator[tuple[slice, np.ndarray]]:
         """Some roots at a time: their numbers, as a slice, and their products with the rows Z, (n_rows, n_some)."""
-        for some in gen_batches(len(self.intercept), _TOGETHER):
+        for some in slices(len(self.intercept), _TOGETHER):
             yield some, np.asarray(Z @ self.coef[some].T) + self.intercept[some]
 
     def times(self, factor: float) -> "RidgePosterior":
@@ -80,7 +80,7 @@ def ridge_posterior(
     if isinstance(system, GramSystem):
         return _closed(system, alpha, options.fit_intercept)
     coef, intercept = np.empty((n_samples, rows.shape[1]), np.float32), np.empty(n_samples)
-    for some in gen_batches(n_samples, _TOGETHER):
+    for some in slices(n_samples, _TOGETHER):
         coef[some], intercept[some] = _sampled(rows, alpha, some.stop - some.start, options, rng)
     coef /= np.float32(np.sqrt(n_samples))
     return RidgePosterior(np.array(float(alpha)), coef, intercept / np.sqrt(n_samples))

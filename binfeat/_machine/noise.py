@@ -6,7 +6,7 @@ from typing import cast
 import numpy as np
 
 from binfeat._common.held_out import sums_by_group, surely_less
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.machines.candidate import Solution
@@ -36,11 +36,11 @@ def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     weights, is_grouped = problem.weights_of(solution.rows), problem.is_grouped
     known = np.arange(len(solution.rows)) if weights is None else np.flatnonzero(weights[:, 0] > 0)
     n_learned = min(_ROWS, max(2, _VALUES // problem.table.shape[1]))
-    known = known[evenly_spaced(len(known), n_learned if is_grouped else _JUDGED)]
+    known = thinned(known, n_learned if is_grouped else _JUDGED)
     rows = solution.rows[known]
     residuals = problem.Y[rows] - solution.predictions[known]
     own, targets = _problem_of_sizes(problem, rows, np.abs(residuals), evenly_spaced(len(rows), n_learned))
-    some = own.train if is_grouped else own.train[evenly_spaced(len(own.train), _TUNED_ROWS)]
+    some = own.train if is_grouped else thinned(own.train, _TUNED_ROWS)
     quiet, kernel = run.quiet(0, alpha=None, kernel=None, refits=False), _kernel_of(kernels, solution)
     tuned = ExactMachine(replace(own, train=some), quiet, kernel).tuned()
     logs = ExactMachine(own, quiet, kernel).solution(tuned if is_grouped else replace(tuned, predictions=None))

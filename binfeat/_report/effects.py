@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import is_classifier
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import thinned
 from binfeat._machine.target.targets import as_columns
 
 _INPUTS, _ROWS, _POINTS, _LEVELS, _CLASSES = 6, 100, 25, 10, 4
@@ -48,7 +48,7 @@ def _effect(machine, table, j, name):
     else:
         values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, _POINTS)))
         kind = "dates" if j < encoder.times.size and encoder.times[j].startswith("dates") else "numbers"
-    background = table[evenly_spaced(len(table), _ROWS)]
+    background = thinned(table, _ROWS)
     outputs, what, words = _outputs(machine)
     tables = (fitted.scaled(encoder.with_value(background, j, value)) for value in values)
     means = [outputs(fitted.scores(rows, machine.n_jobs)) for rows in tables]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import is_classifier
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import thinned
 from binfeat._machine.explained.shapley import background_of, contributions
 
 _ROWS, _BACKGROUND, _PERMUTATIONS = 200, 100, 2  # permutations where values are sampled
@@ -29,12 +29,12 @@ class Reasons:
 def reasons_of(machine, table):
     """Those of some encoded rows, for the first target, or for the last class."""
     fitted = machine._fitted
-    table = table[evenly_spaced(len(table), _ROWS)]
+    table = thinned(table, _ROWS)
     rows = fitted.scaled(table)
     try:
         background = background_of(fitted)
     except ValueError:  # it keeps no rows
-        background = rows[evenly_spaced(len(rows), _BACKGROUND)]
+        background = thinned(rows, _BACKGROUND)
     found = contributions(fitted, rows, background, _PERMUTATIONS, 0, machine.n_jobs)
     data, values, base = table[:, : machine.n_features_in_], found.values[:, :, -1], found.base[:, -1]
     if is_classifier(machine):

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from sklearn.utils import gen_batches
 
+from binfeat._common.subsets import slices
 from binfeat._rows.products import ComputedRows
 
 _BLOCK_BYTES = 2**26  # of computed features held at a time
@@ -23,7 +23,7 @@ class LazyFeatures(ComputedRows):
     def row_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Pairs of rows, as a slice, and their features."""
         step = max(1, _BLOCK_BYTES // (self.shape[1] * self.dtype.itemsize))
-        for rows in gen_batches(self.shape[0], step):
+        for rows in slices(self.shape[0], step):
             yield rows, self._compute(self._X[rows])
 
     def take(self, rows: np.ndarray) -> "LazyFeatures":

@@ -11,9 +11,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from binfeat._common.frames import collected, is_frame
+from binfeat._common.subsets import slices
 from binfeat._common.validation import check_integer, checked_array
 from binfeat._rows.datasets import DatasetBlocks, FileBlock, is_dataset, opened, split_names
 
@@ -128,7 +128,7 @@ class _ArrayBlocks:
     block_rows: int
 
     def __iter__(self) -> Iterator[tuple]:
-        for rows in gen_batches(len(self.arrays[1]), self.block_rows):
+        for rows in slices(len(self.arrays[1]), self.block_rows):
             yield tuple(_rows_of(values, rows) for values in self.arrays)
 
 

@@ -5,9 +5,9 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from binfeat._common.memory import require_memory
+from binfeat._common.subsets import slices
 from binfeat._rows.products import (
     BlockFeatures,
     Features,
@@ -59,7 +59,7 @@ class StackedFeatures(RowMatrix):
     def _slices(self) -> Iterator[tuple[slice, Any]]:
         width = sum(block.shape[1] for block in self.blocks if is_computed(block) and is_dense(block))
         step = int(np.clip(_BLOCK_BYTES // (self.dtype.itemsize * max(1, width)), 1, _MOST_ROWS))
-        return ((rows, None) for rows in gen_batches(self.shape[0], step))
+        return ((rows, None) for rows in slices(self.shape[0], step))
 
     def toarray(self) -> np.ndarray:
         """All features in a dense array.

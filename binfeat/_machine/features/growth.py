@@ -10,6 +10,7 @@ from binfeat._binning.bins import Bins
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, count_bins, find_codes
+from binfeat._common.subsets import slices
 from binfeat._fourier.features import FourierMap
 from binfeat._linear.gram import GramSystem, gram_system
 from binfeat._linear.posterior import RidgePosterior, ridge_posterior
@@ -215,8 +216,8 @@ class Growth:
         solution = np.array(coef, order="F"), intercept.copy()
         self.n_iter = 0
         try:
-            for first in range(0, self.rows.n_targets, self.n_together):
-                self._solve_for(slice(first, first + self.n_together), alpha, options, *solution)
+            for targets in slices(self.rows.n_targets, self.n_together):
+                self._solve_for(targets, alpha, options, *solution)
         finally:
             self.coefficients = solution
 

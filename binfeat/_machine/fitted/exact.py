@@ -7,6 +7,7 @@ import numpy as np
 
 from binfeat._common.memory import require_memory
 from binfeat._common.persistence import made_once
+from binfeat._common.subsets import slices
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.expansion import FullExpansion
@@ -14,7 +15,6 @@ from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.many_rows import ManyRowsPosterior
 from binfeat._machine.fitted.score_function import HeldOutErrors, normal_samples
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
-from binfeat._machine.kernel_algebra.packed import pieces
 
 MOST_FACTORED = 4000  # rows, whose factor takes 64 MB and half a second; of 16,000 rows it is 1 GB and 20 s
 _ROWS = 512  # whose variances are computed at a time
@@ -71,7 +71,7 @@ class ExactPosterior:
             known = self._known(rows)
             out[place] = self._function.kernel_diagonal(rows) + 1 - np.einsum("ij,ij->j", known, known, dtype=float)
 
-        side_by_side(fill, pieces(len(X), _ROWS), self._n_jobs)
+        side_by_side(fill, slices(len(X), _ROWS), self._n_jobs)
         return np.maximum(out, 0.0) / self._alpha
 
     def deviations(self, X: np.ndarray, n_samples: int, rng: np.random.Generator) -> np.ndarray:

@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 
+from binfeat._common.subsets import slices
 from binfeat._engine import expansions
 from binfeat._engine.policy import share_blocks
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import Frame, KernelMatrix, Linear, MappedRadialMatrix
-from binfeat._machine.kernel_algebra.packed import pieces
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat.kernels import RBF, Laplacian, Matern
 
@@ -157,7 +157,7 @@ class CellExpansions:
 
     def add(self, X: np.ndarray, cells: np.ndarray, out: np.ndarray, n_jobs: int | None) -> None:
         """Add values for rows (n, n_inputs), whose cells in each tree, (n_trees, n), are known, to (n, n_targets)."""
-        for place in pieces(len(X), _MANY):
+        for place in slices(len(X), _MANY):
             known = self._coordinates.of(X[place])
             if len(X) <= _FEW:
                 self._add(known, cells, out)
@@ -192,7 +192,7 @@ def _side_by_side(tables: list[np.ndarray], starts: np.ndarray) -> np.ndarray:
 def _share(add: Callable[[slice], None], n_rows: int, size: int, n_jobs: int | None) -> None:
     """Add what so many rows of a machine say of rows, block by block, in threads."""
     step = min(max(_VALUES // max(1, size), _LEAST_ROWS), _MOST_ROWS)
-    places = pieces(n_rows, step)
+    places = slices(n_rows, step)
     if len(places) == 1:
         add(places[0])
         return

@@ -10,6 +10,7 @@ from binfeat._binning.bin_matrix import BinMatrix, code_dtype, no_bin
 from binfeat._binning.code_store import CodeStore
 from binfeat._binning.grids import Grids
 from binfeat._binning.tables import BinTables, count_bins, find_codes
+from binfeat._common.subsets import slices
 from binfeat._engine.evaluate import evaluate
 from binfeat._engine.policy import blas_threads
 from binfeat._fourier.fastfood import Fastfood
@@ -41,8 +42,8 @@ class BinFunction:
             out *= 1 / np.sqrt(len(self.grids))
             return out
         step = max(_FEW_ROWS, score_function.BLOCK_BYTES // (8 * len(self.grids)))
-        for start in range(0, X.shape[0], step):
-            out[start : start + step] = self.features(X[start : start + step], np.float64, n_jobs) @ self.coef.T
+        for rows in slices(len(X), step):
+            out[rows] = self.features(X[rows], np.float64, n_jobs) @ self.coef.T
         return out
 
     def _known_tables(self, n_jobs: int | None) -> BinTables:
@@ -135,10 +136,9 @@ class FeaturePosterior:
                 out[place] += part @ shares[some]
         return out + self._in_unseen_bins(X, n_samples, rng) if self._function.n_grids else out
 
-    def _blocks(self, X: np.ndarray) -> Iterator[slice]:
-        step = max(1, score_function.BLOCK_BYTES // (8 * (self._function.n_grids + self._function.n_fourier)))
-        for start in range(0, len(X), step):
-            yield slice(start, min(start + step, len(X)))
+    def _blocks(self, X: np.ndarray) -> list[slice]:
+        n_features = self._function.n_grids + self._function.n_fourier
+        return slices(len(X), max(1, score_function.BLOCK_BYTES // (8 * n_features)))
 
     def _features(self, X: np.ndarray) -> BinMatrix | np.ndarray | StackedFeatures:
         bins, fourier = self._function.bins, self._function.fourier

@@ -6,7 +6,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.fitted.cell_trees import cells_of_columns
 from binfeat._machine.fitted.exact import ExactFunction
@@ -15,7 +15,6 @@ from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.changed_inputs import ChangedInputs
 from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
-from binfeat._machine.kernel_algebra.packed import pieces
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
 _VALUES = 10**9  # of kernels, for all judged rows and inputs
@@ -128,7 +127,7 @@ class _ExactRows:
 
     def after(self, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
         out = np.empty(self.residuals.shape)
-        for rows in pieces(len(out), _TILE):
+        for rows in slices(len(out), _TILE):
             values = self._values(rows, changed, own[:, rows])
             fallen = self._before[rows] - values @ self._coef
             out[rows] = self._left_out.after(fallen, values[:, self._cell], rows)

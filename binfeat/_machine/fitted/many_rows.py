@@ -4,13 +4,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.cell_trees import cells_of_columns, rows_by_cell
 from binfeat._machine.fitted.score_function import HeldOutErrors, normal_samples
 from binfeat._machine.kernel_algebra.inverse_diagonal import CellInverse
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances
-from binfeat._machine.kernel_algebra.packed import pieces
 
 if TYPE_CHECKING:
     from binfeat._machine.fitted.exact import ExactFunction
@@ -51,7 +50,7 @@ class ManyRowsPosterior:
             more, *less = (np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in (shared, told, F.T))
             out[rows] = np.maximum(self._function.kernel_diagonal(own) + 1.0 - sum(less), 0.0) + more
 
-        groups = ((number, rows[some]) for number, rows in self._groups(columns) for some in pieces(len(rows), _ROWS))
+        groups = ((number, rows[some]) for number, rows in self._groups(columns) for some in slices(len(rows), _ROWS))
         side_by_side(fill, groups, self._n_jobs)
         return out / self._alpha
 

@@ -4,6 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
+from binfeat._common.subsets import slices
 from binfeat._engine.decays import decays
 from binfeat._engine.distances import weighted_distances
 from binfeat._machine.kernel_algebra.matrices import (
@@ -94,8 +95,7 @@ class _Products:
         self._matrix, self._A, self._gamma = matrix, A, gamma
         self.U, self.V = self._mapped(A), factor * self._mapped(B)
         self._whole = np.empty((A.shape[1], B.shape[1]), np.float32)
-        for start in range(0, len(self._whole), _BLOCK):
-            rows = slice(start, start + _BLOCK)
+        for rows in slices(len(self._whole), _BLOCK):
             self._whole[rows] = self.U[:, rows].T @ self.V
 
     def __call__(self, rows: slice, changed: np.ndarray, own: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numba.extending import get_cython_function_address
 
+from binfeat._common.subsets import slices
 from binfeat._engine.policy import one_blas_thread, share_blocks
 
 _SIDE, _MANY = 512, 2048  # of a tile, and columns with which tiles are worth it
@@ -41,7 +42,7 @@ def factorise(A: np.ndarray, n_jobs: int | None = 1) -> bool:
     """
     if len(A) < _MANY:
         return _factorise(A)
-    cuts = [slice(i, min(i + _SIDE, len(A))) for i in range(0, len(A), _SIDE)]
+    cuts = slices(len(A), _SIDE)
     with one_blas_thread():
         for k, own in enumerate(cuts):
             if not _factorise(A[own, own]):

@@ -5,16 +5,12 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from binfeat._common.subsets import slices
 from binfeat._engine.policy import share_blocks
 
 _SIDE = 1152  # of a tile: as many rows as products are fast for
 _STEPS = np.float32(65535)  # between 0 and 1; the error of rounding is far below the least penalty
 _GROUPS = 8  # of tiles, whose sums are added in their order
-
-
-def pieces(n: int, side: int, start: int = 0) -> list[slice]:
-    """Slices of `side` rows, or fewer in the last, of n rows from `start` on."""
-    return [slice(i, min(i + side, start + n)) for i in range(start, start + n, side)]
 
 
 def packed_bytes(n_rows: int | np.ndarray) -> int | np.ndarray:
@@ -34,7 +30,7 @@ class PackedKernel:
     ) -> None:
         self._n_rows, self._root, self._n_jobs = root.shape[1], root, n_jobs
         self._scratch: list[np.ndarray] = []  # unpacked tiles, of as many threads as there were
-        places = list(combinations_with_replacement(pieces(len(self), _SIDE), 2))
+        places = list(combinations_with_replacement(slices(len(self), _SIDE), 2))
         shapes = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in places]
         ends = np.cumsum([height * width for height, width in shapes])
         memory = np.empty(ends[-1], np.uint16)
@@ -88,8 +84,8 @@ class PackedKernel:
 def _fill(
     values: Callable[[slice, slice], np.ndarray], n_together: int, rows: slice, columns: slice, tile: np.ndarray
 ) -> None:
-    for some in pieces(rows.stop - rows.start, n_together, rows.start):
-        for others in pieces(columns.stop - columns.start, n_together, columns.start):
+    for some in slices(rows.stop, n_together, rows.start):
+        for others in slices(columns.stop, n_together, columns.start):
             if others.start >= some.start:
                 place = _within(some, rows), _within(others, columns)
                 tile[place] = _packed(values(some, others))

@@ -7,9 +7,10 @@ from itertools import product
 
 import numpy as np
 
+from binfeat._common.subsets import slices
 from binfeat._engine.policy import share_blocks
 from binfeat._machine.kernel_algebra.matrices import KernelMatrix, LinearMatrix, Prepared
-from binfeat._machine.kernel_algebra.packed import PackedKernel, pieces
+from binfeat._machine.kernel_algebra.packed import PackedKernel
 
 _SIDE = 384  # of a tile, whose arrays stay in the second-level cache
 
@@ -36,7 +37,7 @@ class KernelSum:
                 if A is B and rows != columns:
                     out[columns, rows] = tile.T
 
-        pairs = product(pieces(A.shape[1], _SIDE), pieces(B.shape[1], _SIDE))
+        pairs = product(slices(A.shape[1], _SIDE), slices(B.shape[1], _SIDE))
         tiles = [pair for pair in pairs if A is not B or pair[0].start <= pair[1].start]
         share_blocks(fill, tiles, out.size, self.n_jobs)
         return out

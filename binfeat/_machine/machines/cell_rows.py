@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from binfeat._common.subsets import cached_parts, evenly_spaced
+from binfeat._common.subsets import cached_parts, thinned
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.features.all_rows import CellFunction
 from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
@@ -53,7 +53,7 @@ class CellRows:
         main, rng = main_part(parts), np.random.default_rng([seed, tree])
 
         def spread(rows: np.ndarray) -> np.ndarray:
-            some = self.X[rows[evenly_spaced(len(rows), _SPREAD_ROWS)]]
+            some = self.X[thinned(rows, _SPREAD_ROWS)]
             exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.scales.kernel.power)
             return exponents ** (1 / main.scales.kernel.power)
 
@@ -71,7 +71,7 @@ class CellRows:
         kernel = kernel_sum(parts, self.frame, self.problem.categorical, 1)
         _, cells = self.split(parts, max(_FEWEST, int(np.sqrt(_WORK / len(self.rows)))), 0, 0)
         known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
-        landmarks = self.columns(self.rows[evenly_spaced(len(self.rows), _LANDMARKS)])
+        landmarks = self.columns(thinned(self.rows, _LANDMARKS))
         found = inverse_diagonals(kernel, known, landmarks, alpha, n_jobs)
         diagonal = np.full(len(self.X), np.nan)
         diagonal[np.concatenate(cells)] = np.concatenate(found)

@@ -5,7 +5,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import thinned
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
@@ -63,8 +63,7 @@ class ExactMachine(Candidate):
 
     @property
     def _tuning_rows(self) -> KernelRows:
-        known = self._rows.known
-        return replace(self._rows, known=known[evenly_spaced(len(known), TUNING_ROWS)])
+        return replace(self._rows, known=thinned(self._rows.known, TUNING_ROWS))
 
     def _suffice(self, predictions: np.ndarray | None) -> bool:
         """Whether predictions for rows that tuning left out judge the machine: no others can, or in time."""

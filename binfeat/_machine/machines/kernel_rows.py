@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import thinned
 from binfeat._machine.kernel_algebra.column_rows import ScaledTable
 from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.machines.cell_rows import CellRows
@@ -39,7 +39,7 @@ class KernelRows:
         known = train if holds_out else every
         judges = holds_out and len(train) + len(held_out) <= TUNING_ROWS
         if frame is None:
-            frame = Frame.of(X[known[evenly_spaced(len(known), _FRAME_ROWS)]], problem.categorical)
+            frame = Frame.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)
         return cls(problem, X, every, known, held_out if judges else held_out[:0], frame)
 
     @property

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.held_out import surely_less
-from binfeat._common.subsets import cached_parts, evenly_spaced
+from binfeat._common.subsets import cached_parts, thinned
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LeaveOneOut,
@@ -77,7 +77,7 @@ class SearchRows:
 
     def spread(self, most: int) -> np.ndarray:
         """Numbers of at most `most` used rows, evenly spaced: the same for all searches."""
-        return self.used[evenly_spaced(len(self.used), most)]
+        return thinned(self.used, most)
 
 
 @dataclass(frozen=True, eq=False)

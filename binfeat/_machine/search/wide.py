@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from binfeat._common.held_out import surely_less
-from binfeat._common.subsets import evenly_spaced
+from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.leave_one_out import (
@@ -77,8 +77,8 @@ class WideSearch:
     def _of_all(self) -> tuple[LengthScales, bool]:
         """The best length scale for all inputs, and whether it is that of standardised ones."""
         problem, settings = self._problem, self._run.settings
-        some = self._rows[evenly_spaced(len(self._rows), _ROWS)]
-        std = problem.table[self._rows[evenly_spaced(len(self._rows), _STD_ROWS)]].std(axis=0)
+        some = thinned(self._rows, _ROWS)
+        std = problem.table[thinned(self._rows, _STD_ROWS)].std(axis=0)
         X, Y, weights = problem.table[some], problem.Y[some].astype(np.float32), problem.relative_weights(some)
         least = least_alpha(len(self._rows))
 
