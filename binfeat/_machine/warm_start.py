@@ -18,6 +18,7 @@ from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine
 from binfeat._machine.machines.candidate import Candidate
 from binfeat._machine.machines.choice import MachineChoice
+from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.fourier import FourierMachine
 from binfeat._machine.machines.grown import FeaturePlan
@@ -117,7 +118,7 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
     if isinstance(function, KernelFunction):
         parts = [KernelPart(scales, 1.0, share) for scales, share in zip(kernels.scales, function.shares)]
         kind = ExactMachine if isinstance(function, ExactFunction) else LocalMachine
-        return kind(problem, run, kernels, (parts, kernels.scales[0].alpha))
+        return kind(problem, run, kernels, Hyperparameters(parts, kernels.scales[0].alpha))
     (scales,) = kernels.scales
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
     fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)

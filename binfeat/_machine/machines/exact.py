@@ -9,21 +9,22 @@ from binfeat._common.subsets import thinned
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.exact import ExactFunction, ExactPosterior
-from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart, kernel_name, kernel_sum, main_part
+from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart, kernel_sum
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.kernel_algebra.bounded import minimise, working_squares
 from binfeat._machine.kernel_algebra.leave_one_out import LEAST_ALPHA, Solve
 from binfeat._machine.kernel_algebra.solve import factored, matrix_to_solve, solve_kernel
 from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
+from binfeat._machine.machines.candidate import Solution, warn_of_steps
+from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_seconds
 from binfeat._machine.machines.exact_tuning import ExactTuning, Tuned
 from binfeat._machine.machines.fine_tuning import ALL_ROWS, FineTuning
+from binfeat._machine.machines.kernel_candidate import KernelCandidate
 from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.problem import MarginProblem, Problem
+from binfeat._machine.problem import MarginProblem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_INPUTS
-from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
 _MOST_LEVERAGE = 0.99  # of a row on its own prediction: what it says alone
@@ -39,16 +40,10 @@ class _Solved:
     left_out: np.ndarray
 
 
-class ExactMachine(Candidate):
+class ExactMachine(KernelCandidate):
     """Kernel ridge regression with the kernel matrix."""
 
     features: ClassVar[str] = "exact"
-
-    def __init__(
-        self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[KernelPart], float] | None = None
-    ) -> None:
-        self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        self._rows = KernelRows.of(problem, run, kernels.X)
 
     def tuned(self) -> Tuned:
         """Kernels and penalty, in cells where rows are many."""
@@ -59,7 +54,7 @@ class ExactMachine(Candidate):
             least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
             return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)
         tuning = ExactTuning(self._tuning_rows, self._run, self._kernels, seconds)
-        return tuning.best() if self._known is None else tuning.of(*self._known)
+        return tuning.best() if self._known is None else tuning.of(self._known)
 
     @property
     def _tuning_rows(self) -> KernelRows:
@@ -80,13 +75,12 @@ class ExactMachine(Candidate):
             solution = self.solution(best)
             solution = replace(solution, status="converged" if run.step() else "stopped")
         run.note("features", "exact", solution.error)
-        run.note("kernel", solution.kernel, solution.error)
-        run.note("penalty", f"{solution.alpha:.3g}", solution.error)
+        self._note_hyperparameters(solution)
         return solution
 
     def solution(self, best: Tuned) -> Solution:
         """Solve for all rows."""
-        problem, settings, rows, parts = self._problem, self._run.settings, self._rows.all, best.parts
+        problem, rows = self._problem, self._rows.all
         best = best if self._suffice(best.predictions) else replace(best, predictions=None)
         X = self._rows.columns(rows)
         with one_blas_thread():  # the order of its sums depends on their number
@@ -98,16 +92,11 @@ class ExactMachine(Candidate):
         if predictions is None:
             told = np.isfinite(solved.left_out).all(axis=1) & np.isin(rows, self._rows.known)
             judged, predictions = rows[told], solved.left_out[told]
-        main = main_part(parts)
-        return Solution(
-            features=self.features,
-            kernel=kernel_name(parts),
-            alpha=solved.alpha * problem.mean_weight if settings.alpha is None else settings.alpha,
+        return self._solution_with(
+            Hyperparameters(best.parts, solved.alpha),
+            problem.mean_weight,
             function=self._function(best, rows, X, solved.alpha, solved.coef),
             intercept=solved.coef.sum(axis=0, dtype=np.float64),
-            scales=main.scales,
-            gamma=main.gamma,
-            power=main.scales.kernel.power,
             rows=judged,
             predictions=predictions,
             curve=[(0, float(problem.losses(judged)(predictions).mean()))],

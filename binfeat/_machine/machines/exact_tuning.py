@@ -58,16 +58,16 @@ class ExactTuning:
         if isinstance(self._problem, MarginProblem):
             rows = replace(self._rows, problem=self._problem.of_squares)
             squares = ExactTuning(rows, self._run, self._kernels, self._solution_seconds).best()
-            return self.of(squares.parts, squares.alpha)
+            return self.of(Hyperparameters(squares.parts, squares.alpha))
         with one_blas_thread():
             tuned = side_by_side(self._tuned, self._kernels.scales, self._run.settings.n_jobs)
             return self._result(self._beside_linear(self._best_sum(*sorted(tuned, key=lambda each: each.loss))))
 
-    def of(self, parts: list[KernelPart], alpha: float) -> Tuned:
+    def of(self, known: Hyperparameters) -> Tuned:
         """Known kernels. The penalty is tuned where there are more rows to judge it than it came from."""
         with one_blas_thread():
-            tuned = self._try(Hyperparameters(parts, alpha))
-            if self._run.settings.alpha is None and len(self._rows.known) > parts[0].scales.n_rows:
+            tuned = self._try(known)
+            if self._run.settings.alpha is None and len(self._rows.known) > known.parts[0].scales.n_rows:
                 tuned = self._descent().penalty(tuned)
             return self._result(tuned)
 

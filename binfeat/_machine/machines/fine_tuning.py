@@ -9,6 +9,7 @@ from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import inverse_root, residuals
 from binfeat._machine.machines.cell_search import MOST_ALPHA, Cell, CellSearch
 from binfeat._machine.machines.cell_solver import is_constant
+from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact_tuning import Tuned
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.linear_part import linear_part
@@ -48,10 +49,11 @@ class FineTuning:
         self._cell_rows = rows.cells(rows.known)
         self._learns_alpha = run.settings.alpha is None
 
-    def of(self, known: tuple[list[KernelPart], float] | None, seconds: float) -> Tuned:
+    def of(self, known: Hyperparameters | None, seconds: float) -> Tuned:
         """Kernels, whose length scales are kept if they are known, and the penalty; `seconds` have to be left."""
         rows, run = self._rows, self._run
-        parts, alpha = self._start() if known is None else known
+        start = self._start() if known is None else known
+        parts, alpha = start.parts, start.alpha
         learns_gamma = known is None and self._kernels.learned
         error = min(part.scales.error for part in parts)
         cells = self._cells(parts)
@@ -74,7 +76,7 @@ class FineTuning:
             alpha = self._scored(cells[:_SCORED], parts, alpha)
         return Tuned(parts, alpha, self._error(cells[:_LANES], parts, alpha) if np.isnan(error) else error)
 
-    def _start(self) -> tuple[list[KernelPart], float]:
+    def _start(self) -> Hyperparameters:
         """More of the better kernel than of the other, and a little of a linear one where that may be of use."""
         rows, settings = self._rows, self._run.settings
         scales = sorted(self._kernels.scales, key=lambda scales: scales.error)
@@ -83,13 +85,13 @@ class FineTuning:
         shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
         parts = [KernelPart(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
         if settings.alpha is not None:
-            return parts, settings.alpha / rows.problem.mean_weight
+            return Hyperparameters(parts, settings.alpha / rows.problem.mean_weight)
         alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
         linear = linear_part(rows, settings, scales[0].error, self._least_alpha)
         if linear is not None:
             parts = [replace(part, share=(1 - _LINEAR_SHARE) * part.share) for part in parts]
             parts.append(replace(linear, share=_LINEAR_SHARE))
-        return parts, alpha
+        return Hyperparameters(parts, alpha)
 
     def _cells(self, parts: list[KernelPart]) -> list[np.ndarray]:
         """Rows of cells that may be learned from, in random order."""

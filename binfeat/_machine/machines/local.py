@@ -7,14 +7,14 @@ import numpy as np
 
 from binfeat._common.subsets import evenly_spaced
 from binfeat._machine.features.all_rows import AllRows
-from binfeat._machine.fitted.kernel_function import KernelPart, kernel_name, main_part
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
-from binfeat._machine.machines.candidate import Candidate, Solution, warn_of_steps
+from binfeat._machine.machines.candidate import Solution, warn_of_steps
 from binfeat._machine.machines.cell_search import MOST_ALPHA
 from binfeat._machine.machines.descent import Descent, Hyperparameters, Try
 from binfeat._machine.machines.fine_tuning import CELLS, FineTuning
 from binfeat._machine.machines.forest import Forest
+from binfeat._machine.machines.kernel_candidate import KernelCandidate
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.local_size import cell_rows, most_trees, tree_seconds
 from binfeat._machine.problem import Problem
@@ -35,18 +35,17 @@ class _OneTree(Try):
     forest: Forest
 
 
-class LocalMachine(Candidate):
+class LocalMachine(KernelCandidate):
     """The mean of trees that split rows into cells, with kernel ridge regression in every cell."""
 
     features: ClassVar[str] = "local"
 
     def __init__(
-        self, problem: Problem, run: Run, kernels: ScaledKernels, known: tuple[list[KernelPart], float] | None = None
+        self, problem: Problem, run: Run, kernels: ScaledKernels, known: Hyperparameters | None = None
     ) -> None:
-        self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        rows = KernelRows.of(problem, run, kernels.X)
+        super().__init__(problem, run, kernels, known)
         self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
-        self._judged_rows, self._frame = problem.held_out if self._holds_out else rows.all, rows.frame
+        self._judged_rows, self._frame = problem.held_out if self._holds_out else self._rows.all, self._rows.frame
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
@@ -65,8 +64,7 @@ class LocalMachine(Candidate):
         warn_of_steps(forest.gain, run.settings.loss)
         run.note("trees", f"{forest.n_trees}, of {forest.n_cells} cells in all", self._curve[-1][1])
         solution = self._solution("converged" if goes_on else "stopped")
-        run.note("kernel", solution.kernel, solution.error)
-        run.note("penalty", f"{solution.alpha:.3g}", solution.error)
+        self._note_hyperparameters(solution)
         return solution
 
     def so_far(self) -> Solution | None:
@@ -90,7 +88,7 @@ class LocalMachine(Candidate):
         """The kernel, and the first tree."""
         known = self._known
         if known is not None:  # its penalty is for weights of mean 1 in the table
-            known = known[0], known[1] * (self._problem.mean_weight / self._rows.problem.mean_weight)
+            known = replace(known, alpha=known.alpha * (self._problem.mean_weight / self._rows.problem.mean_weight))
         tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
         first = self._with_one_tree(Hyperparameters(tuned.parts, tuned.alpha))
         if self._holds_out and run.settings.alpha is None:
@@ -160,17 +158,13 @@ class LocalMachine(Candidate):
             self._grown.grow()
 
     def _solution(self, status: str) -> Solution:
-        problem, settings, forest, main = self._problem, self._run.settings, self._grown, main_part(self._params.parts)
+        forest = self._grown
         predictions, errors = self._judgement() if self._judged is None else self._judged
-        return Solution(
-            features=self.features,
-            kernel=kernel_name(self._params.parts),
-            alpha=self._params.alpha * self._rows.problem.mean_weight if settings.alpha is None else settings.alpha,
+        return self._solution_with(
+            self._params,
+            self._rows.problem.mean_weight,
             function=forest.function(),
-            intercept=np.zeros(problem.n_targets),
-            scales=main.scales,
-            gamma=main.gamma,
-            power=main.scales.kernel.power,
+            intercept=np.zeros(self._problem.n_targets),
             rows=self._judged_rows,
             predictions=predictions,
             curve=self._curve,
