@@ -89,6 +89,16 @@ class Hat(ProductKernel):
         return sinc_quantile(u)
 
 
+def _above(least, value, wanted):
+    """The value as a float; TypeError or ValueError that says what is wanted, unless it is a number above `least`."""
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{wanted}, got {value!r}.")
+    value = float(value)
+    if not value > least:
+        raise ValueError(f"{wanted}, got {value!r}.")
+    return value
+
+
 @dataclass(frozen=True)
 class GammaPitch(ProductKernel):
     """The kernel of Gamma-distributed pitches with mean ``2 / gamma``, which vary less for a larger shape.
@@ -111,11 +121,7 @@ class GammaPitch(ProductKernel):
     shape: float
 
     def __post_init__(self):
-        if not isinstance(self.shape, numbers.Real):
-            raise TypeError(f"shape must be a number above 1 (2 is the Laplacian), got {self.shape!r}.")
-        object.__setattr__(self, "shape", float(self.shape))
-        if not self.shape > 1:
-            raise ValueError(f"shape must be a number above 1 (2 is the Laplacian), got {self.shape!r}.")
+        object.__setattr__(self, "shape", _above(1, self.shape, "shape must be a number above 1 (2 is the Laplacian)"))
 
     def profile(self, t: np.ndarray) -> np.ndarray:
         if np.isinf(self.shape):
@@ -277,11 +283,7 @@ class Matern(RadialKernel):
     nu: float
 
     def __post_init__(self):
-        if not isinstance(self.nu, numbers.Real):
-            raise TypeError(f"nu must be a number above 0 (numpy.inf is the RBF), got {self.nu!r}.")
-        object.__setattr__(self, "nu", float(self.nu))
-        if not self.nu > 0:
-            raise ValueError(f"nu must be a number above 0 (numpy.inf is the RBF), got {self.nu!r}.")
+        object.__setattr__(self, "nu", _above(0, self.nu, "nu must be a number above 0 (numpy.inf is the RBF)"))
 
     @property
     def _is_rbf(self):

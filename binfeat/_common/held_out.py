@@ -110,12 +110,16 @@ def sums_by_group(losses: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
     return losses if groups is None else np.bincount(np.unique(groups, return_inverse=True)[1], losses)
 
 
+def of_mean_one(weights):
+    """Weights (n_rows, 1) as (n_rows,), divided by their mean; 1 if they are None."""
+    return 1.0 if weights is None else weights.ravel() / weights.mean()
+
+
 class SquaredErrors:
     """Mean squared error of each held-out row, times its weight."""
 
     def __init__(self, Y, weights):
-        self._Y = Y
-        self._weights = 1.0 if weights is None else weights.ravel() / weights.mean()
+        self._Y, self._weights = Y, of_mean_one(weights)
 
     def __call__(self, predictions):
         return self._weights * ((predictions - self._Y) ** 2).mean(axis=1)

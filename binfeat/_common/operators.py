@@ -55,9 +55,6 @@ class RowMatrix(FeatureOperator):
     def _rmatmat(self, V):
         return self._product(self._rmatmat_into, V, self.shape[1])
 
-    def _matvec(self, w):
-        return self._matmat(np.reshape(w, (-1, 1)))
-
     def _rmatvec(self, v):
         return self._rmatmat(np.reshape(v, (-1, 1)))
 

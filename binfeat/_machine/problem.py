@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from binfeat._common.held_out import Scoring, SquaredErrors, even_folds
+from binfeat._common.held_out import Scoring, SquaredErrors, even_folds, of_mean_one
 from binfeat._common.labels import AnyLabels
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
@@ -247,7 +247,7 @@ class MarginProblem(Problem):
         return Problem(**_fields_of(self))
 
     def own_losses(self, rows: np.ndarray) -> Losses:
-        weights = 1.0 if self.weights is None else self.weights[rows, 0] / self.weights[rows].mean()
+        weights = of_mean_one(self.weights_of(rows))
         return lambda scores: weights * self.loss(self.Y[rows], scores)
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
@@ -325,16 +325,18 @@ class WorkingProblem(Problem):
         return B @ (B.T @ Y)
 
     def _at_minimum(self, rows: np.ndarray, K: np.ndarray, alpha: float) -> tuple[float, np.ndarray, np.ndarray]:
-        y, own = self.y[rows], None if self.own_weights is None else self.own_weights[rows]
         squares = self.Y[rows], cast(np.ndarray, self.weights)[rows]
-        return at_minimum(K, alpha * self.mean_weight, squares, partial(self.squares, y, own))
+        return at_minimum(K, alpha * self.mean_weight, squares, partial(self.squares, self.y[rows], self._own_of(rows)))
+
+    def _own_of(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.own_weights is None else self.own_weights[rows]
 
     @cached_property
     def Y(self) -> np.ndarray:
         return self.responses
 
     def own_losses(self, rows: np.ndarray) -> Losses:
-        weights = 1.0 if self.own_weights is None else self.own_weights[rows, 0] / self.own_weights[rows].mean()
+        weights = of_mean_one(self._own_of(rows))
 
         def deviances(scores: np.ndarray) -> np.ndarray:
             with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):

@@ -6,6 +6,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from sklearn.metrics import confusion_matrix
 
 from binfeat._common.drawing import draw_relevances, draw_swarm, draw_waterfall
 from binfeat._common.subsets import equal_groups, evenly_spaced
@@ -134,8 +135,7 @@ def residuals(ax, y, predicted):
 def confusion(ax, labels, guesses, classes):
     """Share of each label's rows that got each label; the most frequent labels."""
     shown = np.sort(np.argsort(-np.bincount(labels, minlength=len(classes)), kind="stable")[:CELLS])
-    counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, (labels, guesses), 1)
+    counts = confusion_matrix(labels, guesses, labels=np.arange(len(classes)))
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
     counts, shares = (values[np.ix_(shown, shown)] for values in (counts, shares))
     ax.imshow(shares, cmap="Blues", vmin=0, vmax=1.15)

@@ -253,13 +253,11 @@ class MappedRadialMatrix(RadialMatrix):
         return -2.0 * laplacian.astype(np.float64) @ self.linear_map
 
 
+@dataclass(frozen=True)
 class Linear(Kernel):
     """The kernel ``sum_j gamma_j x_j y_j`` of inputs that are numbers, about their means."""
 
     power = 2
-
-    def __repr__(self) -> str:
-        return "Linear()"
 
 
 class LinearMatrix(KernelMatrix):
