@@ -179,10 +179,10 @@ class LearningCurveDisplay:
     def from_estimator(cls, machine: Machine, *, ax: OptionalAxes = None, **line_kwargs: Any) -> Self:
         """Draw how the error of a fitted kernel machine fell, and return the display.
 
-        First come the leave-one-out errors before the steps of the search for length scales, then the held-out errors
-        for all numbers of grids or trees that were tried; of an exact machine, the final error. If nothing was searched
-        and grids were added once, the errors after all decisions are drawn. A search is always judged by squared
-        errors: with `scoring` it is left out if grids were added more than once, and else drawn alone.
+        First come the leave-one-out errors before the steps of the search for length scales, then the errors of rows
+        left out for all numbers of grids or trees that were tried; of an exact machine, the final error. If nothing was
+        searched and grids were added once, the errors after all decisions are drawn. A search is always judged by
+        squared errors: with `scoring` it is left out if grids were added more than once, and else drawn alone.
 
         Parameters
         ----------

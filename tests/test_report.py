@@ -101,6 +101,24 @@ def test_page_of_a_classifier_and_of_a_machine_alone(tmp_path, three):
     Elements(text)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "options", "what"),
+    [
+        (KernelMachineRegressor, {}, "mean squared error of the standardised targets"),
+        (KernelMachineRegressor, {"loss": "poisson"}, "mean of loss='poisson'"),
+        (KernelMachineClassifier, {"loss": "log"}, "mean of loss='log'"),
+        (KernelMachineClassifier, {"loss": "log", "scoring": "accuracy"}, "minus the scoring"),
+    ],
+)
+def test_the_error_in_the_fit_is_named_by_what_it_is(tmp_path, table, estimator, options, what):
+    X, y, labels = table
+    given = {"features": "exact", "kernel": "laplacian", "gamma": 0.5, "alpha": 0.1, "random_state": 0}
+    answers = labels if estimator is KernelMachineClassifier else np.abs(y)
+    estimator(**given, **options).fit(X[:100], answers[:100]).report(tmp_path / "page.html")
+    page = Elements((tmp_path / "page.html").read_text(encoding="utf-8"))
+    assert f"Error of rows left out, in the fit: {what}" in page.text
+
+
 def test_several_targets(tmp_path, table):
     X, y, _ = table
     Y = np.column_stack([y, -y])

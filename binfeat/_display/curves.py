@@ -15,13 +15,17 @@ def curve_of(machine):
         return {"x": np.arange(len(decisions)), "error": decisions["error"], **names}
     if machine.scoring is not None and len(steps):
         steps, curve = (steps[:0], curve) if len(curve) > 1 else (steps, curve[:0])
-    name = "Held-out error" if machine.scoring is None else "Minus the score of rows held out"
+    is_random = machine.features_ not in ("exact", "local")  # which leave out single rows, groups, or what `cv` says
+    name = "Held-out error" if is_random else "Error of rows left out"
+    name = name if machine.scoring is None else "Minus the score of rows held out"
     found = {"x": curve[:, 0], "error": curve[:, 1], "error_name": name}
     if not len(steps):
         return found
-    found |= {"steps": steps, "x_name": "Step of the search", "error_name": "Leave-one-out error"}
-    if len(curve) and machine.features_ not in ("exact", "local"):
-        found["error_name"] = "Leave-one-out, then held-out error"
+    if not len(curve):
+        name = "Leave-one-out error"
+    elif is_random:
+        name = "Leave-one-out, then held-out error"
+    found |= {"steps": steps, "x_name": "Step of the search", "error_name": name}
     if len(curve) and (machine.n_grids_ or machine.n_trees_):
         return {**found, "x_name": f"Step of the search, then {'grids' if machine.n_grids_ else 'trees'}"}
     return {**found, "x_labels": [machine.features_] * len(curve)}

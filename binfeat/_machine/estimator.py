@@ -263,8 +263,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         Returns
         -------
         table : str
-            A line for each decision: what, the choice, the held-out error after it (mean squared error of the
-            standardised targets, or minus the `scoring`) and the seconds since the start.
+            A line for each decision: what, the choice, the error of rows left out after it (mean squared error of the
+            standardised targets, or the mean of another loss, or minus the `scoring`) and the seconds since the start.
         """
         check_is_fitted(self, "feature_coef_")
         rows = [HEADER, *(cells(*row) for row in self.decisions_)]

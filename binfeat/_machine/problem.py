@@ -87,7 +87,7 @@ def answers_of(targets: Targets | AnyLabels, y: np.ndarray) -> np.ndarray:
 class Problem:
     """A table with targets and weights, of which some rows are held out; and by what predictions are judged."""
 
-    table: np.ndarray  # (n_rows, n_inputs), float64: encoded, not scaled
+    table: np.ndarray  # (n_rows, n_inputs), float64: encoded, and scaled only in what `of_all` makes
     y: np.ndarray  # of the caller, (n_rows,) or (n_rows, n_targets)
     targets: Targets | AnyLabels  # y as the machine learns it, and predictions as the caller knows them
     weights: np.ndarray | None  # (n_rows, 1)

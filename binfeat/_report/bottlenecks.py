@@ -51,14 +51,13 @@ def _grids(machine):
     curve = machine.learning_curve_
     if machine.features_ == "exact":
         return Limit("Random features", "None: the machine is exact.", False)
-    is_local = machine.features_ == "local"
-    title, many_of, kind = ("Trees", "trees", "leave-one-out") if is_local else ("Random features", "grids", "held-out")
+    title, many_of = ("Trees", "trees") if machine.features_ == "local" else ("Random features", "grids")
     if len(curve) < 2 or curve[-1, 0] == curve[-2, 0]:
         return Limit(title, "Not known: their number did not grow in the fit.", False)
     (few, before), (many, error) = curve[-2:]
     share = max(0.0, few * (before - error) / (many - few)) / error if error else 0.0
-    says = f"Infinitely many {many_of} would lower the {kind} error by about {share:.1%}; the machine has {many:,.0f}."
-    return Limit(title, says, share > _MUCH)
+    says = f"Infinitely many {many_of} would lower the error of rows left out by about {share:.1%}; the machine has"
+    return Limit(title, f"{says} {many:,.0f}.", share > _MUCH)
 
 
 def _rows(machine):

@@ -8,7 +8,9 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from binfeat._common.whole_files import require_writable, written
+from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.kernel_algebra.solve import solve_bytes
+from binfeat._machine.target.deviance import DEVIANCES
 from binfeat._report import pictures
 from binfeat._report.bottlenecks import limits_of
 from binfeat._report.effects import effects_of
@@ -102,9 +104,7 @@ def _grid(figures):
 
 def _errors(machine, judged):
     mean, spread = machine.held_out_error_
-    kind = "Leave-one-out" if machine.features_ in ("exact", "local") else "Held-out"
-    what = "mean squared error of the standardised targets" if machine.scoring is None else "minus the scoring"
-    rows = [(f"{kind} error in the fit: {what}", _pm(mean, spread, False))]
+    rows = [(f"Error of rows left out, in the fit: {_judge(machine)}", _pm(mean, spread, False))]
     note = (
         "± is one standard error. The choices were made by the error in the fit, which is therefore a little too low."
     )
@@ -114,6 +114,15 @@ def _errors(machine, judged):
     note = f"All but the first were measured on {len(judged.table):,} rows{_novelty(judged.seen)}. {note}"
     seen = [_paragraph(_warning(judged), "warning")] if judged.seen else []
     return _section("Errors", _table(("error", ""), rows), *seen, _paragraph(note, "note"))
+
+
+def _judge(machine):
+    """What choices were made by."""
+    if machine.scoring is not None:
+        return "minus the scoring"
+    if machine.loss in (*DEVIANCES, *BOUNDED_LOSSES):
+        return f"mean of loss={machine.loss!r}"
+    return "mean squared error of the standardised targets"
 
 
 def _novelty(seen):

@@ -81,7 +81,7 @@ def search(ax, errors):
 def growth(ax, curve, grown):
     """The error against the number of grids or trees."""
     ax.plot(*curve.T, color=_BLUE, marker="o", markersize=4)
-    ax.set(xlabel=grown, ylabel="held-out error", ylim=(0, 1.08 * curve[:, 1].max()), xlim=(0, None))
+    ax.set(xlabel=grown, ylabel="error of rows left out", ylim=(0, 1.08 * curve[:, 1].max()), xlim=(0, None))
 
 
 def effect(ax, found, low, high):

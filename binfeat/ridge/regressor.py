@@ -168,7 +168,8 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         TypeError, ValueError
             If X is of another kind or of other bins than before, or no array, sparse matrix or codes; or as `fit` does.
         AttributeError
-            If `alphas` or `early_stopping` is set: there is no `partial_fit`, as they hold rows out.
+            If `alphas`, `early_stopping` or `n_posterior_samples` is set: there is no `partial_fit`, which neither
+            holds rows out nor draws samples.
 
         Notes
         -----
