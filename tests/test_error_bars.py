@@ -341,7 +341,7 @@ def many_rows_are(monkeypatch):
     """Machines of a hundred rows take cells of about so many, and so many landmarks."""
 
     def set_to(n_rows, n_landmarks):
-        monkeypatch.setattr(exact, "MOST_FACTORED", 100)
+        monkeypatch.setattr(exact, "MOST_IN_CLOSED_FORM", 100)
         for name, figure in (("_WORK", 1.0), ("_FEWEST", n_rows), ("_LANDMARKS", n_landmarks)):
             monkeypatch.setattr(many_rows, name, figure)
 

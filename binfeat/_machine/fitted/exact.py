@@ -16,7 +16,7 @@ from binfeat._machine.fitted.many_rows import ManyRowsPosterior
 from binfeat._machine.fitted.score_function import HeldOutErrors, normal_samples
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances, precise_inverse_root, squared_row_norms
 
-MOST_FACTORED = 4000  # rows, whose factor takes 64 MB and half a second; of 16,000 rows it is 1 GB and 20 s
+MOST_IN_CLOSED_FORM = 4000  # rows, whose factor takes 64 MB and half a second; of 16,000 rows it is 1 GB and 20 s
 _ROWS = 512  # whose variances are computed at a time
 
 
@@ -35,7 +35,7 @@ class ExactFunction(KernelFunction):
     def posterior(
         self, samples: RidgePosterior | None, errors: HeldOutErrors | None, n_jobs: int | None
     ) -> "ExactPosterior | ManyRowsPosterior":
-        if self.n_rows <= MOST_FACTORED:
+        if self.n_rows <= MOST_IN_CLOSED_FORM:
             return ExactPosterior(self, n_jobs, errors)
         return ManyRowsPosterior(self, n_jobs)
 

@@ -13,9 +13,9 @@ from binfeat._machine.kernel_algebra.leave_one_out import LeaveOneOut, SingularK
 from binfeat._machine.kernel_algebra.matrices import Frame, Linear
 from binfeat._machine.kernel_algebra.sum_slopes import SumWithSlopes
 from binfeat._machine.search.adam import Adam
+from binfeat._machine.search.length_scales import MOST_ALPHA
 from binfeat._rows.rows import Scratch
 
-MOST_ALPHA = 1e3
 _RATE, _LAST_PART = 0.15, 0.1  # of Adam, and what is left of it at the end
 _ALPHA_RATE = 2.0  # times that of the others
 _PRIOR = 50.0  # rows' worth of log error that a squared deviation of a log gamma from those of its kernel counts as

@@ -7,14 +7,14 @@ import numpy as np
 
 from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import inverse_root, residuals
-from binfeat._machine.machines.cell_search import MOST_ALPHA, Cell, CellSearch
+from binfeat._machine.machines.cell_search import Cell, CellSearch
 from binfeat._machine.machines.cell_solver import is_constant
 from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact_tuning import Tuned
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import LengthScales
+from binfeat._machine.search.length_scales import MOST_ALPHA, LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat.kernels import RBF, Matern
 

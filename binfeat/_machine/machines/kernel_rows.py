@@ -35,9 +35,9 @@ class KernelRows:
         """What settings let a machine have: rows that are held out are learned from in the end, or not at all."""
         train, held_out = _weighty(problem, problem.train), _weighty(problem, problem.held_out)
         every = np.append(train, held_out) if run.settings.refits else train
-        holds_out = run.settings.has_cv and not problem.is_grouped
-        known = train if holds_out else every
-        judges = holds_out and len(train) + len(held_out) <= TUNING_ROWS
+        is_apart = run.settings.has_cv and not problem.is_grouped  # from the rows held out
+        known = train if is_apart else every
+        judges = is_apart and len(train) + len(held_out) <= TUNING_ROWS
         if frame is None:
             frame = Frame.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)
         return cls(problem, X, every, known, held_out if judges else held_out[:0], frame)

@@ -10,7 +10,6 @@ from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.fitted.local import CellPosteriors
 from binfeat._machine.fitted.score_function import HeldOutErrors
 from binfeat._machine.machines.candidate import Solution, warn_of_steps
-from binfeat._machine.machines.cell_search import MOST_ALPHA
 from binfeat._machine.machines.descent import Descent, Hyperparameters, Try
 from binfeat._machine.machines.fine_tuning import CELLS, FineTuning
 from binfeat._machine.machines.forest import Forest
@@ -19,6 +18,7 @@ from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.local_size import cell_rows, most_trees, tree_seconds
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
+from binfeat._machine.search.length_scales import MOST_ALPHA
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _GAIN = 0.003  # share of the error that one more tree has to take away
