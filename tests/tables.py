@@ -53,10 +53,26 @@ LAYOUTS = {
 }
 
 
+# The same numbers, in whatever form they come.
+FORMS = {
+    **LAYOUTS,
+    "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
+    "csr": sparse.csr_array,
+    "csr matrix": sparse.csr_matrix,
+    "csc": sparse.csc_array,
+    "coo": sparse.coo_array,
+    "int64 indices": lambda X: _long_indices(sparse.csr_array(X)),
+}
+
+
 def _read_only(X):
     X = X.copy()
     X.flags.writeable = False
     return X
+
+
+def _long_indices(X):
+    return sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
 
 
 def _unaligned(X):

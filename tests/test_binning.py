@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import tables
 from hard import easy, hard
 from scipy import sparse, stats
 from sklearn.base import clone
@@ -130,48 +131,23 @@ def encode(X, **parameters):
     return RandomBinning(**parameters).fit_transform(X).codes
 
 
-def strided(X):
-    wide = np.zeros((2 * len(X), 2 * X.shape[1]), X.dtype)
-    wide[::2, ::2] = X
-    return wide[::2, ::2]
-
-
-def read_only(X):
-    X = X.copy()
-    X.flags.writeable = False
-    return X
-
-
-LAYOUTS = {
+FORMS = {
+    **tables.FORMS,
     "float64": lambda X: X.astype(np.float64),
-    "fortran": np.asfortranarray,
-    "strided": strided,
-    "reversed": lambda X: X[::-1].copy()[::-1],
-    "read-only": read_only,
-    "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
-    "csr": sparse.csr_array,
-    "csr matrix": sparse.csr_matrix,
     "csr float64": lambda X: sparse.csr_array(X.astype(np.float64)),
-    "csc": sparse.csc_array,
-    "coo": sparse.coo_array,
-    "int64 indices": lambda X: long_indices(sparse.csr_array(X)),
 }
 
 
-def long_indices(X):
-    return sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_same_bins_in_every_layout(rng, layout):
+@pytest.mark.parametrize("form", FORMS)
+def test_same_bins_in_every_form(rng, form):
     X = mixed_table(rng)
-    np.testing.assert_array_equal(encode(LAYOUTS[layout](X)), encode(X))
+    np.testing.assert_array_equal(encode(FORMS[form](X)), encode(X))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_same_scale_in_every_layout(rng, layout):
+@pytest.mark.parametrize("form", FORMS)
+def test_same_scale_in_every_form(rng, form):
     X = mixed_table(rng)
-    np.testing.assert_array_equal(encode(LAYOUTS[layout](X), gamma="scale"), encode(X, gamma="scale"))
+    np.testing.assert_array_equal(encode(FORMS[form](X), gamma="scale"), encode(X, gamma="scale"))
 
 
 def test_same_bins_for_any_number_of_threads(rng, threads):

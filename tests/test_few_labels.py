@@ -1,12 +1,10 @@
 """Label spreading: beside a dense solve, on shapes, new rows, scikit-learn's conventions, refusals."""
 
-import copy
-import pickle
-
 import naive
 import numpy as np
 import pytest
 from callbacks import Callback
+from graphs import assert_simple_attributes
 from scipy import sparse
 from sklearn.datasets import load_digits, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
@@ -193,13 +191,7 @@ def test_bad_labels_and_rows():
 
 
 def test_attributes_hold_arrays_numbers_and_a_map():
-    spread = LabelSpreading(random_state=0).fit(X, FEW)
-    fitted = {k: v for k, v in vars(spread).items() if k not in spread.get_params() and not k.startswith("_sk")}
-    fitted.pop("features_")
-    fitted.update(fitted.pop("_means"))
-    assert all(isinstance(v, np.ndarray | np.number | int | float | str) for v in fitted.values())
-    for other in (pickle.loads(pickle.dumps(spread)), copy.deepcopy(spread)):
-        np.testing.assert_array_equal(other.predict_proba(X), spread.predict_proba(X))
+    assert_simple_attributes(LabelSpreading(random_state=0).fit(X, FEW), X, "predict_proba")
 
 
 @pytest.mark.parametrize(

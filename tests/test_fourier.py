@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import naive
 import numpy as np
 import pytest
+import tables
 from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.datasets import load_digits
@@ -154,18 +155,6 @@ def features(X, **parameters):
     return RandomFourier(**{"gamma": 0.3, "n_components": 50, "random_state": 4} | parameters).fit_transform(X)
 
 
-def strided(X):
-    wide = np.zeros((2 * len(X), 2 * X.shape[1]), X.dtype)
-    wide[::2, ::2] = X
-    return wide[::2, ::2]
-
-
-def read_only(X):
-    X = X.copy()
-    X.flags.writeable = False
-    return X
-
-
 def read_only_csr(X):
     X = sparse.csr_array(X)
     for array in (X.data, X.indices, X.indptr):
@@ -181,33 +170,20 @@ def with_duplicates(X):
     return sparse.csr_array((np.concatenate(values), np.concatenate(backwards), 2 * X.indptr), shape=X.shape)
 
 
-LAYOUTS = {
-    "fortran": np.asfortranarray,
-    "strided": strided,
-    "reversed": lambda X: X[::-1].copy()[::-1],
-    "read-only": read_only,
+FORMS = {
+    **tables.FORMS,
     "list": lambda X: X.astype(np.float64).tolist(),
-    "big-endian": lambda X: X.astype(X.dtype.newbyteorder(">")),
-    "csr": sparse.csr_array,
-    "csr matrix": sparse.csr_matrix,
     "csr read-only": read_only_csr,
     "csr with duplicates": with_duplicates,
-    "csc": sparse.csc_array,
-    "coo": sparse.coo_array,
-    "int64 indices": lambda X: long_indices(sparse.csr_array(X)),
 }
-
-
-def long_indices(X):
-    return sparse.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
 
 
 @DTYPES
 @pytest.mark.parametrize("sampler", ["iid", "fastfood"])
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_same_features_in_every_layout(rng, layout, sampler, dtype):
+@pytest.mark.parametrize("form", FORMS)
+def test_same_features_in_every_form(rng, form, sampler, dtype):
     X = table(rng).astype(dtype)
-    Z = features(LAYOUTS[layout](X), sampler=sampler)
+    Z = features(FORMS[form](X), sampler=sampler)
     assert Z.flags.c_contiguous
     np.testing.assert_allclose(Z, features(X, sampler=sampler), rtol=0, atol=30 * np.finfo(dtype).eps)
 
@@ -243,12 +219,12 @@ def test_one_row_or_one_input(rng, sampler, shape):
         fourier.transform(np.ones(shape[1]))
 
 
-def test_scale_in_every_layout(rng):
+def test_scale_in_every_form(rng):
     X = table(rng)
     expected = RandomFourier().fit(X).gamma_
     assert expected == pytest.approx(1 / (9 * X.astype(np.float64).var()), rel=1e-6)
-    for layout in LAYOUTS.values():
-        np.testing.assert_array_equal(RandomFourier().fit(layout(X)).gamma_, expected)
+    for form in FORMS.values():
+        np.testing.assert_array_equal(RandomFourier().fit(form(X)).gamma_, expected)
     assert RandomFourier(kernel="laplacian").fit(X).gamma_ == pytest.approx(1 / (9 * X.std(dtype=np.float64)), rel=1e-6)
     assert RandomFourier().fit(np.ones((5, 2))).gamma_ == pytest.approx(1.0)
 
