@@ -182,6 +182,8 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
         check_consistent_length(X, y)
         labelled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELLED, dtype=bool)
+        if y.dtype.kind == "U" and (y == str(_UNLABELLED)).any():
+            raise ValueError("y has '-1' among strings: an array of objects keeps -1, no label, apart from strings.")
         if not labelled.any():
             raise ValueError("y must have labels of at least two classes, got -1, no label, for every row.")
         labels = check_labels(y[labelled])

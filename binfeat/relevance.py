@@ -25,6 +25,8 @@ from binfeat._engine.policy import one_blas_thread
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat._machine.target.targets import Targets
+from binfeat._machine.target.transforms import NoTransform
 from binfeat.kernels import EXACT_NUS, RBF, binning_kernel
 
 _MOST_STEPS = 10_000
@@ -130,13 +132,15 @@ def learn_gamma(
     checked = _Checked()
     X = checked_rows(checked, X, **ARRAY_CHECKS)
     check_moderate(X.data if sparse.issparse(X) else X, "X")
-    Y = _targets(y)
-    check_consistent_length(X, Y)
-    if X.shape[0] < 2:
-        raise ValueError("learn_gamma needs at least 2 rows, to leave one out; got 1.")
+    check_consistent_length(X, y)
     weights, seed = check_weights(sample_weight, X.shape[0]), seed_of(random_state)
+    Y = _targets(y, weights)
+    rows = np.random.default_rng(seed).permutation(X.shape[0])
+    rows = rows if weights is None else rows[weights[rows, 0] > 0]
+    if rows.size < 2:
+        raise ValueError("learn_gamma needs at least 2 rows, to leave one out; got 1.")
     n_steps, n_rows = check_size(max_steps, max_rows)
-    rows = np.random.default_rng(seed).permutation(X.shape[0])[: n_steps * n_rows]
+    rows = rows[: n_steps * n_rows]
     X, Y, weights = _dense(X, rows), Y[rows], None if weights is None else weights[rows, 0] / weights.mean()
     categorical = check_categorical(categorical_features, checked)
     search = LengthScaleSearch(_known_kernel(kernel), X, Y, weights, categorical, seed, n_jobs=n_jobs)
@@ -167,16 +171,15 @@ class _Checked(BaseEstimator):
     """Holder of the number and names of inputs that the checks of a table find."""
 
 
-def _targets(y):
-    """Standardised targets of shape (n_rows, n_targets): 1 and -1 for classes."""
+def _targets(y, weights):
+    """Targets of shape (n_rows, n_targets), standardised by weights (n_rows, 1): 1 and -1 for classes."""
     y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
     if y.dtype.kind not in "iufb" or (y.ndim == 1 and y.dtype.kind in "iub" and np.unique(y).size <= 2):
         classes, labels = np.unique(check_labels(y), return_inverse=True)
         return one_against_rest(labels, classes.size)
     Y = y.reshape(y.shape[0], -1).astype(np.float64)
     check_moderate(Y, "y")
-    std = Y.std(axis=0)
-    return (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
+    return Targets.of(NoTransform(), Y, weights).encode(Y)
 
 
 def _dense(X, rows):

@@ -217,3 +217,10 @@ def test_csr_larger_than_memory_is_refused(rng, memory_of):
 
 def test_sparse_types(rng):
     assert isinstance(matrix(rng).tocsr(), sparse.csr_matrix)
+
+
+@pytest.mark.parametrize("rows", [np.arange(20) > 3, [[0, 1], [2, 3]], [0.5, 1.0]])
+def test_take_needs_row_numbers(rng, rows):
+    Z = RandomBinning(gamma=1.0, n_grids=4, output="codes", random_state=0).fit_transform(rng.normal(size=(20, 2)))
+    with pytest.raises(IndexError, match="take needs row numbers in one dimension"):
+        Z.take(rows)

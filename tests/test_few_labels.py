@@ -207,3 +207,9 @@ def test_lists_that_do_not_fit_are_refused(name, change, message):
     state["_means"] = state["_means"] | {name: state["_means"][name] + type(state["_means"][name][0])(change)}
     with pytest.raises(ValueError, match=f"damaged: ValueError: {message}"):
         LabelSpreading().__setstate__(state)
+
+
+def test_no_label_among_strings_is_refused(rng):
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match="y has '-1' among strings: an array of objects keeps -1"):
+        LabelSpreading().fit(X, ["left", "right", *[-1] * 18])

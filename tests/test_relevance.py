@@ -161,3 +161,12 @@ def test_what_is_learned_is_not_taken_for_gamma(rng):
     with pytest.raises(TypeError, match=r"gamma must be numbers, got what learn_gamma gives; take its gamma"):
         RandomBinning(gamma=learned).fit(X)
     RandomBinning(gamma=learned.gamma, n_grids=2).fit(X)
+
+
+def test_rows_without_weight_decide_nothing(rng):
+    X = rng.normal(size=(400, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    weights = np.ones(400)
+    weights[7] = 0.0
+    learned = learn_gamma(X, np.where(weights > 0, y, 1e9), sample_weight=weights, random_state=0)
+    assert learned.relevances[:2].sum() > 0.8

@@ -7,7 +7,7 @@ from hard import hard
 from scipy import optimize
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, cross_val_score
 from sklearn.svm import LinearSVC
@@ -364,3 +364,15 @@ def test_codes_of_a_grid_of_few_bins_are_summed_in_copies(rng):
     Z = BinMatrix(codes, np.cumsum([0, 1, 2, 256, 257]))
     v = rng.normal(size=5000)
     np.testing.assert_allclose(Z.T @ v, Z.tocsr().T @ v, rtol=1e-12, atol=1e-12)
+
+
+def test_scores_that_are_no_numbers(table):
+    Z, y = table[0], np.arange(table[0].shape[0], dtype=float)
+    lone = [(np.arange(1, Z.shape[0]), [0])]  # R^2 of one row
+    with pytest.warns(UndefinedMetricWarning), pytest.raises(ValueError, match=r"scoring gave no number.* in split 0"):
+        CGRidge(alphas=[0.1, 1.0], cv=lone).fit(Z, y)
+    with (
+        pytest.warns(UndefinedMetricWarning),
+        pytest.raises(ValueError, match=r"scoring gave no number.* early_stopping"),
+    ):
+        CGRidge(early_stopping=True, cv=lone).fit(Z, y)

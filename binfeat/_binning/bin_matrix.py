@@ -164,9 +164,12 @@ class BinMatrix(RowMatrix):
         Raises
         ------
         IndexError
-            If a number is out of range.
+            If rows are not whole numbers in one dimension, such as a mask, or one is out of range.
         """
         rows = np.asarray(rows)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise IndexError(f"take needs row numbers in one dimension, got {rows.dtype} of shape {rows.shape}.")
+        rows = rows.astype(np.intp, copy=False)
         most = np.inf if self._store is None else self._store.max_bytes
         store = CodeStore(rows.size, len(self.codes), most, self.codes.dtype)
         for codes, taken in zip(self.codes, store.array, strict=True):

@@ -98,7 +98,11 @@ def choose_alpha(estimator: "CGRidgeBase", parts: HeldOutParts, options: SolverO
                 break
             scores[-1][place] = score(result.solution, result.intercept)
     estimator.path_scores_ = np.array(scores)
-    return alphas[np.nanargmax(estimator.path_scores_.mean(axis=0))]
+    means = estimator.path_scores_.mean(axis=0)
+    if np.isnan(means).all():
+        split = int(np.isnan(estimator.path_scores_).all(axis=1).argmax())
+        raise ValueError(f"scoring gave no number for the rows held out in split {split}; R^2 needs two rows, say.")
+    return alphas[np.nanargmax(means)]
 
 
 class EarlyStop:
@@ -113,6 +117,8 @@ class EarlyStop:
         coef, intercept = state.solution, state.intercept
         score = self._score(coef, intercept)
         self._since += 1
+        if np.isnan(score):
+            raise ValueError("scoring gave no number for the rows held out, so that early_stopping has none to go by.")
         if score > self._best_score:
             self._best_score, self._best, self._since = score, (coef.copy(), intercept), 0
         stopped = self._callback is not None and self._callback(state)
