@@ -153,3 +153,21 @@ def test_callbacks_stop_a_fit(table):
         assert stopped.status_ == "stopped"
         assert stopper.ended
         assert stopped.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize("Machine", [KernelMachineRegressor, KernelMachineClassifier])
+def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(rng, clock_of_fits, limits, Machine):
+    clock_of_fits(lambda: 0.0)
+    limits(n_steps=10, exact_rows=1000)
+    X = rng.uniform(-1, 1, size=(20_000, 3))
+    y = np.sin(3 * X[:, 0]) + X[:, 1]
+    y = y if Machine is KernelMachineRegressor else y > 0
+    fitted = [Machine(max_seconds=0.2, random_state=0).fit(X, y) for _ in range(2)]
+    for machine in fitted:
+        assert (machine.features_, machine.status_) == ("local", "budget")
+        assert 3000 < machine._local["support"].shape[1] < 10_000
+        assert "of 20,000, for max_seconds" in machine.summary()
+        assert machine.score(X, y) > 0.95
+    np.testing.assert_array_equal(*(machine.predict(X) for machine in fitted))
+    assert "max_seconds" not in Machine(max_seconds=0.2, max_grids=5, features="binning").fit(X, y).summary()
+    assert "max_seconds" not in Machine(max_seconds=100.0, n_trees=1).fit(X, y).summary()

@@ -27,9 +27,9 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     error = _error(problem.losses(rows)(predictions), groups)
     has_noise = not isinstance(targets, AnyLabels) and not isinstance(problem, WorkingProblem)
     spread = _spread(problem, kernels, solution, run) if has_noise else None
-    if run.is_cut_short:
-        run.note("limit", "max_seconds, of the search for length scales", error[0])
-    status = "budget" if solution.status == "converged" and run.is_cut_short else solution.status
+    if run.cut_short:
+        run.note("limit", f"max_seconds, of {run.cut_short}", error[0])
+    status = "budget" if solution.status == "converged" and run.cut_short else solution.status
     return Fitted(
         features=solution.features,
         kernel=solution.kernel,

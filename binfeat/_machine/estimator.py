@@ -30,9 +30,10 @@ from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.saved import check_machine, migrate
 from binfeat._machine.limits import Limits
 from binfeat._machine.machines.exact_size import TUNING_ROWS
+from binfeat._machine.machines.local_size import rows_in_time
 from binfeat._machine.pipeline import fit
 from binfeat._machine.problem import Problem, answers_of
-from binfeat._machine.run import HEADER, Clock, Decisions, Run, cells, line
+from binfeat._machine.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, cells, line
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.copies import GivenRows
@@ -47,6 +48,8 @@ from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source
 
+_FEWEST = 3000  # rows that a limit of time leaves
+
 
 def _renamed(old: str, new: str) -> property:
     """An attribute by its old name."""
@@ -57,6 +60,25 @@ def _renamed(old: str, new: str) -> property:
         return getattr(machine, new)
 
     return property(value, doc=f"`{new}` by its old name.")
+
+
+def _without_copies(rows: GivenRows, cells: np.ndarray, run: Run) -> tuple[GivenRows, np.ndarray]:
+    """See `GivenRows.without_copies`; rows that are left out are noted."""
+    own, numbers = rows.without_copies(cells)
+    if len(own) < len(rows):
+        run.note("rows", f"{len(own):,} of {len(rows):,}, without copies and weights of 0", np.nan)
+    return own, numbers
+
+
+def _in_time(rows: GivenRows, run: Run) -> GivenRows:
+    """As many of the rows, at random, as cells can be solved of in the time limit: grids of all tell less by then."""
+    n_rows, n_inputs = rows.table.shape
+    most = max(_FEWEST, rows_in_time(n_inputs, run))
+    if most >= n_rows or run.settings.names_features:
+        return rows
+    run.cut_short = FEWER_ROWS
+    run.note("rows", f"{int(most):,} of {n_rows:,}, for max_seconds", np.nan)
+    return rows.at(np.sort(np.random.default_rng(run.settings.seed).permutation(n_rows)[: int(most)]))
 
 
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
@@ -164,9 +186,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         previous = previous_fit(self, run)
         encoder, table = self._encoded(X, y, settings, previous)
         rows = GivenRows(table, y, answers_of(targets, y), check_weights(sample_weight, len(table)))
-        rows, partition = self._partition(rows, groups, settings, is_sample=all_rows is not None)
-        if len(rows) < len(table):
-            run.note("rows", f"{len(rows):,} of {len(table):,}, without copies and weights of 0", np.nan)
+        rows, partition = self._partition(rows, groups, run, is_sample=all_rows is not None)
         doubt_rows(rows, apart=groups is not None or settings.has_cv)
         if all_rows is None and not isinstance(targets, AnyLabels):
             targets = self._targets(rows.y, rows.weights)
@@ -204,18 +224,19 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         return encoder, table
 
     def _partition(
-        self, rows: GivenRows, groups: ArrayLike | None, settings: Settings, is_sample: bool
+        self, rows: GivenRows, groups: ArrayLike | None, run: Run, is_sample: bool
     ) -> tuple[GivenRows, Partition]:
         """The rows to learn from, and which of them are held out; those of a sample stay as they are."""
+        settings = run.settings
         most = TUNING_ROWS if settings.may_judge_by_folds else 0
         if not (is_sample or settings.has_cv or groups is not None):
-            rows, _ = rows.without_copies(np.zeros(len(rows)))
+            rows = _in_time(_without_copies(rows, np.zeros(len(rows)), run)[0], run)
             return rows, Partition.of(self, rows.y, None, most)
         partition = Partition.of(self, rows.y, groups, most)
         partition.require_weight(rows.weights)
         if is_sample:
             return rows, partition
-        own, numbers = rows.without_copies(partition.cells(len(rows)))
+        own, numbers = _without_copies(rows, partition.cells(len(rows)), run)
         return own, partition.of_rows(numbers, len(rows))
 
     @property

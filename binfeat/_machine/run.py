@@ -15,6 +15,7 @@ from binfeat._machine.settings import Settings
 
 _log = logging.getLogger("binfeat")
 _clock = time.monotonic
+FEWER_ROWS = "the rows"  # what a limit of time may cut short
 _HURRIED_SECONDS = 1.0  # after Ctrl-C
 
 
@@ -48,6 +49,10 @@ class Clock:
     def allows(self, seconds: float, share: float) -> bool:
         """Whether so many seconds more stay within a share of the limit."""
         return self.used + seconds <= share * self._seconds
+
+    def left_of(self, share: float) -> float:
+        """Seconds that are left of a share of the limit."""
+        return share * self._seconds - self.used
 
     def gone(self, share: float) -> float:
         """How much of a share of the limit is gone, from 0 to 1."""
@@ -111,7 +116,7 @@ class Run:
         self.settings, self.limits, self.clock = settings, limits, clock
         self.decisions, self.note = decisions, decisions.note  # what, the choice, and the error after it
         self._progress, self._may_go_on = progress, True
-        self.is_cut_short = False  # whether the time limit ended the search for length scales
+        self.cut_short = ""  # what the time limit ended first, if it ended anything
         self.interrupt: KeyboardInterrupt | None = None  # that ended the fit
 
     def note_memory(self, most: str) -> None:
@@ -126,8 +131,13 @@ class Run:
         Only phases that a fit can do without heed callbacks here.
         """
         in_time = self.clock.allows(seconds, phase.value)
-        self.is_cut_short |= phase is Phase.SEARCH and not in_time
+        if phase is Phase.SEARCH and not in_time:
+            self.cut_short = self.cut_short or "the search for length scales"
         return in_time and (self._may_go_on or phase not in _OPTIONAL)
+
+    def seconds_for(self, phase: Phase) -> float:
+        """What the time limit leaves of a phase, infinity without one."""
+        return self.clock.left_of(phase.value)
 
     def gone(self, phase: Phase) -> float:
         """How much of the time of a phase is gone, from 0 to 1."""

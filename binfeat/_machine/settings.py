@@ -14,7 +14,7 @@ from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.table.findings import POLICIES
 from binfeat._machine.target.deviance import DEVIANCES
-from binfeat.kernels import any_kernel, binning_kernel, exact_kernel
+from binfeat.kernels import any_kernel, binning_kernel, exact_kernel, is_exact
 
 _RADIAL = "features='exact', 'local' or 'fourier'"
 
@@ -51,6 +51,12 @@ class Settings:
     def is_robust(self) -> bool:
         """Whether rows far from what other rows say get little weight."""
         return self.loss == "huber"
+
+    @property
+    def names_features(self) -> bool:
+        """Whether the user names the features, or asks for what grids alone have."""
+        has_kernel = self.kernel is None or is_exact(self.kernel)
+        return self.features is not None or self.n_grids is not None or not has_kernel
 
     @property
     def may_judge_by_folds(self) -> bool:

@@ -19,7 +19,7 @@ from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat.kernels import Laplacian, is_exact
+from binfeat.kernels import Laplacian
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class MachineChoice:
         with self.run.stage("features"):
             first = self._first(kernels)
             losses = first.judge(self.run)
-            if not (self._is_given or self._leaves_out_what_is_asked):
+            if not (self.run.settings.names_features or self._leaves_out_what_is_asked):
                 words = f"random, for cv or groups of more than {TUNING_ROWS:,} rows"
                 self.run.note("features", words, losses.mean())
             rival = self._rival(kernels)
@@ -141,14 +141,7 @@ class MachineChoice:
     @property
     def _is_open(self) -> bool:
         """Whether nothing is asked for that only random features have."""
-        return not self._is_given and self._leaves_out_what_is_asked
-
-    @property
-    def _is_given(self) -> bool:
-        """Whether settings name the features, or ask for what grids alone have."""
-        settings = self.run.settings
-        has_kernel = settings.kernel is None or is_exact(settings.kernel)
-        return settings.features is not None or settings.n_grids is not None or not has_kernel
+        return not self.run.settings.names_features and self._leaves_out_what_is_asked
 
     @property
     def _leaves_out_what_is_asked(self) -> bool:

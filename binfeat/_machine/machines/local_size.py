@@ -5,12 +5,13 @@ import numpy as np
 from binfeat._common.memory import require_memory
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.feature_bytes import fit_bytes
-from binfeat._machine.machines.exact_size import exact_seconds
 from binfeat._machine.problem import Problem
-from binfeat._machine.run import Phase, Run
+from binfeat._machine.run import FEWER_ROWS, Phase, Run
 
 MOST_TREES, _MOST_WORK = 8, 1_600_000  # rows of all trees together
 _CELL_BYTES = 32  # of a pair of rows: matrices of cells side by side
+_PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 1e-10  # of a pair of rows in a cell, and of each of its inputs
+_OF_TREE = 0.7  # of the time that is left
 _NUMBER, _TARGET = 4, 16  # bytes of a row in a tree: its place, and a coefficient and a residual for each target
 
 
@@ -32,8 +33,17 @@ def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
 
 def tree_seconds(rows: AllRows, problem: Problem, run: Run) -> float:
     """What a tree is expected to take, on a slow processor."""
-    most = min(rows.n_all, cell_rows(run))
-    return rows.n_all / most * exact_seconds(most, problem.table.shape[1])
+    return rows.n_all * _row_seconds(min(rows.n_all, cell_rows(run)), problem.table.shape[1])
+
+
+def rows_in_time(n_inputs: int, run: Run) -> float:
+    """Rows of which a tree is expected to end in time, after what comes before."""
+    return _OF_TREE * run.seconds_for(Phase.EXACT) / _row_seconds(cell_rows(run), n_inputs)
+
+
+def _row_seconds(n_rows: int, n_inputs: int) -> float:
+    """Of a row in a cell of so many."""
+    return n_rows * (_PAIR_SECONDS + n_inputs * _INPUT_SECONDS)
 
 
 def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
@@ -43,7 +53,8 @@ def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
         of_row = (_shared_bytes(rows, problem, run) - _cell_bytes(rows, run) + _tree_bytes(rows, problem)) / rows.n_all
         most = (fit_bytes(run.settings.max_bytes) - _cell_bytes(rows, run)) / of_row
         run.note_memory(f"cells of {max(0, int(most)):,} rows")
-    return in_memory and run.may_continue(Phase.EXACT, tree_seconds(rows, problem, run))
+    are_few = run.cut_short == FEWER_ROWS  # since time is short
+    return in_memory and (are_few or run.may_continue(Phase.EXACT, tree_seconds(rows, problem, run)))
 
 
 def require_bytes(rows: AllRows, problem: Problem, run: Run) -> None:

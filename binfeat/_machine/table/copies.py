@@ -58,14 +58,16 @@ class GivenRows:
             return self, rows
         own = np.ones(rows.size) if self.weights is None else self.weights[rows, 0]
         _, first, places = np.unique(keys, return_index=True, return_inverse=True)
-        if are_many and self._at(rows[first]).are_fine and self._at(rows)._targets_agree():
+        if are_many and self.at(rows[first]).are_fine and self.at(rows)._targets_agree():
             rows, own, places = rows[first], np.bincount(places, own), np.arange(first.size)
         order = np.argsort(rows) if own.min() == own.max() else np.lexsort((own, places))
         weights = own[order, np.newaxis] if (own != 1).any() else None
-        return replace(self._at(rows[order]), weights=weights), rows[order]
+        return replace(self.at(rows[order]), weights=weights), rows[order]
 
-    def _at(self, rows: np.ndarray) -> Self:
-        return type(self)(self.table[rows], self.y[rows], self.answers[rows], None)
+    def at(self, rows: np.ndarray) -> Self:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return type(self)(self.table[rows], self.y[rows], self.answers[rows], weights)
 
     def _targets_agree(self) -> bool:
         """Whether rows of equal inputs have nearly always equal targets."""
