@@ -50,7 +50,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         row has 3 rows, by the geometric mean over rows and grids (the square root of the number of rows if there are
         fewer than 9; of more than 10,000 rows, a sample is used). For features that are not bins, "scale" is the
         "scale" of `features`. None leaves the gamma of `features` as it is.
-    tol : float, default=1e-3
+    tol : float, default=1e-8
         Residual of the system at which the solver stops, relative to Y.
     max_iter : int, default=200
         Maximum number of iterations of the solver.
@@ -128,7 +128,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         clamp: bool = False,
         features: BaseEstimator | None = None,
         gamma: ArrayLike | None = "scale",
-        tol: float = 1e-3,
+        tol: float = 1e-8,
         max_iter: int = 200,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -196,9 +196,10 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
         shares = np.maximum(scores, 0.0)
         total = shares.sum(axis=1, keepdims=True)
         self.label_distributions_ = quotients(shares, total)
-        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         self.n_iter_ = result.n_iter
         self._prior = self.label_distributions_.mean(axis=0)
+        known = np.where(total > 0, self.label_distributions_, self._prior)
+        self.transduction_ = self.classes_[known.argmax(axis=1)]
         self._means = graph.means(self.label_distributions_)[0].arrays()
         if result.advice:
             warn(

@@ -312,3 +312,14 @@ def test_similarities_below_zero_are_refused(rng):
 def test_attributes_hold_arrays_numbers_and_a_map():
     assert_simple_attributes(SpectralClustering(2, random_state=0).fit(X), X, "predict")
     assert_simple_attributes(SpectralEmbedding(random_state=0).fit(X), X, "transform")
+
+
+def test_copies_of_rows_do_not_make_grids_fine(rng):
+    apart = rng.random(600) < 0.5
+    X = np.round(np.where(apart[:, np.newaxis], rng.normal(0, 1, (600, 2)), rng.normal(7, 1, (600, 2))))
+    for rows in (X, sparse.csr_matrix(X)):
+        found = SpectralClustering(2, random_state=0).fit(rows).labels_
+        assert adjusted_rand_score(apart, found) > 0.95  # 0.1 where copies counted as rows of a bin
+    few = np.where(apart[:, np.newaxis], rng.integers(0, 3, (600, 2)), rng.integers(8, 11, (600, 2)))
+    with pytest.warns(UserWarning, match="X has 18 different rows among 600, .* a gamma so small"):
+        SpectralClustering(2, random_state=0).fit(few.astype(float))

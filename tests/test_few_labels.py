@@ -213,3 +213,24 @@ def test_no_label_among_strings_is_refused(rng):
     X = rng.normal(size=(20, 2))
     with pytest.raises(ValueError, match="y has '-1' among strings: an array of objects keeps -1"):
         LabelSpreading().fit(X, ["left", "right", *[-1] * 18])
+
+
+def test_labels_reach_rows_that_are_rounded_and_rows_that_are_far(rng):
+    X, labels = make_moons(4000, noise=0.05, random_state=0)
+    y = np.full(4000, -1)
+    for k in (0, 1):
+        y[np.flatnonzero(labels == k)[:3]] = k
+    for rows in (X, np.round(X, 2)):  # a third of the rows had no label at a residual of 1e-3
+        spread = LabelSpreading(random_state=0).fit(rows, y)
+        assert (spread.transduction_ == labels).mean() > 0.98
+        assert (spread.label_distributions_.sum(axis=1) == 0).mean() < 0.01
+
+
+def test_rows_that_no_label_reaches_have_the_label_that_predict_gives(rng):
+    X = np.vstack([rng.normal(size=(60, 2)), 1e6 + rng.normal(size=(20, 2))])
+    y = np.full(80, -1)
+    y[:50] = np.where(np.arange(50) < 10, 0, 1)
+    spread = LabelSpreading(random_state=0, gamma=0.3).fit(X, y)
+    apart = spread.label_distributions_.sum(axis=1) == 0
+    assert apart[60:].all()
+    assert (spread.transduction_[apart] == spread.predict(X[apart])).all()

@@ -15,7 +15,7 @@ X = np.random.default_rng(0).normal(size=(60, 2))
 @pytest.fixture
 def kept_neighbours(monkeypatch):
     """Set how many nearest rows are kept."""
-    return partial(monkeypatch.setattr, neighbours, "_N_NEAREST")
+    return partial(monkeypatch.setattr, neighbours, "N_NEAREST")
 
 
 def bins_of(rows, gamma=1.0, **options):

@@ -16,7 +16,7 @@ from binfeat._common.validation import canonical, check_categorical, checked_row
 from binfeat._common.warned import warn
 from binfeat._engine.policy import thread_count
 from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans, check_graph
-from binfeat._graph.scale import doubt_units, gamma_by_occupancy
+from binfeat._graph.scale import doubt_units, gamma_by_occupancy, without_copies
 from binfeat._graph.similarity import ColumnMeans, SimilarityGraph
 from binfeat._graph.start import rows_of_sample
 from binfeat._rows.sampled import SampledSource
@@ -91,7 +91,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
             if isinstance(made, RandomBinning) and is_word(made.gamma, "scale"):
                 sample, names = self._sample(X), getattr(self, "feature_names_in_", None)
                 doubt_units(sample, check_categorical(made.categorical_features, self), names)
-                made.set_params(gamma=gamma_by_occupancy(made, sample))
+                made.set_params(gamma=gamma_by_occupancy(made, without_copies(sample)))
             Z = made.fit_transform(X)
         if Z.shape[0] < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, got n_samples={Z.shape[0]}.")

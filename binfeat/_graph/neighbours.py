@@ -15,7 +15,7 @@ from binfeat._graph.similarity import Graph, means
 
 # The row itself is one of the 16. Of 10, 15, 20, 30, 50, 100 and all neighbours, fewer neighbours label more digits
 # rightly from few labels, and fewer rows of satimage; clusters are good with 10, 15 and 30.
-_N_NEAREST = 16
+N_NEAREST = 16
 _MOST_OF_A_BIN = 16  # rows of a bin that are compared: bounds the time where many rows are alike
 _ROWS_AT_A_TIME = 8192
 _ROWS_OF_A_PART = 2**16  # rows of a part of a product
@@ -49,7 +49,7 @@ class BinMembers(ArrayRecord):
 
     def nearest(self, Z, order, n_rows):
         """Places and similarities of the rows, of `n_rows`, that rows of Z are most similar to, (n, n_nearest)."""
-        codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(_N_NEAREST, n_rows))
+        codes, workers, shape = Z.codes, thread_count(Z.n_jobs), (Z.shape[0], min(N_NEAREST, n_rows))
         require_memory(12 * shape[0] * shape[1], "the nearest rows", "Give fewer rows.")
         neighbours, similarities = np.empty(shape, np.int32), np.empty(shape)
         sums, met = np.zeros((workers, n_rows)), np.empty((workers, n_rows + 1), np.int32)
@@ -122,7 +122,7 @@ class NeighbourGraph(Graph):
     def __init__(self, Z, seed):
         n_rows, self._order, self._n_jobs = Z.shape[0], alike_together(Z), Z.n_jobs
         self._members = BinMembers.of(Z, self._order, seed)
-        require_memory(60 * n_rows * min(_N_NEAREST, n_rows), "the graph of neighbours", "Give fewer rows.")
+        require_memory(60 * n_rows * min(N_NEAREST, n_rows), "the graph of neighbours", "Give fewer rows.")
         neighbours, similarities = self._members.nearest(Z, self._order, n_rows)
         self._with_itself = _matrix(neighbours, similarities, n_rows)
         similarities[neighbours == np.arange(n_rows)[:, None]] = 0.0

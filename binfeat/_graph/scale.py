@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.warned import warn
+from binfeat._graph.neighbours import N_NEAREST
 
 # Geometric mean, over rows and grids, of the number of rows in a row's bin. Of 2, 3, 6 and 10, clusters of digits,
 # optdigits, satimage, rings and moons are the best with 3: with 2, groups of a few rows break off satimage.
@@ -35,7 +36,8 @@ def doubt_units(X, categorical, names):
 def gamma_by_occupancy(binning, X):
     """The gamma with a geometric mean of 3 rows in a bin, or, if that is fewer, of the square root of all rows.
 
-    The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map, which is not fitted.
+    The finer the grids, the fewer rows are in a bin: a bisection with 16 grids of the map, which is not fitted. No grid
+    is fine enough for copies of a row, which are to be left out.
     """
     pilot = clone(binning).set_params(gamma="scale", n_grids=_PILOT_GRIDS, min_count=1, n_features=None).fit(X)
     wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(pilot.bin_counts_.sum() / _PILOT_GRIDS))
@@ -50,6 +52,22 @@ def gamma_by_occupancy(binning, X):
         middle = (below + above) / 2
         below, above = (below, middle) if is_fine(middle) else (middle, above)
     return first * 2.0 ** ((below + above) / 2)
+
+
+def without_copies(X):
+    """The rows that differ, in their order, if there are at least two; a warning if these are few."""
+    if sparse.issparse(X):
+        X = X.tocsr()
+        known = X @ np.random.default_rng(0).standard_normal(X.shape[1])  # equal to the last bit for equal rows
+        rows = np.unique(known, return_index=True)[1]
+    else:
+        rows = np.unique(X, axis=0, return_index=True)[1]
+    if rows.size * N_NEAREST < X.shape[0]:
+        warn(
+            f"X has {rows.size} different rows among {X.shape[0]}, so that the rows most similar to a row are its "
+            "copies. Give the different rows alone, or a gamma so small that others are as similar."
+        )
+    return X[np.sort(rows)] if 2 <= rows.size < X.shape[0] else X
 
 
 def _bracket(is_fine):

@@ -79,8 +79,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     max_seconds : float, default=None
         Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids
         or trees, and refitting, start only if they are expected to end in time; an exact machine is solved in any case.
-        With ``features="auto"`` a table in memory of more rows than cells can be solved of in time is thinned at random:
-        `summary` says to how many, and `status_` is "budget".
+        With ``features="auto"`` a table in memory of more rows than cells can be solved of in time is thinned at
+        random: `summary` says to how many, and `status_` is "budget".
     max_bytes : int, default=None
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
     cv : int, splitter or iterable, default=None
