@@ -56,7 +56,9 @@ def _row_numbers(pair, n_rows):
         raise ValueError(f"cv must give pairs of row numbers or masks for the {n_rows} rows: {error}") from error
     if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
         raise ValueError("cv must give at least one training row and one held-out row.")
-    n_both = np.intersect1d(train, held_out).size
+    is_known, is_out = np.zeros((2, n_rows), bool)
+    is_known[train], is_out[held_out] = True, True
+    n_both = np.count_nonzero(is_known & is_out)
     if n_both:
         raise ValueError(f"cv must hold out rows that it does not train on; {n_both:,} are in both parts of a split.")
     return train, held_out

@@ -31,7 +31,8 @@ class SeenRows(ArrayRecord):
     @classmethod
     def of(cls, hashes: np.ndarray) -> Self:
         """Those of all rows of a fit."""
-        return cls(np.unique(hashes)[:_KEPT])
+        ordered = np.sort(hashes)  # faster than NumPy's `unique`
+        return cls(ordered[np.append(True, ordered[1:] != ordered[:-1])][:_KEPT])
 
     def share_of(self, hashes: np.ndarray) -> float:
         """Share of some rows that are among those of the fit; NaN if no row is one that can be told."""
