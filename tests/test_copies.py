@@ -19,12 +19,6 @@ OPTIONS = {
 
 
 @pytest.fixture
-def short(limits):
-    """Searches of few steps."""
-    limits(n_steps=15)
-
-
-@pytest.fixture
 def table(rng):
     X = rng.uniform(-1, 1, size=(150, 3))
     return X, np.round(9 * (1.3 + np.sin(3 * X[:, 0]) + 0.3 * rng.normal(size=150)).clip(0))
@@ -35,7 +29,7 @@ def given_rows(X, y, weights=None):
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_a_weight_is_as_many_copies(table, rng, short, name):
+def test_a_weight_is_as_many_copies(table, rng, few_steps, name):
     X, y = table
     weights = rng.integers(0, 5, size=150)
     order = rng.permutation(weights.sum())
@@ -65,7 +59,7 @@ def test_a_class_that_is_drawn_again_and_again(rng):
 
 
 @pytest.mark.parametrize("name", ["exact", "binning"])
-def test_rows_without_weight_are_not_there(table, short, name):
+def test_rows_without_weight_are_not_there(table, few_steps, name):
     X, y = table
     options, some = {**OPTIONS[name], "random_state": 0}, np.arange(150) % 3 > 0
     weighted = KernelMachineRegressor(**options).fit(X, y, sample_weight=some)
@@ -77,7 +71,7 @@ def test_rows_without_weight_are_not_there(table, short, name):
         KernelMachineRegressor(**options).fit(X, y, sample_weight=np.arange(150) == 7)
 
 
-def test_a_class_without_weight_stays_a_class(table, short):
+def test_a_class_without_weight_stays_a_class(table, few_steps):
     X, _ = table
     labels = np.arange(150) % 3
     machine = KernelMachineClassifier(random_state=0).fit(X, labels, sample_weight=labels < 2)

@@ -93,12 +93,9 @@ def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
     dtype = float_dtype(part.Z.dtype)
     values = np.array(part.Y - target_means, dtype, order="F")
     right, rest = _back(part, values, np.zeros(values.shape[1]), slice(None))
-    weights = part.typed_weights
-    columns = np.empty((part.Z.shape[1], weights.shape[1]), np.float64 if issparse(part.Z) else dtype, order="F")
-    if issparse(part.Z):  # SciPy adds up in the type of the result
-        columns[:] = part.Z.T @ part.known_weights
-    else:
-        transposed_product(part.Z, weights, columns)
+    weights = part.known_weights if issparse(part.Z) else part.typed_weights  # SciPy adds up in the type of the result
+    columns = np.empty((part.Z.shape[1], weights.shape[1]), weights.dtype, order="F")
+    transposed_product(part.Z, weights, columns)
     diagonal = gram_diagonal(part.Z, part.weights)
     moments = [right.copy(order="F"), rest, columns.astype(np.float64, copy=False)]
     return moments if diagonal is None else [*moments, diagonal]

@@ -73,12 +73,12 @@ def _without_copies(rows: GivenRows, cells: np.ndarray, run: Run) -> tuple[Given
 def _in_time(rows: GivenRows, run: Run) -> GivenRows:
     """As many of the rows, at random, as cells can be solved of in the time limit: grids of all tell less by then."""
     n_rows, n_inputs = rows.table.shape
-    most = max(_FEWEST, rows_in_time(n_inputs, run))
-    if most >= n_rows or run.settings.names_features:
+    most = int(min(n_rows, max(_FEWEST, rows_in_time(n_inputs, run))))
+    if most == n_rows or run.settings.names_features:
         return rows
     run.cut_short = FEWER_ROWS
-    run.note("rows", f"{int(most):,} of {n_rows:,}, for max_seconds", np.nan)
-    return rows.at(np.sort(np.random.default_rng(run.settings.seed).permutation(n_rows)[: int(most)]))
+    run.note("rows", f"{most:,} of {n_rows:,}, for max_seconds", np.nan)
+    return rows.at(np.sort(np.random.default_rng(run.settings.seed).permutation(n_rows)[:most]))
 
 
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
@@ -185,10 +185,10 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         run = Run(settings, self._limits, clock, progress, decisions)
         previous = previous_fit(self, run)
         encoder, table = self._encoded(X, y, settings, previous)
-        rows = GivenRows(table, y, answers_of(targets, y), check_weights(sample_weight, len(table)))
-        rows, partition = self._partition(rows, groups, run, is_sample=all_rows is not None)
+        given = GivenRows(table, y, answers_of(targets, y), check_weights(sample_weight, len(table)))
+        rows, partition = self._partition(given, groups, run, is_sample=all_rows is not None)
         doubt_rows(rows, apart=groups is not None or settings.has_cv)
-        if all_rows is None and not isinstance(targets, AnyLabels):
+        if rows is not given and not isinstance(targets, AnyLabels):
             targets = self._targets(rows.y, rows.weights)
         targets = targets if previous is None else known_targets(previous, targets)
         train, held_out = partition.shuffled(settings.seed)

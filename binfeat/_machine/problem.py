@@ -315,8 +315,8 @@ class WorkingProblem(Problem):
         folds, out = even_folds(is_event.any(axis=1), groups, _FOLDS), np.empty((len(rows), self.n_targets))
         for fold in np.unique(folds):
             own, others = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
-            coef = self._coef(rows[others], K[np.ix_(others, others)], alpha, root)
-            out[own] = (K[np.ix_(own, others)] + np.float32(1.0)) @ coef
+            both = np.append(others, own)
+            out[own] = self.predicted(rows[others], K[np.ix_(both, both)], alpha, root)
         return out
 
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:

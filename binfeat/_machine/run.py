@@ -44,7 +44,7 @@ class Clock:
 
     @property
     def left(self) -> float:
-        return self._seconds - self.used
+        return self.left_of(1.0)
 
     def allows(self, seconds: float, share: float) -> bool:
         """Whether so many seconds more stay within a share of the limit."""

@@ -113,8 +113,8 @@ class DaskTable:
 
     def moments(self, transform):
         """Weighted mean and standard deviation of all targets, transformed, each of shape (n_targets,)."""
-        total = reduce_in_tree(self.given.each(_total_weight), sum)
-        mean = reduce_in_tree(self.given.each(_sums, transform), sum) / total
+        total, *sums = reduce_in_tree(self.given.each(_sums, transform), sum)
+        mean = np.array(sums) / total
         return mean, np.sqrt(reduce_in_tree(self.given.each(_squares, transform, mean), sum) / total)
 
 
@@ -157,12 +157,9 @@ def _joined_extremes(parts):
     return np.array([parts[:, 0].min(axis=0), parts[:, 1].max(axis=0)])
 
 
-def _total_weight(given):
-    return given.weights.sum()
-
-
 def _sums(given, transform):
-    return (given.weights * transform.transform(as_columns(given.y))).sum(axis=0)
+    """The weight of a chunk, and the weighted sum of each target."""
+    return np.append(given.weights.sum(), (given.weights * transform.transform(as_columns(given.y))).sum(axis=0))
 
 
 def _squares(given, transform, mean):

@@ -47,8 +47,8 @@ class Column:
         self, values: np.ndarray, name: str, by_type: bool = False, is_text: bool = True, kind: str = ""
     ) -> None:
         if values.dtype.kind not in "biufOUS" or values.ndim != 1:
-            kind = str(values.dtype) if values.ndim == 1 else "several values in a row"
-            raise TypeError(f"{name} of X has type {kind}; convert it to numbers or strings.")
+            found = str(values.dtype) if values.ndim == 1 else "several values in a row"
+            raise TypeError(f"{name} of X has type {found}; convert it to numbers or strings.")
         self._values, self.name, self._by_type, self._is_text, self._kind = values, name, by_type, is_text, kind
         self._are_numbers, self._zone = values.dtype.kind in "biuf", zone_in(kind)
 
@@ -286,12 +286,9 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
     if times and not own and series.is_null().all():
         return Column(np.full(len(series), np.nan), name)
     is_numeric = dtype.is_numeric() or dtype == nw.Boolean
-    are_objects = not (own or is_numeric)
-    kind = DATES if times == "dates" and are_objects else times
-    are_read = are_objects and (kind == DATES or zone_in(kind))
-    if own or not (are_read or kind in ("", NUMBERS)):
+    if own or (times not in ("", NUMBERS) and (is_numeric or times == "durations")):
         try:
-            return Column(days_of(series, "dates" if kind == DATES else kind), name)
+            return Column(days_of(series, "dates" if times == DATES else times), name)
         except TypeError as error:
             raise TypeError(f"{name} of X {error}.") from None
     if is_numeric:
@@ -302,4 +299,4 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
         values[missing] = None  # NumPy's values there differ, and for Arrow dictionaries are another row's
     are_names = dtype in (nw.Categorical, nw.Enum)
     column = Column(values, name, by_type=are_names or dtype == nw.String, is_text=not are_names)
-    return column.read_as(kind) if kind else column
+    return column.read_as(DATES if times == "dates" else times) if times else column

@@ -52,6 +52,8 @@ class GivenRows:
         rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights)
         if rows.size < 2:
             raise ValueError("sample_weight must be above 0 for at least 2 rows, so that one can be held out; got 1.")
+        if self.weights is None and self.share_of_copies <= _LEAST:
+            return self, rows
         keys = (self.hashes + cells.astype(np.uint64) * _KEY)[rows]
         are_many = _share_of_copies(keys) > _LEAST
         if self.weights is None and not are_many:

@@ -64,11 +64,8 @@ class Targets:
         """Predictions of y."""
         if not self.is_plain:
             predictions = np.clip(predictions, *self.limits)
-        first, *others = self.shifts
-        own = self.transform.inverse((predictions + first) * self.std + self.mean)
-        if others:
-            own = sum((self.transform.inverse((predictions + shift) * self.std + self.mean) for shift in others), own)
-            own /= len(self.shifts)
+        values = (self.transform.inverse((predictions + shift) * self.std + self.mean) for shift in self.shifts)
+        own = sum(values, next(values)) / len(self.shifts)
         return own[:, 0] if self.flat else own
 
     def spreads(self, predictions: np.ndarray, stds: np.ndarray) -> np.ndarray:
