@@ -199,10 +199,10 @@ def test_intervals_of_few_rows_know_what_is_chosen_by_them():
         machine = KernelMachineRegressor(random_state=0).fit(X[:20], y[:20])
         low, high = machine.predict_interval(X[20:]).T
         shares.append(np.mean((low <= y[20:]) & (y[20:] <= high)))
-    assert np.mean(shares) > 0.85
-    given = KernelMachineRegressor(gamma="scale", alpha=1.0, random_state=0).fit(X[:20], y[:20])
-    assert (given._widening(20), machine._widening(20)) == (1.0, np.sqrt(20 / 16))
-    assert machine._widening(1000) < 1.003
+    assert np.mean(shares) > 0.9 - 2 * np.std(shares) / np.sqrt(40)
+    given = KernelMachineRegressor(kernel="laplacian", gamma="scale", alpha=1.0, random_state=0).fit(X[:20], y[:20])
+    assert (given._widening(20), machine._widening(20)) == (1.0, np.sqrt(20 / 13))
+    assert machine._widening(1000) < 1.004
 
 
 def test_constant_targets_and_inputs(rng):
