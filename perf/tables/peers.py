@@ -117,6 +117,18 @@ def _xrfm(X, y, seed):
     return make_pipeline(as_numbers(X), kind(max_leaf_size=60_000, random_state=seed))
 
 
+def _network(name, X, y, seed):
+    import pytabkit
+
+    kind = getattr(pytabkit, f"{name}_{'Regressor' if is_regression(y) else 'Classifier'}")
+    machine = kind(device="cpu", n_threads=os.cpu_count(), random_state=seed)
+    medians = SimpleImputer(strategy="median")
+    if not hasattr(X, "columns"):
+        return make_pipeline(medians, machine)
+    numbers = make_column_transformer((medians, make_column_selector(dtype_include="number")), remainder="passthrough")
+    return make_pipeline(FunctionTransformer(categories_as_text), numbers.set_output(transform="pandas"), machine)
+
+
 def _rbf_sampler(X, y, seed):
     return make_pipeline(
         as_numbers(X), RBFSampler(gamma="scale", n_components=_N_COMPONENTS, random_state=seed), _ridge(y)
@@ -159,6 +171,8 @@ MACHINES = {
     "nystroem": Peer(_nystroem),
     "svm": Peer(_svm, most_rows=_MOST_ROWS_OF_SVM),
     "xrfm": Peer(_xrfm, "xrfm", _MOST_ROWS_OF_XRFM),
+    "realmlp": Peer(partial(_network, "RealMLP_TD"), "pytabkit"),
+    "tabm": Peer(partial(_network, "TabM_D"), "pytabkit"),
 }
 _LIBRARIES = (LIGHTGBM, "xgboost", "catboost")
 MACHINES |= {f"{name}_stopped": Peer(partial(_stopped, name), name) for name in _LIBRARIES}
