@@ -161,6 +161,17 @@ def test_values_too_far_for_a_linear_part(rng):
     assert machine.score(X, y) > 0.9
 
 
+@pytest.mark.parametrize("value", [1e9, 1e18])
+@pytest.mark.parametrize("kernel", ["rbf", "auto"])
+def test_one_huge_value_leaves_digits_to_the_other_rows(kernel, value):
+    rng = np.random.default_rng(2)  # the rows of the search are without it
+    X = rng.normal(size=(700, 4))
+    y = X[:, 0] + X[:, 1]
+    X[3, 0] = value
+    machine = KernelMachineRegressor(kernel=kernel, random_state=2).fit(X[:300], y[:300])
+    assert machine.score(X[300:], y[300:]) > 0.98
+
+
 def test_a_linear_part_goes_on_beyond_the_rows(rng):
     X = rng.uniform(-1, 1, size=(300, 2))
     machine = KernelMachineRegressor(**EXACT).fit(X, 2 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=300))
