@@ -401,13 +401,15 @@ def is_exact(kernel: object) -> TypeGuard[Kernel]:
     return isinstance(kernel, Laplacian | RBF) or (isinstance(kernel, Matern) and kernel.nu in EXACT_NUS)
 
 
-def any_kernel(kernel: object) -> Kernel:
+def any_kernel(kernel: object, asked: str) -> Kernel:
     """The kernel object for a name or an object; ValueError if neither exact machines nor grids take it."""
     found = _known(
         kernel,
         "'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern(1.5), Matern(2.5), Hat, "
         "GammaPitch, Product, Skip",
     )
+    if isinstance(found, Matern):
+        return exact_kernel(found, asked)
     return found if is_exact(found) else binning_kernel(kernel, "RandomFourier, which takes it")
 
 

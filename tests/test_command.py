@@ -152,6 +152,36 @@ def test_explanations_are_those_of_the_machines(capsys, flights, tmp_path):
     assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 20
 
 
+def test_news_of_several_blocks_are_said_once(capsys, monkeypatch, flights, tmp_path):
+    flights[:60].assign(passengers=1e6).to_csv(tmp_path / "far.csv", index=False)
+    monkeypatch.setattr(tables, "_BLOCK_ROWS", 20)
+    for command in ("predict", "explain"):
+        assert run(command, "delay.skops", tmp_path / "far.csv", "--out", tmp_path / "out.csv") == 0
+        said = capsys.readouterr().err.splitlines()
+        assert [line for line in said if "warning" in line] == [
+            "binfeat: warning: the machine had not seen such values in fit:"
+        ]
+        assert any("passengers" in line and "60" in line for line in said)
+        assert len(pd.read_csv(tmp_path / "out.csv")) == 60
+
+
+def test_explanations_relative_to_rows_of_a_file(capsys, flights, tmp_path):
+    machine = models.load(Path("delay.skops"))
+    X = flights[machine.feature_names_in_]
+    flights[40:90].to_parquet(tmp_path / "others.parquet")
+    words = "--background", tmp_path / "others.parquet", "--out", tmp_path / "out.csv"
+    assert run("explain", "delay.skops", "flights.parquet", *words) == 0
+    found, known = pd.read_csv(tmp_path / "out.csv"), machine.shapley_values(X, X[40:90])
+    np.testing.assert_allclose(found["base"], known.base_values, rtol=1e-9)
+    np.testing.assert_allclose(found[machine.feature_names_in_], known.values, atol=1e-6)
+    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "n_grids": 20, "random_state": 0}
+    grids = binfeat.KernelMachineClassifier(**given).fit(X, flights["late"])  # keeps no rows of fit
+    models.save(grids, "late", tmp_path / "grids.skops")
+    assert "some as background" in failed(capsys, "explain", tmp_path / "grids.skops", "flights.parquet")
+    assert run("explain", tmp_path / "grids.skops", "flights.parquet", *words) == 0
+    assert list(pd.read_csv(tmp_path / "out.csv")) == ["base", *machine.feature_names_in_]
+
+
 @pytest.mark.parametrize("name", ["flights.tsv", "flights.csv.gz", "flights.tsv.gz"])
 def test_tables_with_tabs_and_compressed_ones(capsys, flights, tmp_path, name):
     flights.to_csv(tmp_path / name, index=False, sep="\t" if ".tsv" in name else ",")
@@ -159,6 +189,20 @@ def test_tables_with_tabs_and_compressed_ones(capsys, flights, tmp_path, name):
     found = capsys.readouterr().out
     assert run("predict", "delay.skops", "flights.csv") == 0
     assert found == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv"])
+def test_columns_apart_by_semicolons_are_named(capsys, flights, tmp_path, ending):
+    flights.to_csv(tmp_path / f"other{ending}", index=False, sep=";", decimal=",")
+    said = failed(capsys, "fit", "--target", "delay", tmp_path / f"other{ending}")
+    assert "its columns seem to be apart by ';'" in said
+
+
+def test_a_target_alone_is_no_table(capsys, flights, tmp_path):
+    flights[["delay"]].to_csv(tmp_path / "alone.csv", index=False)
+    words = "fit", "--target", "delay", tmp_path / "alone.csv"
+    assert run(*words) == 1
+    assert "error: The table has no column beside the target 'delay'." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [("fit", "--target", "delay"), ("predict", "delay.skops"), ("report", "delay.skops")])

@@ -11,7 +11,7 @@ from hard import hard
 from machines import assert_same_state
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import PoissonRegressor
+from sklearn.linear_model import PoissonRegressor, TweedieRegressor
 from sklearn.metrics import mean_tweedie_deviance
 
 from binfeat import KernelMachineRegressor, blocks, kernels
@@ -191,6 +191,26 @@ def test_predictions_are_better_than_those_of_squares(loss, rng):
     assert abs(share - 1) < 0.1
     told = machine.held_out_error_
     assert abs(told[0] - mean_tweedie_deviance(y[1500:], predictions, power=power)) < 5 * told[1]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_minima_of_a_linear_kernel_are_those_of_scikit_learn(loss, rng, monkeypatch):
+    """``TweedieRegressor`` on the inputs and a constant, which share its penalty, with targets over their mean."""
+    monkeypatch.setattr(reweighted, "_SMALL", 1e-7)
+    monkeypatch.setattr(reweighted, "_MOST", 60)
+    X, y, _ = drawn(loss, rng, 200)
+    deviance, weights, alpha = DEVIANCES[loss], rng.uniform(0.3, 3, size=200), 0.7
+    offset = np.log(np.average(y, weights=weights))
+    near = partial(WorkingSquares(Targets.of_moments(LogLink(), offset, 1.0, True), deviance), y, weights[:, None])
+    K = X @ X.T
+    used, own, Y = at_minimum(K.astype(np.float32), alpha, near(np.zeros((200, 1))), near)
+    logs = offset + (K + 1) @ np.linalg.solve(K + 1 + np.diag(used / np.ravel(own)), Y[:, 0])
+    shares = weights * np.exp(offset * (2 - deviance.power))
+    options = {"power": deviance.power, "alpha": alpha / shares.sum(), "fit_intercept": False}
+    peer = TweedieRegressor(**options, link="log", tol=1e-12, max_iter=100_000)
+    Z = np.hstack([X, np.ones((200, 1))])
+    peer.fit(Z, y / np.exp(offset), sample_weight=shares)
+    np.testing.assert_allclose(logs, offset + np.log(peer.predict(Z)), atol=3e-4)
 
 
 @pytest.mark.hard

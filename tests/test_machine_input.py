@@ -108,7 +108,7 @@ def test_bad_parameters(table, parameter, value, error, message):
     ("kernel", "message"),
     [
         ("cauchy", "kernel='cauchy' cannot be approximated by random binning"),
-        (kernels.Matern(0.5), r"kernel=Matern\(nu=0.5\) cannot be approximated by random binning"),
+        (kernels.Matern(0.5), r"features='auto' takes .* or one of kernels.Laplacian, RBF, Matern\(1.5\)"),
         ("matern", r"kernel must be 'auto', 'laplacian', 'rbf', 'hat', or .*Matern\(1.5\), .*; got 'matern'"),
         (np.ones(2), "kernel must be 'auto', 'laplacian', 'rbf', 'hat', or"),
     ],
@@ -116,6 +116,13 @@ def test_bad_parameters(table, parameter, value, error, message):
 def test_kernels_that_no_features_have(table, kernel, message):
     with pytest.raises(ValueError, match=message):
         KernelMachineRegressor(kernel=kernel).fit(table[0], table[1])
+
+
+def test_labels_that_pandas_lacks():
+    pd = pytest.importorskip("pandas")
+    labels = pd.Series(["x", None, "x", "y"], dtype="string")
+    with pytest.raises(ValueError, match="Input y contains NA, a missing value"):
+        KernelMachineClassifier().fit(np.ones((4, 2)), labels)
 
 
 ONES, Y5 = np.ones((5, 2)), np.arange(5.0)

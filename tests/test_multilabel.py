@@ -160,6 +160,8 @@ def test_bad_columns_of_labels():
         KernelMachineClassifier(class_weight="balanced").fit(X, COLUMNS)
     with pytest.raises(ValueError, match="loss='log' is of one column of labels"):
         KernelMachineClassifier(loss="log").fit(X, COLUMNS)
+    with pytest.raises(ValueError, match="scoring='accuracy' is of one column of labels; got 2: a callable may do"):
+        KernelMachineClassifier(scoring="accuracy").fit(X, COLUMNS)
     with pytest.raises(ValueError, match="continuous"):
         KernelMachineClassifier().fit(X, X[:, :2] + 0.5)
     with pytest.raises(ValueError, match="y must be labels"):

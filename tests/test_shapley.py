@@ -231,6 +231,19 @@ def test_explanations_of_the_shap_package(smooth):
     plt.close("all")
 
 
+def test_explanations_of_dates_and_categories(rng):
+    shap, plt, pd = (pytest.importorskip(name) for name in ("shap", "matplotlib.pyplot", "pandas"))
+    frame = pd.DataFrame({"miles": rng.normal(size=200), "carrier": pd.Categorical(rng.choice(list("abc"), size=200))})
+    frame["day"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(700, size=200), unit="D")
+    y = frame["miles"] + (frame["carrier"] == "b") + frame["day"].dt.month / 12
+    own = KernelMachineRegressor(random_state=0).fit(frame, y).shapley_values(frame[:20])
+    explanation = shap.Explanation(own.values, own.base_values, own.data, feature_names=own.feature_names)
+    swarm = shap.plots.beeswarm(explanation, show=False, plot_size=None)
+    assert sorted(label.get_text() for label in swarm.get_yticklabels()) == ["carrier", "day", "miles"]
+    shap.plots.waterfall(explanation[0], show=False)
+    plt.close("all")
+
+
 def test_bad_arguments(smooth, rng):
     X, y, machine = smooth
     with pytest.raises(ValueError, match="must be rows in memory; got a source"):

@@ -2,20 +2,34 @@
 
 import numpy as np
 
-from binfeat._command.outputs import opened, write
+from binfeat._command import tables
+from binfeat._command.outputs import finding_news, opened, write
+
+_MOST_BACKGROUND = 300  # rows; seconds grow with them
 
 
-def explain(model, paths, out):
-    """Write the Shapley values of the rows of a table in files, to the file `out` or to standard output."""
+def explain(model, paths, background, out):
+    """Write the Shapley values of the rows of a table in files, to the file `out` or to standard output.
+
+    They are relative to rows of the file `background`, or to those that the machine keeps.
+    """
     machine, blocks = opened(model, paths, out)
-    write((_explained(machine, X) for X in blocks), out)
+    others = None if background is None else _rows_of(background, machine)
+    with finding_news(machine, blocks) as blocks:
+        write((_explained(machine, X, others) for X in blocks), out)
 
 
-def _explained(machine, X):
+def _rows_of(path, machine):
+    """Some rows of a table in a file, as the machine takes them."""
+    rows, _ = tables.sample(tables.for_machine(tables.open_table([path]), machine), _MOST_BACKGROUND)
+    return rows
+
+
+def _explained(machine, X, background):
     """An Arrow table of the base value, and of the value of each input; of several outputs one after the other."""
     import pyarrow as pa
 
-    found = machine.shapley_values(X)
+    found = machine.shapley_values(X, background)
     values, base = found.values, found.base_values
     if base.ndim == 1:
         outputs = {"": (values, base)}

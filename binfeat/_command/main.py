@@ -56,6 +56,8 @@ def _parser():
         command.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     for command in (predict, explain):
         command.add_argument("--out", type=Path, metavar="FILE", help=words)
+    words = "rows that values are relative to, 300 at most; default: rows of fit, which machines of grids do not keep"
+    explain.add_argument("--background", type=Path, metavar="TABLE", help=words)
     words = "rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn"
     report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)
     return parser

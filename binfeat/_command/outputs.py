@@ -1,11 +1,13 @@
 """What commands about the rows of a table read, and the tables that they write."""
 
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import chain
 
 from binfeat._command import models, tables
+from binfeat._command.messages import say
 from binfeat._common.whole_files import require_writable, written
+from binfeat._machine.table.findings import Attention
 
 _PARQUET = ".parquet", ".pq"
 
@@ -17,6 +19,27 @@ def opened(model, paths, out=None):
     table = tables.open_table(paths)
     machine = models.load(model)
     return machine, tables.read_in_blocks(tables.for_machine(table, machine))
+
+
+@contextmanager
+def finding_news(machine, blocks):
+    """The blocks; in the end what the machine had not seen in any of them is said once, as a table."""
+    attention = Attention(machine.on_unseen)
+    if machine.on_unseen == "warn":
+        machine.on_unseen = "ignore"
+        blocks = _checked(machine, blocks, attention.note)
+    yield blocks
+    if attention.found:
+        say("warning: the machine had not seen such values in fit:")
+        for line in str(attention.found).splitlines():
+            say(f"  {line}")
+
+
+def _checked(machine, blocks, note):
+    """The blocks as they are; `note` is called with what is new in them."""
+    for X in blocks:
+        note(machine.check(X))
+        yield X
 
 
 def write(blocks, out):

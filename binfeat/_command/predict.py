@@ -2,30 +2,14 @@
 
 import numpy as np
 
-from binfeat._command.messages import say
-from binfeat._command.outputs import opened, write
-from binfeat._machine.table.findings import Attention
+from binfeat._command.outputs import finding_news, opened, write
 
 
 def predict(model, paths, out):
     """Write predictions for the rows of a table in files, to the file `out` or to standard output."""
     machine, blocks = opened(model, paths, out)
-    attention = Attention(machine.on_unseen)
-    if machine.on_unseen == "warn":  # once, at the end, as a table
-        machine.on_unseen = "ignore"
-        blocks = _checked(machine, blocks, attention.note)
-    write(_predictions(machine, blocks), out)
-    if attention.found:
-        say("warning: the machine had not seen such values in fit:")
-        for line in str(attention.found).splitlines():
-            say(f"  {line}")
-
-
-def _checked(machine, blocks, note):
-    """The blocks as they are; `note` is called with what is new in them."""
-    for X in blocks:
-        note(machine.check(X))
-        yield X
+    with finding_news(machine, blocks) as blocks:
+        write(_predictions(machine, blocks), out)
 
 
 def _predictions(machine, blocks):

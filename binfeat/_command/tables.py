@@ -51,26 +51,34 @@ def task_of(table, target):
 def training_rows(table, target):
     """X and y of one file, in memory; for several files a source and None."""
     inputs = [name for name in table.inputs if name != target]
+    if not inputs:
+        raise ValueError(f"The table has no column beside the target {target!r}.")
     if len(table.dataset.files) > 1:
         return replace(table, inputs=inputs, targets=[target]), None
     return _split_target(read(replace(table, inputs=[*inputs, target])), target)
 
 
 def sample_with_target(table, target):
-    """X and y of at most 100,000 rows for a report, drawn with a fixed seed; and the number of rows in the files."""
+    """X and y of at most 100,000 rows for a report, and the number of rows in the files; see `sample`."""
+    rows, n_rows = sample(table, _REPORT_ROWS)
+    return *_split_target(rows, target), n_rows
+
+
+def sample(table, most):
+    """An Arrow table of at most so many rows, drawn with a fixed seed, in their order; and the number of all rows."""
     import pyarrow as pa
 
     n_rows, start, parts = table.dataset.count_rows(), 0, []
     if not n_rows:
         raise ValueError("The table has no rows.")
-    if n_rows <= _REPORT_ROWS:
-        return *_split_target(read(table), target), n_rows
-    chosen = np.sort(np.random.default_rng(0).choice(n_rows, _REPORT_ROWS, replace=False))
+    if n_rows <= most:
+        return read(table), n_rows
+    chosen = np.sort(np.random.default_rng(0).choice(n_rows, most, replace=False))
     for batch, _ in table.batches():
         here = chosen[slice(*np.searchsorted(chosen, (start, start + batch.num_rows)))]
         parts.append(batch.take(pa.array(here - start)))
         start += batch.num_rows
-    return *_split_target(pa.Table.from_batches(parts, _schema(table)), target), n_rows
+    return pa.Table.from_batches(parts, _schema(table)), n_rows
 
 
 def _split_target(rows, target):

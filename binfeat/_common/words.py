@@ -14,6 +14,8 @@ def naming_words(values, name):
     try:
         yield
     except (TypeError, ValueError) as error:
+        if "NA is ambiguous" in str(error):  # of pandas, where numbers would have NaN
+            raise ValueError(f"Input {name} contains NA, a missing value; leave these rows out.") from None
         about_words = isinstance(error, np.exceptions.DTypePromotionError) or "could not convert string" in str(error)
         message = _message(values, name) if about_words else None
         if message is None:

@@ -114,10 +114,11 @@ def _kernel(kernel: object, features: str, n_grids: object) -> Kernel | None:
     """The kernel that is asked for, of those that the features have."""
     if is_word(kernel, "auto"):
         return None
+    asked = f"features={features!r}"
     if features == "auto" and is_word(n_grids, "auto"):
-        return any_kernel(kernel)
+        return any_kernel(kernel, asked)
     if features in ("exact", "local"):
-        return exact_kernel(kernel, f"features={features!r}")
-    if features == "fourier" and is_radial(known := any_kernel(kernel)):
+        return exact_kernel(kernel, asked)
+    if features == "fourier" and is_radial(known := any_kernel(kernel, asked)):
         return known
     return binning_kernel(kernel, instead=_RADIAL)

@@ -28,6 +28,7 @@ _FORMATS = {
 }
 _MARKS = {"csv": ",", "tsv": "\t"}  # between the columns of text
 _ZERO = f"^{LEADING_ZERO}"
+_HEADER_BYTES = 2**16  # at most
 _HEAD_ROWS = 10_000  # of text, by which columns of digits are told from names
 
 
@@ -69,6 +70,7 @@ def _text_format(names: list[str], mark: str) -> "FileFormat":
         return ds.CsvFileFormat(ParseOptions(delimiter=mark), convert_options=options)
 
     with _reading(names[0]):
+        _require_mark(names[0], mark)
         own = ds.dataset(names, format=read_as_strings([])).schema
     whole = [name for name, kind in zip(own.names, own.types) if pa.types.is_integer(kind)]
     texts, codes, left = ds.dataset(names, format=read_as_strings(whole)), set[str](), _HEAD_ROWS
@@ -81,6 +83,16 @@ def _text_format(names: list[str], mark: str) -> "FileFormat":
         if left <= 0:
             break
     return read_as_strings(sorted(codes))
+
+
+def _require_mark(name: str, mark: str) -> None:
+    """ValueError for a file whose first line has semicolons in the place of commas or tabs."""
+    import pyarrow as pa
+
+    with pa.input_stream(name) as file:
+        head = file.read(_HEADER_BYTES).split(b"\n")[0].decode(errors="replace")
+    if mark not in head and ";" in head:
+        raise ValueError(f"its columns seem to be apart by ';', where {mark!r} is expected")
 
 
 def _ending(path: Path) -> str:

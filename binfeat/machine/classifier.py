@@ -314,6 +314,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
             doubt_classes(classes, counts)
         if len(columns) > 1 and self.loss in BOUNDED_LOSSES:
             raise ValueError(f"loss={self.loss!r} is of one column of labels; got {len(columns)}: fit one for each.")
+        if len(columns) > 1 and isinstance(self.scoring, str):
+            raise ValueError(
+                f"scoring={self.scoring!r} is of one column of labels; got {len(columns)}: a callable may do."
+            )
         weights = weights_by_class(sample_weight, self.class_weight, y)
         return y, None if weights is None else weights.ravel()
 

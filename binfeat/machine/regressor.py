@@ -31,9 +31,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     """Kernel ridge regression that chooses its settings: a raw table in, predictions out.
 
     Minimises ``sum_i v_i |y_i - f(x_i)|^2 + alpha |w|^2`` over w and b, with ``f(x) = w @ z(x) + b``, standardised
-    targets y, sample weights v, and random features z of a kernel. Where rows are few, an exact machine solves that for
-    the kernel itself, with weights of mean 1 and ``b^2`` added to ``|w|^2``. It learns one length scale per input
-    (ARD), and chooses scaling, kernel, features and alpha by held-out rows or leave-one-out predictions.
+    targets y, sample weights v (a weight of two is a row that is there twice), and random features z of a kernel. Where
+    rows are few, an exact machine solves that for the kernel itself, with ``b^2`` added to ``|w|^2``. It learns one
+    length scale per input (ARD), and chooses scaling, kernel, features and alpha by held-out rows or leave-one-out
+    predictions.
 
     Parameters
     ----------

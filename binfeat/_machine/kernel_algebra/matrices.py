@@ -36,7 +36,7 @@ class Frame:
 
     @classmethod
     def of(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        """Median and standard deviation of some rows: near a mean that one row moves far, others have no digits left."""
+        """Median and standard deviation of some rows: beside a mean that one row moves far, others have few digits."""
         std = X.std(axis=0)
         unit = np.where(categorical | (std == 0), 1.0, std)
         return cls(np.where(categorical, 0.0, np.median(X, axis=0)), unit)

@@ -4,7 +4,7 @@ The mathematics
 
 What is computed, with its sources, for those who want to repeat or to improve it. Names of files are those of the
 package. Rows are :math:`x_1, \dots, x_n`, targets :math:`Y \in \mathbb R^{n \times T}` are standardised, weights
-:math:`v_i` have mean 1 and :math:`V = \operatorname{diag} v`.
+:math:`v_i` count rows, and :math:`V = \operatorname{diag} v`.
 
 The objective
 -------------
