@@ -252,7 +252,7 @@ def calibration_loss(scores, labels, weights, factors, intercept, beside):
     penalty = sum(
         max(np.var(rows, axis=0).mean(), 0.05**2) * (matrix**2).sum() for rows, matrix in zip((scores, logs), beside)
     )
-    return total / norm + 10 / n * penalty / 2
+    return total / norm + 20 / n * penalty / 2
 
 
 def left_out_error(K, Y, alpha, weights=None):

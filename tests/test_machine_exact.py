@@ -207,7 +207,7 @@ def test_decisions_and_status(table):
     X, y, _ = table
     machine = KernelMachineRegressor(**EXACT).fit(X, y)
     assert machine.status_ == "converged"
-    assert machine.decisions_["what"].tolist() == ["scaling", "length scales", "features", "kernel", "penalty", "noise"]
+    assert machine.decisions_["what"].tolist() == ["length scales", "features", "kernel", "penalty", "noise"]
     choices = dict(zip(machine.decisions_["what"], machine.decisions_["choice"], strict=True))
     assert (choices["features"], choices["kernel"]) == ("exact", machine.kernel_)
     assert choices["penalty"] == f"{machine.alpha_:.3g}"

@@ -8,7 +8,7 @@ import numpy as np
 from binfeat._common.subsets import evenly_spaced, slices
 
 SOFTNESS = 0.05  # of what is taken for a share of rows: the least that scores tell apart
-_RIDGE = 10.0  # rows' worth of belief that all classes are alike
+_RIDGE = 20.0  # rows' worth of belief that all classes are alike
 _MOST_ROWS = 20_000  # that a calibration is fitted to; of 26 classes half of them lose a tenth of the log-loss
 _LEAST_SPREAD = 0.05  # of scores, by which the belief is measured: smaller ones are scaled only
 _MAX_ITER, _ENOUGH = 100, 3e-5  # steps, and the part of the entropy of the labels that the last one gains

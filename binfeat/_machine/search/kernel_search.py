@@ -74,7 +74,7 @@ class KernelSearch:
     def _search(self, stage: str, names: list[str]) -> None:
         """Search for scaling and length scales, then for a warp and a linear map, and again with what is warped."""
         run = self._run
-        with run.stage(stage, self._n_looks()):
+        with run.stage(stage, self._n_looks(len(names))):
             self._learn(names)
             warp, linear_map = self._warp(), self._linear_map()
             paying = self._paying(warp, linear_map)
@@ -88,12 +88,16 @@ class KernelSearch:
             self._scales = [linear_map.scales if kind_of(scales) == "radial" else scales for scales in self._scales]
 
     def _learn(self, names: list[str]) -> None:
-        """The first search: scalings on trial, then the kernels with the best of them."""
-        self._on_trial = [self._setup.scaling(name) for name in names]
-        kernel = self._setup.kernels[0]
-        self._race.searches = [self._setup.search(kernel, scaling) for scaling in self._on_trial]
-        self._race.step(self._plan.trial, self._plan.rows)
-        self._scaling = self._take_best()
+        """The first search: scalings on trial, if there are several, then the kernels with the best of them."""
+        scalings, kernels = [self._setup.scaling(name) for name in names], self._setup.kernels
+        if len(scalings) == 1:
+            (self._scaling,) = scalings
+            self._race.searches = [self._setup.search(kernel, self._scaling) for kernel in kernels]
+        else:
+            self._on_trial = scalings
+            self._race.searches = [self._setup.search(kernels[0], scaling) for scaling in scalings]
+            self._race.step(self._plan.trial, self._plan.rows)
+            self._scaling = self._take_best()
         self._scales = self._race.run()
 
     def _take_best(self) -> Scaling:
@@ -102,8 +106,7 @@ class KernelSearch:
         errors = [np.inf if np.isnan(search.error) else search.error for search in searches]
         best = min(range(len(errors)), key=lambda k: errors[k] / (1.0 if k == 0 else _GAIN))
         scaling, self._on_trial = self._on_trial[best], []
-        if len(searches) > 1:
-            self._run.note("scaling", scaling.name, searches[best].error)
+        self._run.note("scaling", scaling.name, searches[best].error)
         others = [self._setup.search(kernel, scaling) for kernel in self._setup.kernels[1:]]
         self._race.searches = [searches[best], *others]
         return scaling
@@ -157,10 +160,13 @@ class KernelSearch:
         known = [search for search in searches if search is not None]
         return set(compress(known, side_by_side(pays, known, self._run.settings.n_jobs)))
 
-    def _n_looks(self) -> int:
+    def _n_looks(self, n_scalings: int) -> int:
         """How often it is asked whether to go on with the first search, if nothing ends it."""
-        trial, n_kernels = self._plan.trial, len(self._setup.kernels)
-        return n_chunks(0, trial) + self._plan.n_looks(0 if n_kernels > 1 else trial, bool(self._needed))
+        plan, needs_kernel = self._plan, bool(self._needed)
+        if n_scalings == 1:
+            return plan.n_looks(0, needs_kernel)
+        begin = 0 if len(self._setup.kernels) > 1 else plan.trial
+        return n_chunks(0, plan.trial) + plan.n_looks(begin, needs_kernel)
 
     def _kernels(self, X: np.ndarray) -> ScaledKernels:
         scaling, race, learned = self._scaling, self._race, self._run.settings.learns_gamma

@@ -65,8 +65,8 @@ class SearchSetup:
         if self.settings.scaling is not None:
             return [self.settings.scaling]
         problem = self.problem
-        if problem.encoder.n_ranked:
-            return ["ranks"]
+        if self.settings.may_take_ranks:
+            return ["ranks" if problem.encoder.n_ranked else "standard"]
         long_tails = Arcsinh.fit(self._ranked_rows, problem.categorical).columns.size > 0
         return ["standard", "arcsinh", "quantile"] if long_tails else ["standard", "quantile"]
 

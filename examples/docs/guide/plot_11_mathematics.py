@@ -136,7 +136,7 @@ print("and by differences ", np.round(differences, 7))
 #
 # *Probabilities* of classes, whose targets are 1 and -1, are :math:`\operatorname{softmax}(A s + B \log p + b)` of the
 # leave-one-out scores s and the shares :math:`p = (1 + s) / 2`, smoothly kept above 0. A and B are multiples of 1 plus
-# matrices with a ridge of ten rows' worth; A, B and b minimise the log-loss, with one row more that is wrong (Platt
+# matrices with a ridge of twenty rows' worth; A, B and b minimise the log-loss, with one row more that is wrong (Platt
 # 1999; Guo et al. 2017; Kull et al. 2019). ``_common/calibration.py``
 #
 # *Quantiles*: :math:`y = f(x) + s(x) \rho`. :math:`\log s` is kernel ridge regression of :math:`\log(|r_i| + c)`, c a
