@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
+from binfeat._engine import expansions
 from binfeat._machine.fitted import expansion
 from binfeat._machine.kernel_algebra import matrices, sums
 
@@ -38,6 +39,22 @@ def test_one_kernel(rng, name, n_support):
     radial = name != "laplacian"
     expected = 0.8 * naive.kernel_matrix(X.T, support.T, gamma, profile, categorical={5}, radial=radial) @ coef.T
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(coef).sum())
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", ["laplacian", "once"])
+def test_inputs_of_several_blocks(rng, name):
+    kernel, profile = PROFILES[name]
+    n_inputs = 2 * expansions._BLOCK + 13
+    gamma, coef = rng.uniform(0, 2 / n_inputs, size=n_inputs), rng.normal(size=(2, 70))
+    support, X = (rng.normal(size=(n_inputs, n)).astype(np.float32) for n in (70, expansions._BATCH + 3))
+    numbers, frame = np.zeros(n_inputs, bool), matrices.Frame(np.zeros(n_inputs), np.ones(n_inputs))
+    of_kernel = sums.KernelSum([matrices.kernel_matrix(kernel, numbers)], [1.0], [gamma])
+    values, rows = expansion.FullExpansion(of_kernel, numbers, support, coef, frame), X.T.astype(float)
+    found = values(rows, None)
+    expected = naive.kernel_matrix(X.T, support.T, gamma, profile, radial=name != "laplacian") @ coef.T
+    np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(coef).sum())
+    np.testing.assert_array_equal(np.vstack([values(row[np.newaxis], None) for row in rows]), found)
 
 
 @pytest.mark.engine

@@ -12,7 +12,9 @@ from binfeat._engine.policy import jit
 LAPLACIAN, GAUSSIAN, MATERN_ONCE, MATERN_TWICE = range(4)
 LANES = 4  # coordinates that are summed side by side
 SUMS = 64  # sums side by side, which are added in the end
-_TILE = 8 * SUMS  # rows of the machine at a time, whose coordinates stay in the nearest cache
+_TILE = 8 * SUMS  # rows of the machine at a time, whose coordinates stay in a near cache
+_BLOCK = 128  # coordinates, a multiple of twice `LANES`, that do so
+_BATCH = 32  # rows that share what is read of each block, if there are several
 _ZERO, _ONE, _THREE, _SIX, _TEN = (np.float32(value) for value in (0, 1, 3, 6, 10))
 
 
@@ -145,20 +147,28 @@ def add_expansions(kinds, shares, bounds, jumps, Q, Q_codes, S, S_codes, coef, o
     coef : (n_targets, n_support) float64
     out : (n, n_targets) float64, updated
     """
-    space, whole, sums = np.empty(_TILE, np.float32), np.empty(_TILE), np.empty(SUMS)
+    batch = min(_BATCH, Q.shape[0]) if S.shape[0] > _BLOCK else 1
+    space, whole, sums = np.empty((batch, _TILE), np.float32), np.empty((batch, _TILE)), np.empty(SUMS)
     for first in range(0, S.shape[1], _TILE):
         last = min(first + _TILE, S.shape[1])
-        values, total = space[: last - first], whole[: last - first]
-        for i in range(Q.shape[0]):
-            total[:] = 0.0
+        for row in range(0, Q.shape[0], batch):
+            n = min(batch, Q.shape[0] - row)
+            whole[:] = 0.0
             for p in range(kinds.size):
-                values[:] = _ZERO
-                _add_coordinates(kinds[p], Q[i], bounds[p], bounds[p + 1], S, first, last, values)
-                _add_mismatches(Q_codes[i], S_codes, first, last, jumps[p], values)
-                _decline(kinds[p], values)
-                _add_share(shares[p], values, total)
-            for t in range(coef.shape[0]):
-                out[i, t] += _product(total, coef[t, first:last], sums)
+                space[:] = _ZERO
+                for begin in range(bounds[p], bounds[p + 1], _BLOCK):
+                    end = min(begin + _BLOCK, bounds[p + 1])
+                    for i in range(n):
+                        values = space[i, : last - first]
+                        _add_coordinates(kinds[p], Q[row + i], begin, end, S, first, last, values)
+                for i in range(n):
+                    values = space[i, : last - first]
+                    _add_mismatches(Q_codes[row + i], S_codes, first, last, jumps[p], values)
+                    _decline(kinds[p], values)
+                    _add_share(shares[p], values, whole[i, : last - first])
+            for i in range(n):
+                for t in range(coef.shape[0]):
+                    out[row + i, t] += _product(whole[i, : last - first], coef[t, first:last], sums)
 
 
 @jit
