@@ -18,6 +18,7 @@ from binfeat._common.validation import (
     check_weights,
     checked_array,
     checked_rows,
+    checked_targets,
     is_word,
     seed_of,
 )
@@ -174,6 +175,8 @@ class _Checked(BaseEstimator):
 def _targets(y, weights):
     """Targets of shape (n_rows, n_targets), standardised by weights (n_rows, 1): 1 and -1 for classes."""
     y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    if y.dtype.kind in "mM":
+        y = checked_targets(y)
     if y.dtype.kind not in "iufb" or (y.ndim == 1 and y.dtype.kind in "iub" and np.unique(y).size <= 2):
         classes, labels = np.unique(check_labels(y), return_inverse=True)
         return one_against_rest(labels, classes.size)

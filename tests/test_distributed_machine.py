@@ -239,6 +239,7 @@ def bad_fits():
         (regressor(), good, np.append(ones[:-1], np.nan), ValueError, "Chunk 1 of X: Input y contains NaN"),
         (regressor(), good, np.append(ones[:-1], 1e101), ValueError, "Chunk 1 of X: y must be at most 1e"),
         (regressor(), good, ones[:-1], ValueError, "X has 1500 rows, y has 1499"),
+        (regressor(), good, ones.astype("M8[D]"), ValueError, "of X: y must hold numbers; got datetime64"),
         (regressor(), good, None, ValueError, "requires y to be passed"),
         (regressor(), good[:0], ones[:0], ValueError, "X has no rows in any chunk"),
         (regressor(features="exact"), good, ones, ValueError, "features='exact' needs all rows in memory; use 'auto'"),

@@ -21,6 +21,16 @@ def checked_array(X, **checks):
         return check_array(X, **checks)
 
 
+def checked_targets(y):
+    """Targets in float64, with columns of their own if there are several; ValueError for dates and huge numbers."""
+    kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
+    if kind.kind in "mM":
+        raise ValueError(f"y must hold numbers; got {kind}. Subtract a date, and divide by np.timedelta64(1, 'D').")
+    y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    check_moderate(y, "y")
+    return y
+
+
 def checked_rows(estimator, X, **checks):
     """What `validate_data` gives, without these warnings; it remembers or checks the number and names of inputs."""
     X = collected(X)

@@ -38,6 +38,13 @@ class _ReadableCache(FunctionCache):
     _impl_class = _ReadableImpl
 
 
+class _Unwritten(NullCache):
+    """No folder can be written to: what is compiled is lost with the process, which is said."""
+
+    def save_overload(self, sig, cres):
+        _warn()
+
+
 class _FilledFirst:
     """A cache that may only be read, and another one for what it lacks."""
 
@@ -65,16 +72,13 @@ class _FilledFirst:
 def cache_of(function):
     """The cache of a function's compilations: a filled folder that is read-only, and one that can be written."""
     filled: Any = NullCache()
-    own: Any = NullCache()
+    own: Any = _Unwritten()
     if not getattr(config, "CACHE_LOCATOR_CLASSES", ""):  # by which the user says where caches are
         with suppress(RuntimeError):
             filled = _ReadableCache(function)
     has_filled = filled.cache_path is not None and os.path.exists(filled._cache_file._index_path)
-    try:
+    with suppress(RuntimeError):
         own = FunctionCache(function)
-    except RuntimeError:  # no folder can be written to
-        if not has_filled:
-            _warn()
     return _FilledFirst(filled, own) if has_filled else own
 
 
@@ -83,7 +87,7 @@ def _warn():
     if not _warned:
         _warned = True
         warnings.warn(
-            "binfeat's kernels are compiled anew in this process, which takes seconds: no folder for them can be "
+            "binfeat's kernels are compiled anew in each process, which takes seconds: no folder for them can be "
             "written to, and none has been filled. Set NUMBA_CACHE_DIR to a folder, and fill it by binfeat.warm_up().",
             RuntimeWarning,
             stacklevel=2,

@@ -22,10 +22,9 @@ from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     check_flag,
     check_integer,
-    check_moderate,
     check_real,
-    checked_array,
     checked_rows,
+    checked_targets,
     require_y,
     seed_of,
 )
@@ -146,9 +145,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         return require_y(type(self).__name__, y)
 
     def _check_numbers(self, y: ArrayLike | None) -> np.ndarray:
-        Y = checked_array(self._require(y), dtype=np.float64, ensure_2d=False, input_name="y")
-        check_moderate(Y, "y")
-        return Y
+        return checked_targets(self._require(y))
 
     def _fit_linear(
         self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False

@@ -8,7 +8,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from binfeat._common.labels import one_against_rest
-from binfeat._common.validation import checked_array
+from binfeat._common.validation import checked_targets
 from binfeat._machine.table.row_hashes import row_hashes
 from binfeat._machine.target.targets import as_columns
 
@@ -67,7 +67,7 @@ class JudgedNumbers(Judged):
 
     @classmethod
     def judge(cls, machine, y, scores, table, seconds):
-        y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        y = checked_targets(y)
         Y = as_columns(y)
         if Y.shape != scores.shape:
             raise ValueError(f"y must have a value for each of {scores.shape} rows and targets, got shape {y.shape}.")

@@ -8,7 +8,7 @@ from dask.sizeof import sizeof
 from sklearn.base import is_classifier
 
 from binfeat._common.labels import check_labels, unite_classes, weights_of_classes
-from binfeat._common.validation import check_moderate, check_weights, checked_array
+from binfeat._common.validation import check_weights, checked_targets
 from binfeat._machine.target.targets import as_columns
 from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
 from binfeat.distributed._chunks import (
@@ -133,9 +133,7 @@ def _checked(X, y, weights, classify):
         if np.ndim(y) == 2 and y.shape[1] > 1:
             raise ValueError("y must have a label for each row; an indicator matrix of labels needs rows in memory.")
         return Given(check_labels(y), weights, types)
-    y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    check_moderate(y, "y")
-    return Given(y, weights, types)
+    return Given(checked_targets(y), weights, types)
 
 
 def _facts(given, has_classes):

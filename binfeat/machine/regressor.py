@@ -14,9 +14,8 @@ from binfeat._common.validation import (
     check_choice,
     check_flag,
     check_integer,
-    check_moderate,
     check_share,
-    checked_array,
+    checked_targets,
 )
 from binfeat._machine.number_estimator import NumbersMachineBase
 from binfeat._machine.settings import Settings
@@ -394,11 +393,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         )
 
     def _checked(self, y: Any, sample_weight: Any) -> tuple[np.ndarray, Any]:
-        kind = y.dtype if hasattr(getattr(y, "dtype", None), "kind") else np.asarray(y).dtype
-        if kind.kind in "mM":
-            raise ValueError(f"y must hold numbers; got {kind}. Subtract a date, and divide by np.timedelta64(1, 'D').")
-        y = checked_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        check_moderate(y, "y")
+        y = checked_targets(y)
         if self.loss in DEVIANCES:
             DEVIANCES[self.loss].check(y, self.loss)
         return y, sample_weight
