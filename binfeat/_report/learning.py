@@ -84,7 +84,10 @@ def gain_of_twice_the_rows(
 
 
 def _gain(errors: np.ndarray, doublings: float) -> float:
-    """By mean errors of a quarter, half and all of some rows, for twice of more rows than these."""
+    """By mean errors of a quarter, half and all of some rows, for twice of more rows than these.
+
+    No doubling takes a larger share of the error than the last one.
+    """
     first, second = errors[:-1] - errors[1:]
     if second <= 0:
         return float(second / errors[-1])
@@ -92,7 +95,7 @@ def _gain(errors: np.ndarray, doublings: float) -> float:
     steps = ratio ** np.arange(1, np.floor(doublings) + 1)
     gone = second * (steps.sum() + (doublings % 1) * ratio ** (np.floor(doublings) + 1))
     left = max(errors[-1] - gone, _LEAST_LEFT * errors[-1])
-    return float(min(second * ratio ** (doublings + 1) / left, 1.0))
+    return float(min(second * ratio ** (doublings + 1) / left, second / errors[1]))
 
 
 def _of_rows(function: ExactFunction, intercept: np.ndarray) -> _KnownRows:
