@@ -34,8 +34,8 @@ machine = KernelMachineRegressor(scaling="standard", on_unseen="ignore", random_
 # %%
 # The reference
 # -------------
-# Rows that the machine has not seen, from the time of `fit`: one in a hundred of them is above the limit. And what is to
-# be expected of errors, once targets come: those of the rows of `fit`, each left out in turn.
+# Rows that the machine has not seen, from the time of `fit`: one in a hundred of them is above the limit. And what is
+# to be expected of errors, once targets come: those of the rows of `fit`, each left out in turn.
 
 _, reference = machine.predict(X[1000:], return_std=True)
 limit = np.quantile(reference, 0.99)

@@ -166,6 +166,16 @@ def test_nothing_of_it_is_kept_in_the_machine(table):
     np.testing.assert_array_equal(loaded.predict_interval(X), before)
 
 
+@pytest.mark.parametrize("method", ["deviations", "quantiles"])
+def test_intervals_of_a_row_alone_are_those_in_a_batch(fitted, table, method):
+    rows = table[0][:60]
+    batch = fitted.predict_interval(rows, method=method)
+    alone = np.concatenate([fitted.predict_interval(row[np.newaxis], method=method) for row in rows])
+    np.testing.assert_array_less(np.abs(alone - batch).max(axis=1), 1e-3 * np.ptp(batch, axis=1))
+    if method == "quantiles":
+        np.testing.assert_array_equal(alone, batch)
+
+
 @pytest.mark.parametrize("coverage", [0, 1, 1.5, -0.1, np.nan])
 def test_bad_coverage(fitted, table, coverage):
     with pytest.raises(ValueError, match="coverage must be"):

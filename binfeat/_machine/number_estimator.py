@@ -129,7 +129,8 @@ class NumbersMachineBase(ServedMachineBase):
         Returns
         -------
         intervals : ndarray of shape (n_rows, 2) or (n_rows, n_targets, 2)
-            Lower and upper end. Each of several targets is covered by itself.
+            Lower and upper end. Each of several targets is covered by itself. Those by deviations, of a row alone and
+            beside others, agree to a thousandth of their length; all others, and predictions, are bitwise the same.
 
         Raises
         ------

@@ -189,8 +189,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Wide tables**, of more than 1,333 numbers, have exact machines of any `max_seconds`, which begin with one length
     scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel beside it: with
-    little time they are about as good as ridge regression. One length scale for each input is learned while there is
-    time, for a radial kernel, and taken if it surely does better for rows that it was not learned from. Where
+    little time they have about the squared errors of ridge regression. One length scale for each input is learned while
+    there is time, for a radial kernel, and taken if it surely does better for rows that it was not learned from. Where
     `max_seconds` are up, 1,500 rows, each left out of them, judge the machine.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
