@@ -408,9 +408,9 @@ def any_kernel(kernel: object, asked: str) -> Kernel:
         "'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern(1.5), Matern(2.5), Hat, "
         "GammaPitch, Product, Skip",
     )
-    if isinstance(found, Matern):
+    if isinstance(found, Laplacian | RBF | Matern):
         return exact_kernel(found, asked)
-    return found if is_exact(found) else binning_kernel(kernel, "RandomFourier, which takes it")
+    return binning_kernel(kernel, "RandomFourier, which takes it")
 
 
 def exact_kernel(kernel: object, asked: str) -> Kernel:

@@ -26,7 +26,7 @@ from binfeat._engine.policy import one_blas_thread
 from binfeat._kernels.base import Kernel
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
-from binfeat._machine.target.targets import Targets
+from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import NoTransform
 from binfeat.kernels import EXACT_NUS, RBF, binning_kernel
 
@@ -175,13 +175,10 @@ class _Checked(BaseEstimator):
 def _targets(y, weights):
     """Targets of shape (n_rows, n_targets), standardised by weights (n_rows, 1): 1 and -1 for classes."""
     y = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
-    if y.dtype.kind in "mM":
-        y = checked_targets(y)
-    if y.dtype.kind not in "iufb" or (y.ndim == 1 and y.dtype.kind in "iub" and np.unique(y).size <= 2):
+    if y.dtype.kind not in "iufbmM" or (y.ndim == 1 and y.dtype.kind in "iub" and np.unique(y).size <= 2):
         classes, labels = np.unique(check_labels(y), return_inverse=True)
         return one_against_rest(labels, classes.size)
-    Y = y.reshape(y.shape[0], -1).astype(np.float64)
-    check_moderate(Y, "y")
+    Y = as_columns(checked_targets(y))
     return Targets.of(NoTransform(), Y, weights).encode(Y)
 
 

@@ -213,14 +213,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
     one factor for all is chosen afterwards. With more rows length scales, shares of kernels and penalty take 30 steps
     along the gradient in sets of 750 rows, which are cells, as dense as all rows are, and samples in turn; of a local
-    machine 60 steps in cells of 500 rows. ``scaling="auto"`` starts with "standard", "quantile" and, if an input
-    reaches further than ten interquartile ranges from its median, "arcsinh", and goes on with the best after a fourth
-    of the steps.
+    machine 60 steps in cells of 500 rows. ``scaling="auto"`` is "standard" where ranks may join, and else, as with
+    ``features="binning"``, the best after a fourth of the steps of "standard", "quantile" and, if an input reaches
+    further than ten interquartile ranges from its median, "arcsinh".
 
     **Ranks.** Numbers that are far from normal, such as amounts, or counts of which many are 0, enter exact and local
     machines of ``scaling="auto"`` twice, as they are and by the normal scores of their ranks, where their statistic of
-    Shapiro and Francia (1972) is below 0.865, up to 64 of them. Length scales say what each is worth; no other scaling
-    is tried then.
+    Shapiro and Francia (1972) is below 0.865, up to 64 of them. Length scales say what each is worth.
 
     **Warped inputs.** Where no number has ranks and the Laplacian does well with 2,000 rows or more,
     ``scaling="auto"`` also learns a monotone function of 4 to 16 linear pieces of each numeric input, so that a jump

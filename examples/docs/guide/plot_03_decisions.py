@@ -5,8 +5,8 @@ How a machine sets itself up
 A kernel machine decides in this order, each time by the error on rows that it has not seen: held-out rows, or
 leave-one-out predictions where the machine is exact or local.
 
-1. *Scaling* of the inputs, and *length scales*: by steps along the gradient of the leave-one-out error of exact
-   machines of a few hundred rows.
+1. *Length scales*, and for grids the *scaling* of the inputs: by steps along the gradient of the leave-one-out error
+   of exact machines of a few hundred rows.
 2. *Features*: none (an exact machine) up to 10,000 rows, or with more rows cells of exact machines (a local machine);
    where these are ruled out, random binning or Fourier features.
 3. *Kernel*, a sum of up to three, and *penalty*; with more than 1,500 rows length scales as well once more, by rows
