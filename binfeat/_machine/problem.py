@@ -192,19 +192,21 @@ class Problem:
     def of_all(
         self,
         table: Any,
+        numbers: np.ndarray,
         y: np.ndarray,
         learned: np.ndarray,
         weights: WeightColumn,
         own_weights: WeightColumn,
-        held_out: np.ndarray,
     ) -> Self:
-        """The problem of all rows, of which this one has a sample; `learned` is their Y, and `own_weights` are y's.
+        """The problem of all rows, of which this one has those with these numbers.
 
-        `table` has their scaled inputs, and is indexed as an array. All rows but those held out are trained on.
+        `table` has their scaled inputs, and is indexed as an array; `learned` is their Y, and `own_weights` are y's.
+        All rows but those held out are trained on.
         """
+        held_out = numbers[self.held_out]
+        known = {"table": table, "y": y, "weights": weights, **self._learned(learned, own_weights)}
         train = np.delete(np.arange(len(y)), held_out)
-        known = replace(self, beyond=None, groups=None, **self._learned(learned, own_weights))
-        return replace(known, table=table, y=y, weights=weights, train=train, held_out=held_out)
+        return replace(self, **known, train=train, held_out=held_out, beyond=None, groups=None)
 
     def _learned(self, Y: np.ndarray, own_weights: WeightColumn) -> dict[str, Any]:
         """Fields that stand for what rows are learned by, beside y and their weights."""

@@ -56,9 +56,9 @@ class DaskMachineRows(RowsBeyondMemory):
         Z, learned, weights = gathered(parts, "Z", "Y", "weights")
         y, own_weights = table.answers()
         rows = ColumnRows(np.ascontiguousarray(Z.T), frame)
-        whole = Whole.of(problem, rows, table.rows, y, learned, weights, own_weights)
-        cells = DaskCells(parts, table.lengths, whole.problem.mean_weight, self._task_jobs)
-        return replace(whole, each_cell=cells)
+        whole = problem.of_all(rows, table.rows, y, learned, weights, own_weights)
+        cells = DaskCells(parts, table.lengths, whole.mean_weight, self._task_jobs)
+        return Whole(whole, rows, table.rows, cells)
 
     def _training_rows(self, kernels):
         problem, table = self._problem, self._table

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +19,7 @@ from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.kernel_algebra.column_rows import ColumnRows, ScaledTable
 from binfeat._machine.kernel_algebra.leave_one_out import Weights
 from binfeat._machine.kernel_algebra.matrices import Frame
-from binfeat._machine.problem import Beyond, Problem, WeightColumn
+from binfeat._machine.problem import Beyond, Problem
 from binfeat._machine.run import Run
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.settings import Settings
@@ -51,21 +51,6 @@ class Whole:
     X: ScaledTable  # scaled
     numbers: np.ndarray  # of the sample's rows among them
     each_cell: EachCell | None = None  # of cells on workers; None where rows are here only
-
-    @classmethod
-    def of(
-        cls,
-        sample: Problem,
-        X: ScaledTable,
-        numbers: np.ndarray,
-        y: np.ndarray,
-        learned: np.ndarray,
-        weights: WeightColumn,
-        own_weights: WeightColumn,
-    ) -> Self:
-        """Those of a sample, with what is learned of all rows; see `Problem.of_all`."""
-        held_out = numbers[sample.held_out]
-        return cls(sample.of_all(X, y, learned, weights, own_weights, held_out), X, numbers)
 
 
 class AllRows(ABC):
@@ -250,7 +235,8 @@ class SourceRows(RowsBeyondMemory):
             columns[:, done : done + len(X)] = frame.columns(X)
             done += len(X)
         rows, numbers = ColumnRows(columns, frame), self._source.rows
-        return Whole.of(self._problem, rows, numbers, self._y, self._Y, self._weights, self._own_weights)
+        given = self._y, self._Y, self._weights, self._own_weights
+        return Whole(self._problem.of_all(rows, numbers, *given), rows, numbers)
 
     def _training_rows(self, kernels: ScaledKernels) -> GrowthRows:
         rows = TrainingRows(
