@@ -7,8 +7,9 @@ from machines import FIXED
 from sklearn.datasets import make_friedman1
 
 from binfeat import KernelMachineRegressor, blocks
-from binfeat._machine.problem import HuberWeights
-from binfeat._machine.target.huber import huber_weights, scales, winsorised
+from binfeat._machine.preparation import _huber
+from binfeat._machine.problem import HuberWeights, Problem
+from binfeat._machine.target.huber import scales, weights_by, winsorised
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import NoTransform
 
@@ -31,23 +32,28 @@ def dirty():
 @pytest.mark.parametrize("n_targets", [1, 3])
 def test_weights_against_the_twin(rng, n_targets):
     residuals = rng.standard_t(2, size=(101, n_targets)) * np.arange(1, n_targets + 1)
-    np.testing.assert_allclose(huber_weights(residuals)[:, 0], naive.huber_weights(residuals), rtol=1e-12)
+    found = weights_by(residuals, scales(residuals))
+    np.testing.assert_allclose(found[:, 0], naive.huber_weights(residuals), rtol=1e-12)
 
 
 def test_weights_where_deviations_are_zero():
-    np.testing.assert_array_equal(huber_weights(np.zeros((5, 1))), 1.0)
+    zeros = np.zeros((5, 1))
+    np.testing.assert_array_equal(weights_by(zeros, scales(zeros)), 1.0)
     mostly = np.array([[0.0], [0.0], [0.0], [0.0], [10.0]])
-    weights = huber_weights(mostly)
+    weights = weights_by(mostly, scales(mostly))
     np.testing.assert_array_equal(weights[:4], 1.0)
     assert weights[4] < 1
     np.testing.assert_array_equal(winsorised(mostly)[:4], 0.0)
 
 
 def test_rows_without_a_say_set_no_scale():
-    residuals = np.concatenate([np.full((10, 1), 1.0), np.full((30, 1), 1e6)])
-    known = np.arange(40) < 10
-    np.testing.assert_array_equal(huber_weights(residuals, known)[:10], 1.0)
-    np.testing.assert_array_equal(huber_weights(residuals, known)[10:] < 1e-5, True)
+    y, train = np.repeat([1.0, 1e6], [10, 30]), np.arange(40)
+    targets = Targets.of_moments(NoTransform(), np.zeros(1), np.ones(1), True)
+    problem = Problem(None, y, targets, np.where(train < 10, 2.0, 0.0)[:, None], train, train[:0], None, None, None)
+    predictions = np.zeros((40, 1))
+    _, weights = _huber(problem, predictions)(y, None, predictions)
+    np.testing.assert_array_equal(weights[:10], 1.0)
+    np.testing.assert_array_equal(weights[10:] < 1e-5, True)
 
 
 @pytest.mark.parametrize("features", ["exact", "binning", "fourier", "hybrid"])

@@ -18,7 +18,7 @@ from binfeat._machine.search.kernel_search import KernelSearch
 from binfeat._machine.search.length_scales import LengthScaleSearch
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.target.deviance import DEVIANCES
-from binfeat._machine.target.huber import huber_weights, scales
+from binfeat._machine.target.huber import scales
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transform_choice import TransformTrial, likelihood, transforms_to_try
 from binfeat._machine.target.transforms import TargetTransform
@@ -90,10 +90,9 @@ def _robust(problem: Problem, run: Run) -> Problem:
     trial = _Trial.of(weighed, run)
     for _ in range(_ROUNDS):
         predictions, machine, error = trial.predictions(weighed)
-        residuals = problem.Y - predictions
-        weights = _weights(problem, residuals)
-        beyond = Beyond(machine, HuberWeights(problem.targets, scales(residuals[_weighty(problem)])))
-        weighed = replace(problem, weights=weights, beyond=beyond)
+        reweigh = _huber(problem, predictions)
+        _, weights = reweigh(problem.y, problem.weights, predictions)
+        weighed = replace(problem, weights=weights, beyond=Beyond(machine, reweigh))
     lighter = np.mean(weights < (1.0 if problem.weights is None else problem.weights))
     run.note("loss", f"huber, {lighter:.1%} of the rows weigh less", error)
     return weighed
@@ -112,13 +111,14 @@ def _working(problem: Problem, run: Run) -> WorkingProblem:
 
 def _about_medians(problem: Problem) -> Problem:
     """The problem with Huber's weights of the targets' distances from their medians."""
-    return replace(problem, weights=_weights(problem, problem.Y - np.median(problem.Y, axis=0)))
+    medians = np.median(problem.Y, axis=0)
+    _, weights = _huber(problem, medians)(problem.y, problem.weights, medians)
+    return replace(problem, weights=weights)
 
 
-def _weights(problem: Problem, residuals: np.ndarray) -> np.ndarray:
-    """Weights of the rows times Huber's for these residuals, (n_rows, 1)."""
-    weights = huber_weights(residuals, _weighty(problem))
-    return weights if problem.weights is None else problem.weights * weights
+def _huber(problem: Problem, predictions: np.ndarray) -> HuberWeights:
+    """Huber's weights by deviations from predictions for all rows, of those with weight."""
+    return HuberWeights(problem.targets, scales((problem.Y - predictions)[_weighty(problem)]))
 
 
 def _weighty(problem: Problem) -> np.ndarray | slice:

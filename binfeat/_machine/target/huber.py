@@ -14,17 +14,12 @@ def scales(residuals: np.ndarray) -> np.ndarray:
     return np.where(middle > 0, middle, 1.0)
 
 
-def huber_weights(residuals: np.ndarray, known: np.ndarray | slice = slice(None)) -> np.ndarray:
+def weights_by(residuals: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     """Weights of rows, of shape (n_rows, 1), that make squares of residuals Huber's loss.
 
-    With r a row's residual in robust standard deviations, the root of the mean square if there are several targets, the
-    weight is ``min(1, 1.345 / |r|)``. The deviations are computed from the `known` rows, a mask or a slice.
+    With r a row's residual in robust standard deviations (n_targets,), the root of the mean square if there are several
+    targets, the weight is ``min(1, 1.345 / |r|)``.
     """
-    return weights_by(residuals, scales(residuals[known]))
-
-
-def weights_by(residuals: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-    """The same by robust standard deviations (n_targets,) that are known."""
     sizes = np.sqrt(((residuals / deviations) ** 2).mean(axis=1, keepdims=True))
     return _TUNING / np.maximum(sizes, _TUNING)
 
