@@ -33,8 +33,8 @@ def spread_of(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
     Residuals are those of the rows that the solution was judged by. One factor for all length scales and the penalty
     are learned anew. Sizes of a group are told by those of other groups.
     """
-    weights, is_grouped = problem.weights_of(solution.rows), problem.is_grouped
-    known = np.arange(len(solution.rows)) if weights is None else np.flatnonzero(weights[:, 0] > 0)
+    is_grouped = problem.is_grouped
+    known = np.arange(len(solution.rows))[problem.weighty(solution.rows)]
     n_learned = min(_ROWS, max(2, _VALUES // problem.table.shape[1]))
     known = thinned(known, n_learned if is_grouped else _JUDGED)
     rows = solution.rows[known]

@@ -118,12 +118,7 @@ def _about_medians(problem: Problem) -> Problem:
 
 def _huber(problem: Problem, predictions: np.ndarray) -> HuberWeights:
     """Huber's weights by deviations from predictions for all rows, of those with weight."""
-    return HuberWeights(problem.targets, scales((problem.Y - predictions)[_weighty(problem)]))
-
-
-def _weighty(problem: Problem) -> np.ndarray | slice:
-    """Rows with a weight above 0."""
-    return slice(None) if problem.weights is None else problem.weights[:, 0] > 0
+    return HuberWeights(problem.targets, scales((problem.Y - predictions)[problem.weighty(slice(None))]))
 
 
 class _Trial:

@@ -180,6 +180,10 @@ class Problem:
     def weights_of(self, rows: np.ndarray | slice) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]
 
+    def weighty(self, rows: np.ndarray | slice) -> np.ndarray | slice:
+        """Which of some rows have a weight above 0: a mask, or a slice of all of them."""
+        return slice(None) if self.weights is None else self.weights[rows, 0] > 0
+
     @cached_property
     def mean_weight(self) -> float:
         """Of the training rows."""

@@ -97,8 +97,7 @@ class GrownMachine(Candidate):
     def _errors(self, predictions: np.ndarray, variances: np.ndarray | float) -> HeldOutErrors:
         """How far predictions were off, whose variances are multiples of the noise."""
         problem, rows = self._problem, self._problem.held_out
-        weights, residuals = problem.weights_of(rows), problem.Y[rows] - predictions
-        count = slice(None) if weights is None else weights[:, 0] > 0
+        residuals, count = problem.Y[rows] - predictions, problem.weighty(rows)
         return HeldOutErrors.of(residuals[count], np.broadcast_to(variances, len(rows))[count])
 
 

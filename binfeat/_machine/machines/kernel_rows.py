@@ -33,7 +33,7 @@ class KernelRows:
     @classmethod
     def of(cls, problem: Problem, run: Run, X: ScaledTable, frame: Frame | None = None) -> Self:
         """What settings let a machine have: rows that are held out are learned from in the end, or not at all."""
-        train, held_out = _weighty(problem, problem.train), _weighty(problem, problem.held_out)
+        train, held_out = (rows[problem.weighty(rows)] for rows in (problem.train, problem.held_out))
         every = np.append(train, held_out) if run.settings.refits else train
         is_apart = run.settings.has_cv and not problem.is_grouped  # from the rows held out
         known = train if is_apart else every
@@ -54,8 +54,3 @@ class KernelRows:
     def cells(self, rows: np.ndarray) -> CellRows:
         """Rows with these numbers, to be split into cells."""
         return CellRows(self.problem, self.X, rows, self.frame)
-
-
-def _weighty(problem: Problem, rows: np.ndarray) -> np.ndarray:
-    weights = problem.weights_of(rows)
-    return rows if weights is None else rows[weights[:, 0] > 0]
