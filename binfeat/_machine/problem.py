@@ -16,7 +16,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solve
 from binfeat._machine.kernel_algebra.reweighted import at_minimum
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.deviance import Deviance
-from binfeat._machine.target.huber import weights_by
+from binfeat._machine.target.huber import weights_by, winsorised
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import LogLink, NoTransform
 
@@ -148,7 +148,10 @@ class Problem:
         self, targets: Targets, rows: np.ndarray, predictions: np.ndarray, is_robust: bool
     ) -> tuple[np.ndarray, Targets]:
         """Losses in the units of y, and targets whose predictions are medians or means, whichever loses less."""
-        return targets.better(self.y[rows], predictions, partial(self._losses_of_y, rows, predictions), is_robust)
+        residuals = targets.encode(self.y[rows]) - predictions
+        means = targets.of_means(winsorised(residuals) if is_robust else residuals)
+        trials = [(self._losses_of_y(rows, predictions, each), each) for each in (targets, means)]
+        return min(trials, key=lambda trial: trial[0].mean())
 
     def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """Predictions (n_rows, n_targets) of an exact machine of some rows, by their kernel matrix, without each row.

@@ -1,11 +1,9 @@
 """Targets as a machine learns them, and predictions of them as the caller knows them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._machine.target.huber import winsorised
 from binfeat._machine.target.transforms import CallersTransform, NoTransform, TargetTransform
 
 _NODES = 15  # of a quadrature over a normal law
@@ -99,15 +97,6 @@ class Targets:
         """The same, whose predictions estimate means, by residuals (n_rows, n_targets) of standardised targets."""
         parts = np.array_split(np.sort(residuals, axis=0), min(_SHIFTS, len(residuals)))
         return replace(self, shifts=np.array([part.mean(axis=0) for part in parts]))
-
-    def better(
-        self, y: np.ndarray, predictions: np.ndarray, losses_of: Callable[["Targets"], np.ndarray], is_robust: bool
-    ) -> tuple[np.ndarray, "Targets"]:
-        """Losses of predictions in the units of y, and these targets or those of means, whichever has the lower."""
-        residuals = self.encode(y) - predictions
-        means = self.of_means(winsorised(residuals) if is_robust else residuals)
-        trials = [(losses_of(targets), targets) for targets in (self, means)]
-        return min(trials, key=lambda trial: trial[0].mean())
 
 
 def as_columns(y: np.ndarray) -> np.ndarray:
