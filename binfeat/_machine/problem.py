@@ -1,6 +1,5 @@
 """What a fit of a kernel machine learns from."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -24,22 +23,18 @@ Predict = Callable[[np.ndarray], np.ndarray]  # from encoded rows to predictions
 WeightColumn = np.ndarray | None  # (n_rows, 1)
 Losses = Callable[[np.ndarray], np.ndarray]  # from predictions (n_rows, n_targets) to losses, (n_rows,) or (1,)
 
+# Squares that stand for another loss: from y, weights of the caller and predictions of the targets to what is learned,
+# targets (n_rows, n_targets) and weights (n_rows, 1).
+Reweighting = Callable[[np.ndarray, WeightColumn, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
 _NEGLIGIBLE = 1e-6  # share of the variance of the targets
 _STEPS = 20  # to the minimum of a loss, about
 _FEW_EVENTS, _FOLDS = 100, 5
 
 
-class Reweighting(ABC):
-    """How squares that stand for another loss follow from predictions."""
-
-    @abstractmethod
-    def __call__(self, y: np.ndarray, weights: np.ndarray | None, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Targets (n_rows, n_targets) and weights (n_rows, 1) of rows, from the caller's and predictions for them."""
-
-
 @dataclass(frozen=True, eq=False)
-class HuberWeights(Reweighting):
-    """Huber's: less for rows that are far from what other rows say."""
+class HuberWeights:
+    """Huber's weights: less for rows that are far from what other rows say."""
 
     targets: Targets | AnyLabels
     deviations: np.ndarray  # (n_targets,), of residuals
@@ -51,8 +46,8 @@ class HuberWeights(Reweighting):
 
 
 @dataclass(frozen=True, eq=False)
-class WorkingSquares(Reweighting):
-    """Those of a deviance near logarithms of means: weights are curvatures times those of the caller."""
+class WorkingSquares:
+    """Squares of a deviance near logarithms of means: weights are curvatures times those of the caller."""
 
     targets: Targets
     deviance: Deviance
