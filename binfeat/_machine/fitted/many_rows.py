@@ -1,18 +1,14 @@
 """How far exact machines of many rows may be off, without a factor of their whole kernel matrix."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from binfeat._common.subsets import evenly_spaced, slices
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.cell_trees import cells_of_columns, rows_by_cell
+from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors, normal_samples
 from binfeat._machine.kernel_algebra.inverse_diagonal import CellInverse
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances
-
-if TYPE_CHECKING:
-    from binfeat._machine.fitted.exact import ExactFunction
 
 _WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
 _LANDMARKS = 400
@@ -27,7 +23,7 @@ class ManyRowsPosterior:
     left out are measured by the same variances, so that intervals hold what they should.
     """
 
-    def __init__(self, function: "ExactFunction", n_jobs: int | None) -> None:
+    def __init__(self, function: KernelFunction, n_jobs: int | None) -> None:
         self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
         n_rows = function.support.shape[1]
         most = max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
