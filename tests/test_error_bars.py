@@ -354,8 +354,8 @@ def many_rows_are(monkeypatch):
 
     def set_to(n_rows, n_landmarks):
         monkeypatch.setattr(exact, "MOST_IN_CLOSED_FORM", 100)
-        for name, figure in (("_WORK", 1.0), ("_FEWEST", n_rows), ("_LANDMARKS", n_landmarks)):
-            monkeypatch.setattr(many_rows, name, figure)
+        monkeypatch.setattr(many_rows, "rows_of_cell", lambda n: n_rows)
+        monkeypatch.setattr(many_rows, "_LANDMARKS", n_landmarks)
 
     return set_to
 

@@ -7,10 +7,9 @@ from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.cell_trees import cells_of_columns, rows_by_cell
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.score_function import HeldOutErrors, normal_samples
-from binfeat._machine.kernel_algebra.inverse_diagonal import CellInverse
+from binfeat._machine.kernel_algebra.inverse_diagonal import CellInverse, rows_of_cell
 from binfeat._machine.kernel_algebra.leave_one_out import left_out_variances
 
-_WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
 _LANDMARKS = 400
 _ROWS = 1024  # of a cell, whose variances are computed at a time
 
@@ -26,8 +25,7 @@ class ManyRowsPosterior:
     def __init__(self, function: KernelFunction, n_jobs: int | None) -> None:
         self._function, self._alpha, self._n_jobs = function, float(function.alpha), n_jobs
         n_rows = function.support.shape[1]
-        most = max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
-        self._tree, cells = cells_of_columns(function.support, function.scales, most)
+        self._tree, cells = cells_of_columns(function.support, function.scales, rows_of_cell(n_rows))
         known = [(np.ascontiguousarray(function.support[:, rows]), function.weights[rows]) for rows in cells]
         landmarks = np.ascontiguousarray(function.support[:, evenly_spaced(n_rows, _LANDMARKS)])
         self._inverse = CellInverse(function.kernel(1), known, landmarks, self._alpha, n_jobs)

@@ -11,8 +11,14 @@ from binfeat._machine.kernel_algebra.leave_one_out import Weights, inverse_root,
 from binfeat._machine.kernel_algebra.sums import KernelSum
 
 _JITTER = 1e-4  # of the mean value of a landmark with itself
+_WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows of a cell
 
 CellColumns = tuple[np.ndarray, Weights]  # rows of a cell, (n_inputs, n), and their weights
+
+
+def rows_of_cell(n_rows: int) -> int:
+    """The most rows of a cell, if there are so many in all."""
+    return max(_FEWEST, int(np.sqrt(_WORK / n_rows)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from binfeat._machine.features.all_rows import CellFunction
 from binfeat._machine.fitted.cell_trees import CellTrees, split_into_cells
 from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum, main_part
 from binfeat._machine.kernel_algebra.column_rows import ScaledTable
-from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals
+from binfeat._machine.kernel_algebra.inverse_diagonal import inverse_diagonals, rows_of_cell
 from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.machines.cell_search import Cell
 from binfeat._machine.problem import Problem
@@ -19,7 +19,6 @@ from binfeat._machine.search.length_scales import mean_distances
 
 _SPREAD_ROWS = 1000  # by which the spread of inputs in a node is known
 _DISORDER = 0.5  # of the splits of all trees but the first
-_WORK, _FEWEST = 2e10, 1000  # rows times squared rows of a cell, and rows, where leave-one-out predictions are made
 _LANDMARKS = 200
 
 
@@ -69,7 +68,7 @@ class CellRows:
         rows that do not differ are more than a cell takes.
         """
         kernel = kernel_sum(parts, self.frame, self.problem.categorical, 1)
-        _, cells = self.split(parts, max(_FEWEST, int(np.sqrt(_WORK / len(self.rows)))), 0, 0)
+        _, cells = self.split(parts, rows_of_cell(len(self.rows)), 0, 0)
         known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
         landmarks = self.columns(thinned(self.rows, _LANDMARKS))
         found = inverse_diagonals(kernel, known, landmarks, alpha, n_jobs)
