@@ -8,7 +8,7 @@ import numpy as np
 
 from binfeat._engine.triangles import clear_below_diagonal, mirror_below_diagonal
 from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle
-from binfeat._machine.kernel_algebra.matrices import KernelMatrix, Slopes, square
+from binfeat._machine.kernel_algebra.matrices import Slopes, square
 from binfeat._rows.rows import Scratch
 
 _PROBES = 32  # so few take hardly any of the time of a step
@@ -150,13 +150,6 @@ def constant_squares(alpha: float, weights: Weights, Y: np.ndarray) -> np.ndarra
     v = np.ones((len(Y), 1)) if weights is None else weights[:, np.newaxis]
     total, weight = (v * Y).sum(axis=0, dtype=np.float64), v.sum(dtype=np.float64)
     return v * (Y - (total - v * Y) / (weight - v + alpha)) ** 2
-
-
-def leave_one_out_error(
-    matrix: KernelMatrix, X: np.ndarray, Y: np.ndarray, weights: Weights, gamma: np.ndarray, alpha: float
-) -> float:
-    """The error of `leave_one_out` alone."""
-    return float(weighted_squares(matrix(X, X, gamma), alpha, weights, Y).mean(dtype=np.float64))
 
 
 def random_signs(rng: np.random.Generator, m: int, n_parameters: int) -> np.ndarray:

@@ -16,7 +16,6 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     Weights,
     constant_squares,
     leave_one_out,
-    leave_one_out_error,
     residuals,
     weighted_squares,
 )
@@ -190,20 +189,23 @@ class LengthScaleSearch:
         if self._live.any():
             with suppress(SingularKernelError):
                 part = self.rows.part(self.rows.spread(most))
-                return leave_one_out_error(self.matrix, *part, self.framed_gamma, self.alpha)
+                return float(self._squares(*part).mean(dtype=np.float64))
         return np.inf
+
+    def _squares(self, X: np.ndarray, Y: np.ndarray, weights: Weights, factor: float = 1.0) -> np.ndarray:
+        """Weighted squares of leave-one-out residuals, (n_rows, n_targets), with gammas times a factor."""
+        return weighted_squares(self.matrix(X, X, factor * self.framed_gamma), self.alpha, weights, Y)
 
     def _shorten(self) -> None:
         """Begin with shorter length scales where the first ones tell nothing of rows left out, and shorter ones do.
 
         Kernels so wide have no slopes towards what changes fast. Every other row chooses, and the others judge.
         """
-        X, Y, weights = self.rows.part(self.rows.spread(self.n_rows))
+        _, Y, weights = part = self.rows.part(self.rows.spread(self.n_rows))
         mean = _TELLS * constant_squares(self.alpha, weights, Y).mean(axis=1)
 
         def losses(factor: float) -> np.ndarray:
-            K = self.matrix(X, X, factor * self.framed_gamma)
-            return weighted_squares(K, self.alpha, weights, Y).mean(axis=1, dtype=np.float64)
+            return self._squares(*part, factor).mean(axis=1, dtype=np.float64)
 
         if losses(1.0).mean() < mean.mean():
             return
