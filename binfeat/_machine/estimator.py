@@ -19,6 +19,7 @@ from binfeat._common.held_out import Scoring
 from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Derived, Persistent
 from binfeat._common.progress import Progress
+from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_weights, require_y
 from binfeat._common.warned import warn
 from binfeat._engine.compilation import compilations
@@ -33,7 +34,7 @@ from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.machines.local_size import rows_in_time
 from binfeat._machine.pipeline import fit
 from binfeat._machine.problem import Problem, answers_of
-from binfeat._machine.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, cells, line
+from binfeat._machine.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, decision_words
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.copies import GivenRows
@@ -288,9 +289,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             standardised targets, or the mean of another loss, or minus the `scoring`) and the seconds since the start.
         """
         check_is_fitted(self, "feature_coef_")
-        rows = [HEADER, *(cells(*row) for row in self.decisions_)]
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        return "\n".join(line(row, widths) for row in rows)
+        return text_table([HEADER, *(decision_words(*row) for row in self.decisions_)])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from binfeat._common.progress import Progress, Silent
+from binfeat._common.text_tables import text_line
 from binfeat._machine.limits import Limits
 from binfeat._machine.settings import Settings
 
@@ -63,14 +64,9 @@ HEADER = "decision", "choice", "held-out error", "seconds"
 _WIDTHS = 20, 32, 14, 7  # of lines that are printed before the others are known
 
 
-def cells(what: str, choice: str, error: float, seconds: float) -> tuple[str, str, str, str]:
+def decision_words(what: str, choice: str, error: float, seconds: float) -> tuple[str, str, str, str]:
     """A decision as words."""
     return what, choice, f"{error:.4g}", f"{seconds:.1f}"
-
-
-def line(words: tuple[str, ...], widths: tuple[int, ...] | list[int]) -> str:
-    """Words in columns."""
-    return "  ".join(word.ljust(width) for word, width in zip(words, widths)).rstrip()
 
 
 class Decisions:
@@ -89,7 +85,7 @@ class Decisions:
         self.rows.append(row)
         if self._logs:
             _log.info("%s: %s, held-out error %.4g after %.1f s", *row)
-        self._print(cells(*row))
+        self._print(decision_words(*row))
 
     def compiling(self) -> None:
         """Print that kernels are compiled, the first time."""
@@ -104,7 +100,7 @@ class Decisions:
 
     def _print(self, words: tuple[str, ...]) -> None:
         if self._verbose:
-            print(line(words, _WIDTHS), flush=True)
+            print(text_line(words, _WIDTHS), flush=True)
 
 
 class Run:

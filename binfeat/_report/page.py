@@ -10,6 +10,7 @@ from sklearn.base import is_classifier
 from binfeat._common.whole_files import require_writable, written
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.kernel_algebra.solve import solve_bytes
+from binfeat._machine.run import decision_words
 from binfeat._machine.target.deviance import DEVIANCES
 from binfeat._report import pictures
 from binfeat._report.bottlenecks import limits_of
@@ -156,8 +157,8 @@ def _limits(limits):
 
 
 def _decisions(machine):
-    decisions = machine.decisions_.tolist()
-    rows = [(what, choice, _Number(f"{error:.4g}"), _Number(f"{time:.1f}")) for what, choice, error, time in decisions]
+    decisions = (decision_words(*row) for row in machine.decisions_.tolist())
+    rows = [(what, choice, _Number(error), _Number(seconds)) for what, choice, error, seconds in decisions]
     note = "Each choice has the lowest error on held-out rows, or of leave-one-out predictions, after these seconds."
     parts = [_paragraph(note), _table(("decision", "choice", "error", "seconds"), rows)]
     return _section("What was decided", *parts)

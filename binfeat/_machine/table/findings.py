@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Self
 
+from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_choice
 from binfeat._common.warned import warn
 
@@ -92,9 +93,7 @@ class Findings:
     def __repr__(self) -> str:
         if not self:
             return f"{self.n_rows:,} rows, in which nothing is new."
-        rows = [_HEAD, *(each.cells() for each in self)]
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return text_table([_HEAD, *(each.cells() for each in self)])
 
     @property
     def words(self) -> str:
