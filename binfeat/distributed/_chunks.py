@@ -21,6 +21,7 @@ from binfeat._common.gamma_scale import Moments
 from binfeat._common.validation import canonical, check_weights
 from binfeat._rows import sources
 
+_FLOAT64 = np.dtype(np.float64)
 _FAN = 8  # results that one task of a tree takes in; neighbours seldom share a worker, so that pairs do not help
 # Coefficients travel in the graph, so that they are not lost with a worker; Dask warns of graphs above 10 MB.
 _OPTIONS = {"distributed.admin.large-graph-warning-threshold": "1 PB"}
@@ -41,11 +42,11 @@ class Chunks:
     """The rows of a collection, a delayed chunk at a time."""
 
     blocks: list  # of Delayed
-    lengths: tuple | None  # None where they are not known
-    width: int  # columns; 1 where the chunks have one dimension
-    dtype: np.dtype  # float32 if all of the collection is, else float64
-    kind: Any  # the _ArrayKind or _FrameKind that every chunk has to look like; None if that is known
     name: str  # for errors
+    kind: Any = None  # the _ArrayKind or _FrameKind that every chunk has to look like; None if that is known
+    lengths: tuple | None = None  # None where they are not known
+    width: int = 1  # columns; 1 where the chunks have one dimension
+    dtype: np.dtype = _FLOAT64  # float32 if all of the collection is
 
     def each(self, function, *arguments, own=(), common=()):
         """Delayed results of ``function(chunk, *own, *arguments, *common)``; errors and Dask's keys name the chunk.
@@ -130,7 +131,7 @@ def chunks_of(X, name):
             raise ValueError(f"{name} has no rows in any chunk; at least one is needed.")
         kind: _ArrayKind | _FrameKind = _ArrayKind(X.shape[1:], X.dtype)
         blocks, lengths = list(X.to_delayed().ravel()), X.chunks[0] if known else None
-        return Chunks(blocks, lengths, (*X.shape, 1)[1], _float_type([X.dtype]), kind, name)
+        return Chunks(blocks, name, kind, lengths, (*X.shape, 1)[1], _float_type([X.dtype]))
     if not hasattr(X, "to_delayed") or not hasattr(X, "dtypes"):
         raise TypeError(
             f"{name} must be a Dask array of one or two dimensions or a Dask dataframe, got {type(X).__name__}."
@@ -141,7 +142,7 @@ def chunks_of(X, name):
     kind = _FrameKind(dtypes | dict.fromkeys(unknown))
     # Dask's own optimisation would put several files into one chunk where only few of their columns are read.
     blocks = X.simplify().to_delayed(optimize_graph=False)
-    return Chunks(blocks, None, len(columns), _float_type(dtypes.values()), kind, name)
+    return Chunks(blocks, name, kind, None, len(columns), _float_type(dtypes.values()))
 
 
 def _float_type(dtypes):
@@ -160,7 +161,7 @@ def beside(chunks, values, name):
     Lengths that are not known are computed where they are needed.
     """
     if np.ndim(values) == 0 and not is_chunked(values):
-        return Chunks([values] * len(chunks.blocks), None, 1, chunks.dtype, None, name)
+        return Chunks([values] * len(chunks.blocks), name)
     if not is_chunked(values):
         rows = np.asarray(values)
         if rows.ndim == 0:

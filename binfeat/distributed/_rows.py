@@ -31,7 +31,7 @@ class DaskRows(Rows):
         self.dtype, self.dense, self.traffic = dtype, dense, []
 
     def _each(self, function, own=(), common=()):
-        return Chunks(self._parts, None, 0, self.dtype, None, "X").alive().each(function, own=own, common=common)
+        return Chunks(self._parts, "X").alive().each(function, own=own, common=common)
 
     @property
     def design(self):

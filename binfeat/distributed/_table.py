@@ -12,7 +12,6 @@ from binfeat._common.validation import check_weights, checked_targets
 from binfeat._machine.target.targets import as_columns
 from binfeat._rows.sampled import checked_types, require_alike, sampled_rows
 from binfeat.distributed._chunks import (
-    Chunks,
     beside,
     compute,
     gathered,
@@ -120,7 +119,7 @@ class DaskTable:
 
 def _chosen(chunks, places):
     lengths = None if chunks.lengths is None else tuple(chunks.lengths[i] for i in places)
-    return Chunks([chunks.blocks[i] for i in places], lengths, chunks.width, chunks.dtype, chunks.kind, chunks.name)
+    return replace(chunks, blocks=[chunks.blocks[i] for i in places], lengths=lengths)
 
 
 def _checked(X, y, weights, classify):

@@ -63,7 +63,7 @@ class BinBlocks:
 
     def _as_chunks(self, name):
         """The blocks in the form that the estimators use."""
-        return Chunks(self._blocks, self._lengths, self.shape[1], self.dtype, None, name)
+        return Chunks(self._blocks, name, None, self._lengths, self.shape[1], self.dtype)
 
     def persist(self) -> "BinBlocks":
         """Compute all blocks and keep them on the workers.
