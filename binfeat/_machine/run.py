@@ -43,21 +43,17 @@ class Clock:
     def used(self) -> float:
         return _clock() - self._start
 
-    @property
-    def left(self) -> float:
-        return self.left_of(1.0)
+    def allows(self, phase: Phase, seconds: float) -> bool:
+        """Whether so many seconds more stay within the limit of a phase."""
+        return self.used + seconds <= phase.value * self._seconds
 
-    def allows(self, seconds: float, share: float) -> bool:
-        """Whether so many seconds more stay within a share of the limit."""
-        return self.used + seconds <= share * self._seconds
+    def left_of(self, phase: Phase) -> float:
+        """Seconds that are left of a phase, infinity without a limit."""
+        return phase.value * self._seconds - self.used
 
-    def left_of(self, share: float) -> float:
-        """Seconds that are left of a share of the limit."""
-        return share * self._seconds - self.used
-
-    def gone(self, share: float) -> float:
-        """How much of a share of the limit is gone, from 0 to 1."""
-        return min(1.0, self.used / max(share * self._seconds, np.finfo(float).tiny))
+    def gone(self, phase: Phase) -> float:
+        """How much of the time of a phase is gone, from 0 to 1."""
+        return min(1.0, self.used / max(phase.value * self._seconds, np.finfo(float).tiny))
 
 
 HEADER = "decision", "choice", "held-out error", "seconds"
@@ -126,18 +122,14 @@ class Run:
 
         Only phases that a fit can do without heed callbacks here.
         """
-        in_time = self.clock.allows(seconds, phase.value)
+        in_time = self.clock.allows(phase, seconds)
         if phase is Phase.SEARCH and not in_time:
             self.cut_short = self.cut_short or "the search for length scales"
         return in_time and (self._may_go_on or phase not in _OPTIONAL)
 
-    def seconds_for(self, phase: Phase) -> float:
-        """What the time limit leaves of a phase, infinity without one."""
-        return self.clock.left_of(phase.value)
-
     def gone(self, phase: Phase) -> float:
         """How much of the time of a phase is gone, from 0 to 1."""
-        return self.clock.gone(phase.value)
+        return self.clock.gone(phase)
 
     def step(self) -> bool:
         """Say that a step is done; whether callbacks let the fit go on."""
@@ -146,7 +138,7 @@ class Run:
 
     def stage(self, name: str, n_steps: int | None = None) -> AbstractContextManager[None]:
         """A part of the fit that callbacks see, of so many steps if that is known."""
-        left = self.clock.left
+        left = self.clock.left_of(Phase.SOLUTION)
         return self._progress.stage(name if np.isinf(left) else f"{name}, {max(0, left):.0f} s left", n_steps)
 
     def begin(self, n_stages: int) -> None:

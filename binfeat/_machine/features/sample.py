@@ -12,7 +12,7 @@ from binfeat._kernels.base import Kernel
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
 from binfeat._machine.problem import Losses, Problem
-from binfeat._machine.run import Run
+from binfeat._machine.run import Phase, Run
 from binfeat._rows.rows import LocalRows
 
 _OPTIONS = SolverOptions(tol=1e-2, max_iter=100, solver="cg")
@@ -24,7 +24,7 @@ def first_grids(run: Run, n_rows: int) -> int:
     """Grids to begin with: the more, the fewer the rows; a few in any case, more only if the seconds left allow."""
     limits = run.limits
     wanted = np.clip(limits.row_grids // n_rows, *limits.sample_grids)
-    in_time = _TRIAL_SHARE * run.clock.left / (_ENTRY_SECONDS * n_rows)
+    in_time = _TRIAL_SHARE * run.clock.left_of(Phase.SOLUTION) / (_ENTRY_SECONDS * n_rows)
     return int(min(wanted, max(limits.few_grids, in_time)))
 
 

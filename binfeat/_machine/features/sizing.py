@@ -152,7 +152,7 @@ class Sizing:
 
     def _affordable(self) -> dict[str, int]:
         """Grids in all that can be solved for and refitted with the work left, and in the seconds left."""
-        growth, left, refit = self.growth, self._run.clock.left, _REFIT * self._refits
+        growth, left, refit = self.growth, self._run.clock.left_of(Phase.SOLUTION), _REFIT * self._refits
         by_work = int(self._work_left / ((1 + refit) * growth.n_iter) - growth.width + growth.n_grids)
         if np.isinf(left):
             return {_WORK: by_work}

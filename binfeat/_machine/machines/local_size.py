@@ -38,7 +38,7 @@ def tree_seconds(rows: AllRows, problem: Problem, run: Run) -> float:
 
 def rows_in_time(n_inputs: int, run: Run) -> float:
     """Rows of which a tree is expected to end in time, after what comes before."""
-    return _OF_TREE * run.seconds_for(Phase.EXACT) / _row_seconds(cell_rows(run), n_inputs)
+    return _OF_TREE * run.clock.left_of(Phase.EXACT) / _row_seconds(cell_rows(run), n_inputs)
 
 
 def _row_seconds(n_rows: int, n_inputs: int) -> float:
