@@ -1,4 +1,4 @@
-"""`score` of estimators whose rows may be on workers."""
+"""Predictions and `score` of estimators whose rows may be on workers."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 from binfeat._common.validation import require_y
 from binfeat._rows.scored import score_of
-from binfeat.distributed._chunks import compute, is_chunked
+from binfeat.distributed._chunks import compute, inputs_of, is_chunked, results_of
 
 
 class DaskScorer:
@@ -15,6 +15,15 @@ class DaskScorer:
 
     _in_memory: ClassVar[type[BaseEstimator]]
     predict: Callable[..., Any]
+
+    def _on_worker(self):
+        """The same machine for rows in memory, sent out once."""
+        raise NotImplementedError
+
+    def _by_chunk(self, method, X, tail, dtype):
+        """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
+        twin = self._on_worker()
+        return results_of(inputs_of(self, X, reset=False), twin, method, tail, dtype)
 
     def score(self, X, y=None, sample_weight=None):
         """R^2 of predicted numbers, or accuracy of predicted labels.

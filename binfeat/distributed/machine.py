@@ -19,7 +19,7 @@ from binfeat._machine.target.deviance import DEVIANCES
 from binfeat._machine.target.targets import Targets, as_columns
 from binfeat._machine.target.transforms import first_transform
 from binfeat.distributed._all_rows import DaskMachineRows
-from binfeat.distributed._chunks import inputs_of, is_chunked, letting_go, results_of, shared
+from binfeat.distributed._chunks import is_chunked, letting_go, shared
 from binfeat.distributed._scorer import DaskScorer
 from binfeat.distributed._table import DaskTable
 
@@ -96,11 +96,10 @@ class _OnDask(DaskScorer, KernelMachineBase):
             )
         return super()._rows_and_scores(X, note)
 
-    def _by_chunk(self, method, X, tail, dtype):
-        """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
+    def _on_worker(self):
         machine = self.to_local()
         machine.n_jobs = 1
-        return results_of(inputs_of(self, X, reset=False), shared(machine), method, tail, dtype)
+        return shared(machine)
 
     def _look_at(self, table):
         """Note what is known of all targets, and change weights by it."""

@@ -26,7 +26,6 @@ from binfeat.distributed._chunks import (
     inputs_of,
     is_chunked,
     persist,
-    results_of,
     shared,
     values_beside,
     weights_of_chunk,
@@ -107,10 +106,6 @@ class _OnDask(DaskScorer, CGRidgeBase):
         twin = self._in_memory(**self.get_params(deep=False))
         vars(twin).update({name: value for name, value in vars(self).items() if name.endswith("_")})
         return shared(twin)
-
-    def _by_chunk(self, method, X, tail, dtype):
-        """The result of a method of the machine for each chunk, of shape (n_rows, *tail)."""
-        return results_of(inputs_of(self, X, reset=False), self._on_worker(), method, tail, dtype)
 
 
 class CGRidge(_OnDask, ridge.CGRidge):
