@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._machine.target.targets import Targets
-from binfeat._machine.target.transforms import TRANSFORMS, TargetTransform
+from binfeat._machine.target.transforms import TRIED, TargetTransform
 
 _SKEWED, _FAR = 1.0, 10.0  # skewness, and standard deviations from the mean, from which on a transform is tried
 _GAIN = 0.95  # share of the error without a transform that one with it has to be below
@@ -44,7 +44,7 @@ def transforms_to_try(Y: np.ndarray) -> list[type[TargetTransform]]:
     Z = (Y - Y.mean(axis=0)) / np.where(std > 0, std, 1.0)
     shaped = (np.abs((Z**3).mean(axis=0)) > _SKEWED) | (np.abs(Z).max(axis=0) > _FAR)
     has_many_values = ((Z.min(axis=0) < Z) & (Z.max(axis=0) > Z)).any(axis=0)
-    return [kind for kind in TRANSFORMS.values() if kind.takes(Y)] if (shaped & has_many_values).any() else []
+    return [kind for kind in TRIED if kind.takes(Y)] if (shaped & has_many_values).any() else []
 
 
 def likelihood(

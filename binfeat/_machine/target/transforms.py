@@ -87,10 +87,6 @@ class LogLink(Log):
     name: ClassVar[str] = "log link"
     keeps_means: ClassVar[bool] = True
 
-    @classmethod
-    def takes(cls, Y: np.ndarray) -> bool:
-        return False
-
     def transform(self, Y: np.ndarray) -> np.ndarray:
         return np.log(np.maximum(Y, np.finfo(np.float64).tiny))
 
@@ -143,6 +139,7 @@ class CallersTransform:
         return {}
 
 
+TRIED: tuple[type[TargetTransform], ...] = NoTransform, Log, ArcsinhTarget  # where users leave the choice
 TRANSFORMS: dict[str, type[TargetTransform]] = {kind.name: kind for kind in (NoTransform, Log, ArcsinhTarget, LogLink)}
 
 
