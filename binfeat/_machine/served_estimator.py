@@ -1,6 +1,7 @@
 """What fitted kernel machines have beside predictions: what is new in rows, explanations, other forms of themselves."""
 
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -131,8 +132,9 @@ class ServedMachineBase(KernelMachineBase):
         known = background_of(fitted) if background is None else fitted.rows(self, background)
         with blas_threads(self.n_jobs):
             found = contributions(fitted, rows, known, n_permutations, seed_of(random_state), self.n_jobs)
-            pairs = pair_values(fitted, rows, known, found.values, self.n_jobs) if interactions else None
-        return shown(found, pairs, fitted, X, list(getattr(self, "feature_names_in_", [])))
+            if interactions:
+                found = replace(found, pairs=pair_values(fitted, rows, known, found.values, self.n_jobs))
+        return shown(found.in_units_of(fitted.targets), X, list(getattr(self, "feature_names_in_", [])))
 
     def compact(self) -> Self:
         """Make a copy for deployment: smaller in memory and in files.

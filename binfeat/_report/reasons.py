@@ -35,10 +35,9 @@ def reasons_of(machine, table):
         background = background_of(fitted)
     except ValueError:  # it keeps no rows
         background = thinned(rows, _BACKGROUND)
-    found = contributions(fitted, rows, background, _PERMUTATIONS, 0, machine.n_jobs)
+    found = contributions(fitted, rows, background, _PERMUTATIONS, 0, machine.n_jobs).in_units_of(fitted.targets)
     data, values, base = table[:, : machine.n_features_in_], found.values[:, :, -1], found.base[:, -1]
     if is_classifier(machine):
         return Reasons(values, base, data, f"the score of {machine.classes_[-1]}")
-    mean, std = fitted.targets.mean[-1], fitted.targets.std[-1]
     word = "transformed predictions" if not fitted.targets.is_plain else "predictions"
-    return Reasons(values * std, base * std + mean, data, word)
+    return Reasons(values, base, data, word)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import side_by_side
 from binfeat._engine.shapley import mean_factors, product_interactions, product_values
@@ -14,6 +15,7 @@ from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.matrices import Linear
+from binfeat._machine.target.targets import Targets
 from binfeat._rows.vectors import quotients
 from binfeat.kernels import Laplacian
 
@@ -28,6 +30,14 @@ class Contributions:
     values: np.ndarray  # (n_rows, n_players, n_targets)
     base: np.ndarray  # (n_rows, n_targets): what no player's value is known of
     errors: np.ndarray  # (n_rows, n_players, n_targets): standard errors, 0 where nothing is sampled
+    pairs: np.ndarray | None = None  # `interactions`, if they were asked for
+
+    def in_units_of(self, targets: Targets | AnyLabels) -> "Contributions":
+        """To predictions of numbers in the units of the caller, if they may be transformed; to scores of labels."""
+        if not isinstance(targets, Targets):
+            return self
+        std, pairs = targets.std, None if self.pairs is None else self.pairs * targets.std
+        return Contributions(self.values * std, self.base * std + targets.mean, self.errors * std, pairs)
 
 
 def background_of(fitted: Fitted) -> np.ndarray:

@@ -6,9 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from binfeat._machine.explained.shapley import Contributions
-from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.table.columns import RawTable
-from binfeat._machine.target.targets import Targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,15 +39,9 @@ class ShapleyValues:
     interactions: np.ndarray | None = None
 
 
-def shown(
-    found: Contributions, pairs: np.ndarray | None, fitted: Fitted, X: RawTable, names: list[str]
-) -> ShapleyValues:
-    """Contributions in the units of the caller, without an axis for a single output."""
-    values, base, errors = found.values, found.base, found.errors
-    pairs = None if pairs is None else pairs * (fitted.targets.std if isinstance(fitted.targets, Targets) else 1.0)
-    if isinstance(fitted.targets, Targets):
-        std = fitted.targets.std
-        values, base, errors = values * std, base * std + fitted.targets.mean, errors * std
+def shown(found: Contributions, X: RawTable, names: list[str]) -> ShapleyValues:
+    """Contributions without an axis for a single output."""
+    values, base, errors, pairs = found.values, found.base, found.errors, found.pairs
     if base.shape[1] == 1:
         values, base, errors = values[:, :, 0], base[:, 0], errors[:, :, 0]
         pairs = None if pairs is None else pairs[..., 0]
