@@ -45,7 +45,7 @@ class LocalMachine(KernelCandidate):
     ) -> None:
         super().__init__(problem, run, kernels, known)
         self._holds_out = run.settings.has_cv or problem.is_grouped  # rows that tell nothing of rows left out
-        self._judged_rows, self._frame = problem.held_out if self._holds_out else self._rows.all, self._rows.frame
+        self._judged_rows = problem.held_out if self._holds_out else self._rows.all
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
@@ -78,8 +78,9 @@ class LocalMachine(KernelCandidate):
 
     def _take(self, rows: AllRows, run: Run) -> None:
         """All rows, of which the table may be a sample, and those that the machine is judged by among them."""
-        whole = rows.whole(self._kernels, self._frame)
-        every = KernelRows.of(whole.problem, run, whole.X, self._frame)
+        frame = self._rows.frame
+        whole = rows.whole(self._kernels, frame)
+        every = KernelRows.of(whole.problem, run, whole.X, frame)
         known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
         self._rows, self._numbers, self._each_cell = replace(every, known=known), whole.numbers, whole.each_cell
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)

@@ -49,7 +49,7 @@ class KernelSearch:
         names = self._setup.scalings
         if not self._run.settings.learns_gamma:
             self._scaling = self._setup.scaling(names[0])
-            X = self._scaling.scaled(self._problem.table)
+            X = self._scaling.scaler.transform(self._problem.table)
             self._scales = self._setup.given(X)
             return self._kernels(X)
         try:
@@ -58,7 +58,7 @@ class KernelSearch:
         finally:
             if self._scales:
                 self._note()
-        return self._kernels(self._scaling.scaled(self._problem.table))
+        return self._kernels(self._scaling.scaler.transform(self._problem.table))
 
     def settled(self) -> ScaledKernels | None:
         """After Ctrl-C: what was found so far, or None if that is nothing."""
@@ -69,7 +69,7 @@ class KernelSearch:
             searches = [s for s in self._race.searches if s.errors or kind_of(s) in self._needed]
             self._scales = [search.scales for search in with_one_radial(searches)]
             self._note()
-        return self._kernels(self._scaling.scaled(self._problem.table)) if self._scales else None
+        return self._kernels(self._scaling.scaler.transform(self._problem.table)) if self._scales else None
 
     def _search(self, stage: str, names: list[str]) -> None:
         """Search for scaling and length scales, then for a warp and a linear map, and again with what is warped."""
@@ -114,7 +114,7 @@ class KernelSearch:
     def _search_warped(self, warp: WarpSearch) -> bool:
         """Search again with warped inputs; whether that finds what is better, and is taken."""
         problem, race, before = self._problem, self._race, self._race.searches
-        scaled, table = self._scaling.scaled, problem.table[problem.train]
+        scaled, table = self._scaling.scaler.transform, problem.table[problem.train]
         scaler = Warped.by(lambda rows: warp(scaled(rows)), table, problem.categorical)
         scaling = self._setup.scaled_by("warped", scaler)
         race.searches = [self._setup.search(kernel, scaling) for kernel in self._setup.kernels]

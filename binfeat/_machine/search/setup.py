@@ -29,9 +29,6 @@ class Scaling:
     scaler: InputScaler
     X: np.ndarray
 
-    def scaled(self, table: np.ndarray) -> np.ndarray:
-        return self.scaler.transform(table)
-
 
 @dataclass(frozen=True, eq=False)
 class SearchSetup:
