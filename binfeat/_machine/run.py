@@ -147,10 +147,8 @@ class Run:
 
     def quiet(self, n_steps: int, **settings: Any) -> "Run":
         """The same for a fit on the side, with other settings and few steps of a search, of which nothing is said."""
-        limits, own = (
-            replace(self.limits, n_steps=min(n_steps, self.limits.n_steps)),
-            replace(self.settings, **settings),
-        )
+        limits = replace(self.limits, n_steps=min(n_steps, self.limits.n_steps))
+        own = replace(self.settings, **settings)
         return Run(own, limits, self.clock, Silent(goes_on=True), Decisions(self.clock, logs=False))
 
     def hurried(self) -> "Run":

@@ -92,10 +92,8 @@ class TableEncoder(ArrayRecord):
         flagged = np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix)))
         source = np.concatenate([own, dated, flagged])
         categorical = np.append(chosen, np.zeros(source.size - chosen.size, dtype=bool))
-        learned["lows"], learned["highs"] = (
-            np.fmin.reduce(matrix, initial=np.inf),
-            np.fmax.reduce(matrix, initial=-np.inf),
-        )
+        learned["lows"] = np.fmin.reduce(matrix, initial=np.inf)
+        learned["highs"] = np.fmax.reduce(matrix, initial=-np.inf)
         encoder = cls(categorical, source, medians, **learned, parts=parts, **NO_RANKS)
         matrix = encoder._complete(matrix, gaps)
         check_moderate(matrix, "X")
