@@ -37,12 +37,6 @@ _FACTORS = (1.0, 1.4, 2.0, 2.8, 4.0, 5.6)  # of gamma: more rows take finer grid
 _PROBE_GRIDS = 4  # in which bins are counted to foresee how many there will be
 
 
-def no_grids(n_inputs: int, n_grids: int = 0) -> Grids:
-    """Stands for a law where there are no grids."""
-    floats, words = np.empty((0, n_inputs)), np.empty((0, n_inputs), np.uint64)
-    return Grids(floats, floats, words, words)
-
-
 @dataclass(frozen=True, eq=False)
 class Whole:
     """All rows of a table, of which a problem may have a sample."""

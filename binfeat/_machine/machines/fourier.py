@@ -6,10 +6,11 @@ from typing import ClassVar, cast
 
 import numpy as np
 
+from binfeat._binning.grids import Grids
 from binfeat._fourier.features import FourierMap
 from binfeat._linear.result import SolverOptions
 from binfeat._linear.solve import solve_ridge
-from binfeat._machine.features.all_rows import AllRows, no_grids
+from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.sample import Sample
 from binfeat._machine.features.sizing import Sizing
 from binfeat._machine.machines.bins import ALPHAS, penalties
@@ -64,7 +65,13 @@ class FourierMachine(GrownMachine):
         return sizing
 
     def _sized(self, fourier: FourierMap, alpha: float, rows: AllRows, run: Run) -> Sizing:
-        law = partial(no_grids, self._kernels.X.shape[1])
+        law = partial(_no_grids, self._kernels.X.shape[1])
         sizing = Sizing(rows.new_growth(self._kernels, law, fourier), self._problem, run, alpha)
         sizing.run_without_grids()
         return sizing
+
+
+def _no_grids(n_inputs: int, n_grids: int) -> Grids:
+    """Stands for a law where there are no grids."""
+    floats, words = np.empty((0, n_inputs)), np.empty((0, n_inputs), np.uint64)
+    return Grids(floats, floats, words, words)
