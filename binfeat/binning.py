@@ -17,10 +17,11 @@ from binfeat._binning.saved import check_binning
 from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
+from binfeat._common.derived import Derived
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
 from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
 from binfeat._common.operators import FeatureMap
-from binfeat._common.persistence import Derived, Persistent
+from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     canonical,

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from binfeat._common.arrays import quotients
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.labels import check_labels, require_two
 from binfeat._common.progress import Progress
@@ -24,7 +25,6 @@ from binfeat._graph.estimator import GraphEstimator
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
 from binfeat._rows.sources import is_source
-from binfeat._rows.vectors import quotients
 
 __all__ = ["LabelSpreading"]
 

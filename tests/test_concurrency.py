@@ -18,7 +18,7 @@ import pytest
 from hard import easy, hard
 
 import binfeat
-from binfeat._common.persistence import made_once
+from binfeat._common.derived import made_once
 
 N_THREADS = 16
 

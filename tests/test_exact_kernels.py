@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from binfeat import kernels
+from binfeat._common.arrays import Scratch
 from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
 from binfeat._machine.kernel_algebra import leave_one_out, matrices
-from binfeat._rows.rows import Scratch
 
 
 def columns_of(X, center):

@@ -1,15 +1,13 @@
 """Checks of a fitted estimator that is loaded from a file: its version, and that its arrays fit together."""
 
 import functools
-import os
 import re
-from dataclasses import fields
 from inspect import signature
-from threading import RLock
-from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
+
+from binfeat._common.derived import Derived
 
 FLOATS = np.float32, np.float64
 _FORMAT = 4  # number of the format of files; the first format had no number
@@ -31,37 +29,6 @@ def _order(version):
     if found is None:
         raise ValueError(f"{version!r} is no version")
     return *(int(number or 0) for number in found.groups()[:3]), ".dev" not in found[4]
-
-
-class Derived:
-    """What is made of an estimator's attributes when it is first needed. It is left out of files and copies."""
-
-    def __init__(self):
-        self._made: tuple = (None, None)
-        self._locks: dict[int, RLock] = {}  # by process: a fork may leave its parent's lock taken for ever
-
-    def get(self, source, make):
-        """What ``make()`` gives, by one thread while others wait; again when the source is another object."""
-        made = self._made
-        if made[0] is not source:
-            with self._locks.setdefault(os.getpid(), RLock()):
-                made = self._made
-                if made[0] is not source:
-                    made = self._made = source, make()
-        return made[1]
-
-    def __reduce__(self):
-        return Derived, ()
-
-
-class made_once(functools.cached_property):
-    """A cached property that one thread makes while others wait, which those of newer Pythons do not."""
-
-    def __get__(self, instance, owner=None):
-        if instance is None:
-            return self
-        derived = instance.__dict__.setdefault(f"_made_once_{self.attrname}", Derived())
-        return instance.__dict__.setdefault(self.attrname, derived.get(self, lambda: self.func(instance)))
 
 
 class Persistent(BaseEstimator):
@@ -138,18 +105,3 @@ def check_starts(arrays, name, n_groups, n_items):
     starts = arrays[name]
     if starts[0] != 0 or starts[-1] != n_items or (np.diff(starts) < 0).any():
         raise ValueError(f"{name} should rise from 0 to {n_items}.")
-
-
-class ArrayRecord:
-    """Base of a dataclass of arrays that is kept by their names."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    def arrays(self):
-        """All that was learned, as arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    @classmethod
-    def from_arrays(cls, arrays):
-        """The same object again from its `arrays()`."""
-        return cls(**arrays)

@@ -6,8 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from binfeat._binning.bin_matrix import no_bin
+from binfeat._common.array_record import ArrayRecord
 from binfeat._common.memory import require_memory
-from binfeat._common.persistence import ArrayRecord, check_arrays, check_starts
+from binfeat._common.persistence import check_arrays, check_starts
 from binfeat._common.subsets import slices
 from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._engine.policy import side_by_side, thread_count

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.array_record import ArrayRecord
+from binfeat._common.arrays import quotients
 from binfeat._rows.products import product, transposed_product
-from binfeat._rows.vectors import quotients
 
 _ALONE = 1e-9  # smaller degrees are rounding errors
 

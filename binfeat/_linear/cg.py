@@ -9,9 +9,10 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from binfeat._common.arrays import quotients
 from binfeat._engine.vectors import BLOCK, advance, curvature, redirect
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
-from binfeat._rows.vectors import quotients, weighted_squares
+from binfeat._rows.vectors import weighted_squares
 
 Start: TypeAlias = np.ndarray | None  # (n, n_targets); None for 0, or for what is not known
 

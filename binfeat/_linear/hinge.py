@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from binfeat._common.arrays import quotients
 from binfeat._linear import cg
 from binfeat._linear.normal_equations import NormalEquations
 from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
 from binfeat._rows.rows import LocalRows
-from binfeat._rows.vectors import column_dots, quotients
+from binfeat._rows.vectors import column_dots
 
 _INNER_REDUCTION = 0.1  # each Newton system is solved until its residual is this share of its first one
 _LINE_STEPS = 30

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import linalg
 
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.array_record import ArrayRecord
+from binfeat._common.arrays import quotients
 from binfeat._common.subsets import slices
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear import cg
@@ -20,7 +21,6 @@ from binfeat._linear.result import RidgeSystem, SolverOptions
 from binfeat._linear.solve import ridge_system
 from binfeat._rows.products import Features, unseen_shares
 from binfeat._rows.rows import LocalRows
-from binfeat._rows.vectors import quotients
 
 _TOGETHER = 8  # samples that are solved for at a time, and rows of the root in a product
 _TOL = 0.1  # of the solve for samples, whose residual is about the error of standard deviations: 32 samples leave 0.125

@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.callbacks import CallbackSupportMixin
+from binfeat._common.derived import Derived
 from binfeat._common.fit_rollback import fit_method
 from binfeat._common.held_out import Scoring
 from binfeat._common.labels import AnyLabels
-from binfeat._common.persistence import Derived, Persistent
+from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_weights, require_y

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._common.persistence import Derived
+from binfeat._common.derived import Derived
 from binfeat._common.validation import check_flag, check_integer, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._machine.estimator import KernelMachineBase

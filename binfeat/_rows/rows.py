@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from binfeat._common.arrays import Scratch
 from binfeat._common.validation import float_dtype
 from binfeat._rows.products import BlockFeatures, Features, is_computed, is_dense
 from binfeat._rows.vectors import column_dots
@@ -17,20 +18,6 @@ T = TypeVar("T")
 Join: TypeAlias = Callable[[Any, Any], Any]  # of a total and a part to the new total
 
 _COMPUTED_VISIT = 9  # cost of making features again, beside a product with them
-
-
-class Scratch:
-    """Arrays in Fortran order that are made once and used again and again."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, np.ndarray] = {}
-
-    def array(self, name: str, shape: tuple[int, int], dtype: DTypeLike) -> np.ndarray:
-        """Space of this shape; what it held under the same name is lost."""
-        kept = self._kept.get(name)
-        if kept is None or kept.dtype != dtype or kept.shape[0] != shape[0] or kept.shape[1] < shape[1]:
-            kept = self._kept[name] = np.empty(shape, dtype, order="F")
-        return kept[:, : shape[1]]
 
 
 @dataclass

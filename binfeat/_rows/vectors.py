@@ -25,12 +25,6 @@ def weighted_squares(a: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return _sums(partial_squares, a, weights)
 
 
-def quotients(a: np.ndarray | float, b: np.ndarray) -> np.ndarray:
-    """``a / b``, and 0 where b is not above 0."""
-    out = np.zeros(np.broadcast_shapes(np.shape(a), b.shape), np.result_type(a, b))
-    return np.divide(a, b, out=out, where=b > 0)
-
-
 def column_sums(a: np.ndarray) -> np.ndarray:
     """Sum of each column of `a`; bitwise the `column_dots` with a column of ones, without making that column."""
     ones, sums = np.ones((1, BLOCK), a.dtype), []

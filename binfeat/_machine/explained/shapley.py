@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from binfeat._common.arrays import quotients
 from binfeat._common.labels import AnyLabels
 from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import side_by_side
@@ -16,7 +17,6 @@ from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.kernel_algebra.matrices import Linear
 from binfeat._machine.target.targets import Targets
-from binfeat._rows.vectors import quotients
 from binfeat.kernels import Laplacian
 
 _MOST_BACKGROUND = 100  # rows that are taken where none are given

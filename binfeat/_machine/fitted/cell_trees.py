@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.array_record import ArrayRecord
 from binfeat._engine.trees import find_cells
 from binfeat._machine.kernel_algebra.column_rows import ScaledTable
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from binfeat._common.derived import made_once
 from binfeat._common.memory import require_memory
-from binfeat._common.persistence import made_once
 from binfeat._common.subsets import slices
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._linear.posterior import RidgePosterior

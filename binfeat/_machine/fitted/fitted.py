@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from binfeat._common.derived import Derived
 from binfeat._common.labels import AnyLabels
-from binfeat._common.persistence import Derived
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.features import FeatureFunction
 from binfeat._machine.fitted.importance import rises_of_kernels

@@ -5,7 +5,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.array_record import ArrayRecord
 from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.score_function import ScoreFunction
 from binfeat._machine.kernel_algebra.matrices import Frame, KernelMatrix, Linear, kernel_matrix, linear_squares

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from binfeat._common.persistence import Derived, made_once
+from binfeat._common.derived import Derived, made_once
 from binfeat._engine.policy import side_by_side
 from binfeat._linear.posterior import RidgePosterior
 from binfeat._machine.fitted.cell_trees import CellTrees, rows_by_cell

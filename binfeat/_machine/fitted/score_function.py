@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.array_record import ArrayRecord
 from binfeat._engine.policy import threads_to_factorise
 from binfeat._linear.posterior import RidgePosterior
 

@@ -6,10 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
+from binfeat._common.arrays import Scratch
 from binfeat._engine.triangles import clear_below_diagonal, mirror_below_diagonal
 from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle
 from binfeat._machine.kernel_algebra.matrices import Slopes, square
-from binfeat._rows.rows import Scratch
 
 _PROBES = 32  # so few take hardly any of the time of a step
 LEAST_ALPHA = 2e-6  # times the number of rows: below it float32 cannot tell the penalty from rounding

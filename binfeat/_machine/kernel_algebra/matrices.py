@@ -11,10 +11,10 @@ from typing import Self, TypeGuard
 
 import numpy as np
 
+from binfeat._common.arrays import Scratch
 from binfeat._engine.decays import decays, gaussian_values, matern_values
 from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
 from binfeat._kernels.base import Kernel, ProductKernel
-from binfeat._rows.rows import Scratch
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _TABLE, _REACH = 4096, 32.0  # entries of a tabulated profile, and the distance of the last

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from binfeat._common.arrays import quotients
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_ALPHA,
     Solve,
@@ -13,7 +14,6 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
 )
 from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
 from binfeat._machine.kernel_algebra.sums import KernelSum
-from binfeat._rows.vectors import quotients
 
 MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more rows take a quarter of the memory
 _RANK = 500  # of the preconditioner

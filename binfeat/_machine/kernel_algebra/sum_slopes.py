@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from binfeat._common.arrays import Scratch
 from binfeat._machine.kernel_algebra.matrices import (
     DifferentiableMatrix,
     KernelMatrix,
@@ -11,7 +12,6 @@ from binfeat._machine.kernel_algebra.matrices import (
     Slopes,
     square,
 )
-from binfeat._rows.rows import Scratch
 
 
 class SumWithSlopes:

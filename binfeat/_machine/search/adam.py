@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from binfeat._rows.vectors import quotients
+from binfeat._common.arrays import quotients
 
 _MOMENTUM, _SECOND = 0.9, 0.99
 

@@ -9,11 +9,11 @@ from typing import Self
 
 import numpy as np
 
+from binfeat._common.arrays import Scratch
 from binfeat._common.held_out import surely_less
 from binfeat._machine.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, weighted_squares
 from binfeat._machine.search.adam import Adam
 from binfeat._machine.search.length_scales import LEAST_ALPHA, MOST_ALPHA, SHARE, LengthScaleSearch
-from binfeat._rows.rows import Scratch
 
 _ROWS = 500  # of a step, at most
 _UNSEEN, _UNSEEN_SHARE = 1000, 1 / 3  # rows that no step sees, and their share at most

@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from binfeat._common.arrays import Scratch, quotients
 from binfeat._common.held_out import surely_less
 from binfeat._common.subsets import cached_parts, thinned
 from binfeat._kernels.base import Kernel
@@ -21,8 +22,6 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
 )
 from binfeat._machine.kernel_algebra.matrices import Frame, differentiable_matrix
 from binfeat._machine.search.adam import Adam
-from binfeat._rows.rows import Scratch
-from binfeat._rows.vectors import quotients
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from binfeat._common.arrays import quotients
 from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_gamma
 from binfeat._kernels.base import Kernel
@@ -14,7 +15,6 @@ from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearc
 from binfeat._machine.search.plan import SearchPlan
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.scalers import RANKED_ROWS, Arcsinh, InputScaler, scaler_of
-from binfeat._rows.vectors import quotients
 from binfeat.kernels import Laplacian, Matern
 
 _STEP_ROWS = 1000  # for each step, at least, rows are scaled

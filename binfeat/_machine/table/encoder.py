@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from binfeat._common.array_record import ArrayRecord
 from binfeat._common.calendar import part_of, parts_in, time_in_words
-from binfeat._common.persistence import ArrayRecord
 from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_categorical, check_moderate, checked_array, is_word
 from binfeat._common.warned import warn

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.array_record import ArrayRecord
 from binfeat._common.subsets import cached_parts
 
 _KEYS_SEED = 0

@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.array_record import ArrayRecord
 from binfeat._common.robust_scale import robust_scale
 from binfeat._common.subsets import every_nth
 from binfeat._engine.policy import thread_count

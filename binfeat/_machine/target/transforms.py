@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from binfeat._common.persistence import ArrayRecord
+from binfeat._common.array_record import ArrayRecord
 from binfeat._common.robust_scale import robust_scale
 from binfeat._common.validation import is_word
 
