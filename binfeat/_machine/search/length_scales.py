@@ -80,13 +80,17 @@ class SearchRows:
 
 @dataclass(frozen=True, eq=False)
 class LengthScales:
-    """A kernel with a gamma for each input, a penalty, and their leave-one-out error on few rows."""
+    """A kernel with a gamma for each input, a penalty, and their leave-one-out error on few rows.
+
+    `n_rows` is how many rows the penalty is taken to come from: those of a step in a search, elsewhere all rows of a
+    machine, say, and 0 where any rows know better. An exact machine that has more rows tunes the penalty.
+    """
 
     kernel: Kernel
     gamma: np.ndarray
     alpha: float
     error: float
-    n_rows: int  # of a step
+    n_rows: int
     n_steps: int
     linear_map: np.ndarray | None = None  # (n_inputs, rank), of scaled inputs, for a radial kernel
 
