@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hard import hard
@@ -75,6 +77,20 @@ def test_the_input_that_matters_most_is_found(rng):
     assert machine.length_scale_errors_.size == len(machine.length_scale_gammas_) > 0
 
 
+def test_rows_that_no_step_saw_judge_the_machine(rng, monkeypatch):
+    solutions, solved = [], exact.ExactMachine.solve
+    monkeypatch.setattr(exact.ExactMachine, "solve", lambda *args: solutions.append(solved(*args)) or solutions[-1])
+    steps, searched = [], wide.WideSearch._search_of
+    monkeypatch.setattr(wide.WideSearch, "_search_of", lambda *args: steps.append(args[2]) or searched(*args))
+    X, y = _few_matter(rng, 800)
+    machine = KernelMachineRegressor(random_state=0).fit(X[:300], y[:300])
+    assert len(_words(machine)) == 2
+    assert machine.feature_coef_.shape == (1, 300)
+    assert len(solutions[0].rows) == 90
+    assert not set(solutions[0].rows) & set(steps[0])
+    assert abs(machine.held_out_error_[0] - (1 - machine.score(X[300:], y[300:]))) < 0.15
+
+
 def test_inputs_that_only_seem_to_matter_keep_one_length_scale(rng):
     X, y = rng.normal(size=(300, N_INPUTS)), rng.normal(size=300)
     machine = KernelMachineRegressor(random_state=0).fit(X, y)
@@ -115,6 +131,25 @@ def test_values_by_inner_products_are_those_of_the_kernel(rng, kernel):
     own = wide._values(kernel, 0.1 * X @ X.T, 3.0)
     matrix = differentiable_matrix(kernel, np.zeros(7, bool))
     np.testing.assert_allclose(own, matrix(X.T, X.T, gamma), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("best", [10**-3.5, 10**0.5])
+def test_the_best_penalty_of_two_valleys_is_found(best):
+    def left_out(rows, K, alpha, root):
+        return np.minimum(abs(np.log(alpha / best)), 1 + abs(np.log(alpha / 10**-1.5)))
+
+    search = SimpleNamespace(_alpha=None, _rows=np.arange(10), _problem=SimpleNamespace(left_out=left_out))
+    error, alpha = wide.WideSearch._least_error(search, search._rows, None, 1.0, np.atleast_1d)
+    assert error < 1e-6
+    assert alpha == pytest.approx(best)
+
+
+def test_probabilities_choose_the_penalty_of_labels(rng):
+    X, y = _texts(rng, 1200)
+    machine = KernelMachineClassifier(on_unseen="ignore", random_state=0).fit(X[:400], y[:400])
+    scored = KernelMachineClassifier(on_unseen="ignore", random_state=0, scoring="neg_log_loss").fit(X[:400], y[:400])
+    assert machine.alpha_ == pytest.approx(scored.alpha_, rel=1e-3)
+    assert machine.held_out_error_[0] != pytest.approx(scored.held_out_error_[0], rel=0.01)  # which is of squares
 
 
 def test_a_given_scaling_and_penalty_are_kept(rng):

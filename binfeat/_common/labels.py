@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, logsumexp, softmax
 from sklearn.utils import column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -54,6 +54,11 @@ class Labels:
         """The same with the calibration that suits scores of rows that the machine had not seen."""
         labels = np.searchsorted(self.classes, y)
         return replace(self, calibration=Calibration.fitted(_by_class(scores), labels, weights))
+
+    def log_losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Minus the logarithm of each label's probability, (n_rows,)."""
+        odds = self.calibration(_by_class(scores))
+        return logsumexp(odds, axis=1) - odds[np.arange(len(y)), np.searchsorted(self.classes, y)]
 
 
 class LabelSets(Labels):

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors, even_folds, of_mean_one
-from binfeat._common.labels import AnyLabels
+from binfeat._common.labels import AnyLabels, Labels
 from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
@@ -125,6 +125,22 @@ class Problem:
     def is_judged_by_squares(self) -> bool:
         """Whether `losses` are squared errors."""
         return self.scoring is None
+
+    def losses_of_wide(self, rows: np.ndarray) -> Losses:
+        """The same where inputs are many, whose squares like penalties that leave labels much worse: by log-losses.
+
+        They are of the probabilities that the predictions give once they are calibrated.
+        """
+        labels, y, weights = self.targets, self.y[rows], self.weights_of(rows)
+        if not isinstance(labels, Labels) or labels.is_multilabel or not self.is_judged_by_squares:
+            return self.losses(rows)
+
+        def log_losses(predictions: np.ndarray) -> np.ndarray:
+            with one_blas_thread():
+                calibrated = labels.calibrated(predictions, y, weights)
+            return of_mean_one(weights) * calibrated.log_losses(predictions, y)
+
+        return log_losses
 
     def own_losses(self, rows: np.ndarray) -> Losses:
         """The same without the user's score."""

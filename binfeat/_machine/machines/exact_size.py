@@ -12,7 +12,7 @@ from binfeat._machine.search.wide import is_wide
 
 TUNING_ROWS = MOST_PRECISE_ROWS  # that are tuned by leave-one-out predictions of all of them
 _PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 3e-10  # of a pair of rows in a solve, and of each of its inputs
-_WIDE_SECONDS = 5e-11  # of an input where all kernels are products of matrices
+_WIDE_SECONDS = 2e-11  # of an input where all kernels are products of matrices
 _CHOICE_BYTES = 9  # of a pair of rows that choices are made by: matrices side by side
 
 

@@ -52,6 +52,7 @@ class ExactTuning:
         self._solution_seconds = solution_seconds
         self._least_alpha = least_alpha(len(rows.all))
         self._try_seconds = 0.0  # of the longest try so far
+        self._is_wide = rows.X.shape[1] > MOST_INPUTS  # whose machines are to be no worse than linear ones
 
     def best(self) -> Tuned:
         """The kernels, tuned, or a sum of them, whatever has the least error; of other losses only the penalty."""
@@ -119,8 +120,8 @@ class ExactTuning:
 
     def _beside_linear(self, best: _Try) -> _Try:
         """More and more of a linear kernel beside the others, while that helps."""
-        first, is_wide = best, self._rows.X.shape[1] > MOST_INPUTS  # whose machines are to be no worse than linear ones
-        linear = self._linear(best) if is_wide or self._may_try() else None
+        first = best
+        linear = self._linear(best) if self._is_wide or self._may_try() else None
         if linear is None:
             return best
         linear_K = self._matrix([linear])
@@ -155,7 +156,8 @@ class ExactTuning:
         except SingularKernelError:
             return _Try(known, np.inf, np.zeros((len(rows), problem.n_targets)))
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
-        return _Try(known, float(problem.losses(rows)(predictions).mean()), predictions)
+        losses = problem.losses_of_wide(rows) if self._is_wide else problem.losses(rows)
+        return _Try(known, float(losses(predictions).mean()), predictions)
 
     def _matrix(self, parts: list[KernelPart]) -> np.ndarray:
         columns = self._rows.columns(np.append(self._rows.known, self._rows.held_out))

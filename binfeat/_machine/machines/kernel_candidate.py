@@ -18,7 +18,7 @@ class KernelCandidate(Candidate):
         self, problem: Problem, run: Run, kernels: ScaledKernels, known: Hyperparameters | None = None
     ) -> None:
         self._problem, self._run, self._kernels, self._known = problem, run, kernels, known
-        self._rows = KernelRows.of(problem, run, kernels.X)
+        self._rows = KernelRows.of(problem, run, kernels.X, unseen=kernels.unseen)
 
     def _solution_with(self, params: Hyperparameters, mean_weight: float, **others: Any) -> Solution:
         """A solution with these hyperparameters, whose penalty is for weights of mean 1, and its other fields."""

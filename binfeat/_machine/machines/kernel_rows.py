@@ -31,16 +31,30 @@ class KernelRows:
     frame: Frame
 
     @classmethod
-    def of(cls, problem: Problem, run: Run, X: ScaledTable, frame: Frame | None = None) -> Self:
-        """What settings let a machine have: rows that are held out are learned from in the end, or not at all."""
+    def of(
+        cls,
+        problem: Problem,
+        run: Run,
+        X: ScaledTable,
+        frame: Frame | None = None,
+        unseen: np.ndarray | None = None,
+    ) -> Self:
+        """What settings let a machine have: rows that are held out are learned from in the end, or not at all.
+
+        Rows that were `unseen` by the search judge choices, unless others are held out, or groups.
+        """
         train, held_out = (rows[problem.weighty(rows)] for rows in (problem.train, problem.held_out))
         every = np.append(train, held_out) if run.settings.refits else train
         is_apart = run.settings.has_cv and not problem.is_grouped  # from the rows held out
         known = train if is_apart else every
-        judges = is_apart and len(train) + len(held_out) <= TUNING_ROWS
+        judges = held_out[:0]
+        if is_apart and len(train) + len(held_out) <= TUNING_ROWS:
+            judges = held_out
+        elif unseen is not None and not problem.is_grouped:
+            known, judges = np.setdiff1d(known, unseen), unseen
         if frame is None:
             frame = Frame.of(X[thinned(known, _FRAME_ROWS)], problem.categorical)
-        return cls(problem, X, every, known, held_out if judges else held_out[:0], frame)
+        return cls(problem, X, every, known, judges, frame)
 
     @property
     def judged(self) -> np.ndarray:

@@ -6,19 +6,13 @@ from itertools import product
 
 import numpy as np
 
-from binfeat._common.held_out import surely_less
+from binfeat._common.held_out import SquaredErrors, surely_less
 from binfeat._common.subsets import evenly_spaced, thinned
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._kernels.base import Kernel
-from binfeat._machine.kernel_algebra.leave_one_out import (
-    SingularKernelError,
-    Weights,
-    least_alpha,
-    precise_inverse_root,
-    weighted_squares,
-)
+from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat._machine.kernel_algebra.matrices import radial_values
-from binfeat._machine.problem import Problem
+from binfeat._machine.problem import Losses, MarginProblem, Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_INPUTS, LengthScales, LengthScaleSearch
 from binfeat._machine.search.plan import CHUNK, SearchPlan
@@ -30,9 +24,11 @@ from binfeat.kernels import RBF, Matern
 _KERNELS = Matern(1.5), RBF()
 _ROWS, _STD_ROWS = 500, 10_000  # that the one length scale is chosen by, and standard deviations
 _UNSEEN = 1000  # rows that no step sees, a third of all at most
+_SEEN = 1000  # others that predict them
 _LOOK, _LEAST_GAIN = 0.0, 2.0  # of steps, half of them and all, in paired standard errors
+_FACTORS = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # of a penalty, as rows that steps saw like it small
 _EXPONENTS = 4.0 ** np.arange(-2, 2)  # mean squared distances in kernels: with the least they are nearly linear
-_PENALTIES = 10.0 ** np.arange(0.5, -4.0, -0.5)  # times these
+_PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
 
 
 def is_wide(problem: Problem, settings: Settings) -> bool:
@@ -53,11 +49,12 @@ class WideSearch:
     n_stages = 1
 
     def __init__(self, problem: Problem, run: Run) -> None:
-        weights = problem.weights_of(problem.train)
-        self._problem, self._run = problem, run
-        self._rows = problem.train if weights is None else problem.train[weights[:, 0] > 0]
+        self._problem = problem.of_squares if isinstance(problem, MarginProblem) else problem
+        self._run, self._negligible = run, problem.negligible
+        self._rows = problem.train[problem.weighty(problem.train)]
         self._found: LengthScales | None = None
         self._history: list[tuple[Kernel, np.ndarray, np.ndarray]] = []
+        self._unseen: np.ndarray | None = None  # rows that no step saw, where steps were taken
 
     def run(self) -> ScaledKernels:
         """The kernel of the table as it is."""
@@ -76,47 +73,54 @@ class WideSearch:
 
     def _of_all(self) -> tuple[LengthScales, bool]:
         """The best length scale for all inputs, and whether it is that of standardised ones."""
-        problem, settings = self._problem, self._run.settings
-        some = thinned(self._rows, _ROWS)
-        std = problem.table[thinned(self._rows, _STD_ROWS)].std(axis=0)
-        X, Y, weights = problem.table[some], problem.Y[some].astype(np.float32), problem.relative_weights(some)
-        least = least_alpha(len(self._rows))
+        problem, settings, some = self._problem, self._run.settings, thinned(self._rows, _ROWS)
+        std, X = problem.table[thinned(self._rows, _STD_ROWS)].std(axis=0), problem.table[some]
+        squares = SquaredErrors(problem.Y[some], problem.weights_of(some))
 
         def look(unit: str) -> LengthScales:
             gamma = _gamma(std, unit == "standard")
             scaled = ((X - X.mean(axis=0)) * np.sqrt(gamma)).astype(np.float32)
-            products, found = scaled @ scaled.T, list[LengthScales]()
+            products, found = scaled @ scaled.T, []
             for kernel, exponent in product(_KERNELS, _EXPONENTS):
-                alphas = np.maximum(exponent * _PENALTIES, least) if self._alpha is None else np.array([self._alpha])
-                error, own = _least_error(_values(kernel, products, exponent), alphas, weights, Y)
-                found.append(LengthScales(kernel, exponent * gamma, own, error, len(some), 0))
-            return min(found, key=lambda scales: scales.error)
+                K = _values(kernel, products, exponent)
+                error, alpha = self._least_error(some, K, exponent, squares)
+                found.append((LengthScales(kernel, exponent * gamma, alpha, error, len(some), 0), K, exponent))
+            best, K, exponent = min(found, key=lambda own: own[0].error)
+            return replace(best, alpha=self._least_error(some, K, exponent, problem.losses_of_wide(some))[1])
 
         units = ["none", "standard"] if settings.scaling is None else [settings.scaling]
         found = side_by_side(look, units, settings.n_jobs)
         best, unit = min(zip(found, units), key=lambda pair: pair[0].error)
         return best, unit == "standard"
 
+    def _least_error(self, some: np.ndarray, K: np.ndarray, exponent: float, losses: Losses) -> tuple[float, float]:
+        """The least error of some rows, each left out, and the penalty it is of: there may be valleys at both ends."""
+        given, least = self._alpha, least_alpha(len(self._rows))
+        found = [(np.inf, least)]
+        for alpha in np.maximum(exponent * _PENALTIES, least) if given is None else [given]:
+            with suppress(SingularKernelError):
+                left_out = self._problem.left_out(some, K, alpha, precise_inverse_root)
+                found.append((float(losses(left_out).mean()), float(alpha)))
+        return min(found)
+
     def _learn(self, start: LengthScales, is_standard: bool) -> LengthScales:
         """A length scale for each input, or the start, if rows that no step has seen do not surely gain by it."""
         plan, n_rows = SearchPlan.of(self._run.limits.n_steps, len(self._rows)), len(self._rows)
         unseen = evenly_spaced(n_rows, min(_UNSEEN, n_rows // 3))
-        search = self._search_of(start.kernel, np.delete(self._rows, unseen), is_standard)
-        judge = self._search_of(start.kernel, self._rows[unseen], is_standard)
-        X, Y, weights = judge.rows.part(np.arange(len(unseen)))
+        seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
+        search = self._search_of(start.kernel, seen, is_standard)
+        judge = _Judge(self._problem, thinned(seen, _SEEN), unseen, search)
 
-        def errors(gamma: np.ndarray, alpha: float) -> np.ndarray:
-            K = search.matrix(X, X, judge.rows.frame.gamma(start.kernel, gamma))
-            return weighted_squares(K, alpha, weights, Y, precise_inverse_root).mean(axis=1)
-
-        before = errors(start.gamma, start.alpha)
+        _, before = judge.of(start, self._alpha is None)
         for until, n_deviations in ((plan.n_steps // 2, _LOOK), (plan.n_steps, _LEAST_GAIN)):
             self._step(search, plan, until)
-            found = replace(search.scales, error=np.inf)
-            if not search.errors or not surely_less(errors(found.gamma, found.alpha), before, n_deviations):
+            if not search.errors:
                 return start
+            found, losses = judge.of(replace(search.scales, error=np.inf), self._alpha is None)
+            if not surely_less(losses, before, n_deviations):
+                return start
+        self._unseen = unseen
         self._history = [(found.kernel, np.array(search.errors), np.array(search.gammas))]
-        found = replace(found, error=float(errors(found.gamma, found.alpha).mean()))
         self._run.note("length scales", f"{found.kernel!r}, {found.n_steps} steps", found.error)
         return found
 
@@ -146,8 +150,9 @@ class WideSearch:
 
     def _kernels(self, scales: LengthScales) -> ScaledKernels:
         scaling = self._run.settings.scaling or "standard"
-        is_perfect = scales.error < self._problem.negligible
-        return ScaledKernels(scaling, NoScaler(), self._problem.table, [scales], True, is_perfect, self._history)
+        is_perfect = scales.error < self._negligible
+        known = scaling, NoScaler(), self._problem.table, [scales], True, is_perfect
+        return ScaledKernels(*known, histories=self._history, unseen=self._unseen)
 
 
 def _gamma(std: np.ndarray, is_standard: bool) -> np.ndarray:
@@ -164,14 +169,22 @@ def _values(kernel: Kernel, products: np.ndarray, exponent: float) -> np.ndarray
     return radial_values(kernel, np.float32(-2 * exponent) * products, squares, squares)
 
 
-def _least_error(K: np.ndarray, alphas: np.ndarray, weights: Weights, Y: np.ndarray) -> tuple[float, float]:
-    """The error of rows left out, and the penalty that it is least with: the first of falling ones before it rises."""
-    best, found = np.inf, float(alphas[0])
-    for alpha in alphas:
-        error = np.inf
-        with suppress(SingularKernelError):
-            error = float(weighted_squares(K, alpha, weights, Y, precise_inverse_root).mean())
-        if error >= best:
-            break
-        best, found = error, float(alpha)
-    return best, found
+class _Judge:
+    """Losses of rows that no step has seen, predicted by those that steps have seen."""
+
+    def __init__(self, problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch) -> None:
+        self._problem, self._seen, self._unseen, self._search = problem, seen, unseen, search
+        self._columns = search.rows.frame.columns(problem.table[np.append(seen, unseen)])
+
+    def of(self, scales: LengthScales, learns_alpha: bool) -> tuple[LengthScales, np.ndarray]:
+        """The same with the best penalty and its squared error, and the loss of each row."""
+        gamma = self._search.rows.frame.gamma(scales.kernel, scales.gamma)
+        K = self._search.matrix(self._columns, self._columns, gamma)
+        losses = replace(self._problem, scoring=None).losses_of_wide(self._unseen)
+        found = [(scales.alpha, np.zeros((len(self._unseen), self._problem.n_targets)))]
+        for alpha in scales.alpha * _FACTORS if learns_alpha else [scales.alpha]:
+            with suppress(SingularKernelError):
+                found.append((float(alpha), self._problem.predicted(self._seen, K, alpha, precise_inverse_root)))
+        own, alpha, predictions = min(((losses(each), alpha, each) for alpha, each in found), key=lambda x: x[0].mean())
+        squares = self._problem.own_losses(self._unseen)(predictions)
+        return replace(scales, alpha=alpha, error=float(squares.mean())), own
