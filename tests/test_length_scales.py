@@ -6,7 +6,9 @@ import pytest
 from hard import easy
 
 from binfeat import kernels
+from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
+from binfeat._machine.search.missed import missed
 
 KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]
 
@@ -137,6 +139,48 @@ def test_inputs_that_act_together_are_revived(rng):
     raised = found.gamma > before
     assert raised[4:7].all()
     np.testing.assert_array_equal(found.gamma[~raised], before[~raised])
+
+
+@pytest.fixture
+def hidden(rng):
+    """A wave of two inputs, which have no slopes beside what others say, and a search that went without them."""
+    X = rng.normal(size=(2000, 20))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 12 * X[:, 2] + 6 * X[:, 3] ** 2
+    with one_blas_thread():
+        found = search(X, (y - y.mean()) / y.std()).run(40, 300)
+    assert set(np.argsort(found.parts)[-2:]) == {2, 3}
+    return found
+
+
+def test_what_residuals_tell_together_is_found(hidden):
+    with one_blas_thread():
+        lengths = missed(hidden, 0)
+        assert np.flatnonzero(np.isfinite(lengths)).tolist() == [0, 1]
+        before, error = hidden.gamma, hidden.error_on(600)
+        assert hidden.shorten(lengths, 600) == pytest.approx(hidden.error_on(600) / error)
+        assert hidden.error_on(600) < 0.9 * error
+    np.testing.assert_array_equal(hidden.gamma[2:], before[2:])
+    np.testing.assert_allclose(hidden.gamma[:2] * lengths[:2], 1.0)
+
+
+def test_length_scales_that_help_nothing_are_not_taken(hidden):
+    before, useless = hidden.gamma, np.full(20, np.inf)
+    useless[10:] = 0.1
+    assert hidden.shorten(useless, 600) == 1.0
+    np.testing.assert_array_equal(hidden.gamma, before)
+
+
+def test_residuals_that_are_noise_tell_nothing(rng):
+    for seed in range(5):
+        X = rng.normal(size=(1200, 8))
+        y = X[:, 0] + rng.standard_t(3, size=1200)
+        found = search(X, (y - y.mean()) / y.std(), seed=seed)
+        with one_blas_thread():
+            assert missed(found.run(20, 300), seed) is None
+    few = search(X[:900], y[:900])
+    assert missed(few, 0) is None
+    clear = search(X, X[:, 0] / X[:, 0].std()).run(30, 300)
+    assert missed(clear, 0) is None  # next to nothing is left
 
 
 @pytest.mark.hard

@@ -148,6 +148,11 @@ class LengthScaleSearch:
         return np.exp(self._theta[:-1])
 
     @property
+    def parts(self) -> np.ndarray:
+        """Of each input in the kernel's mean exponent."""
+        return self.gamma * self._distance
+
+    @property
     def alpha(self) -> float:
         return float(np.exp(self._theta[-1]))
 
@@ -195,6 +200,11 @@ class LengthScaleSearch:
                 return float(self._squares(*part).mean(dtype=np.float64))
         return np.inf
 
+    def beside_mean(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Squared errors of at most `most` rows, each left out, (n_rows,), and those of the mean of the others."""
+        _, Y, weights = part = self.rows.part(self.rows.spread(most))
+        return self._squares(*part).mean(axis=1), constant_squares(self.alpha, weights, Y).mean(axis=1)
+
     def _squares(self, X: np.ndarray, Y: np.ndarray, weights: Weights, factor: float = 1.0) -> np.ndarray:
         """Weighted squares of leave-one-out residuals, (n_rows, n_targets), with gammas times a factor."""
         return weighted_squares(self.matrix(X, X, factor * self.framed_gamma), self.alpha, weights, Y)
@@ -224,7 +234,7 @@ class LengthScaleSearch:
         all inputs get at least half of the mean part in the exponent, and inputs keep it whose gammas should then rise
         further. Returned is the ratio of the error to the error before.
         """
-        parts = self.gamma * self._distance
+        parts = self.parts
         least = _LEAST_PART * parts.sum() / max(1, np.count_nonzero(self._live))
         idle = self._live & (parts < least)
         if not idle.any():
@@ -243,6 +253,22 @@ class LengthScaleSearch:
             return 1.0
         self._adam = Adam(self._theta.shape)
         return revived / error
+
+    def shorten(self, lengths: np.ndarray, n_rows: int) -> float:
+        """Go on with length scales that are no longer than these, if that lowers the error on `n_rows` rows.
+
+        Returned is the ratio of the error to the error before.
+        """
+        before, error = self._theta, self.error_on(n_rows)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.rows.frame.gamma(self.kernel, lengths**-self.kernel.power))
+        self._theta = np.append(np.where(self._live, np.maximum(before[:-1], logs), before[:-1]), before[-1])
+        shorter = self.error_on(n_rows)
+        if shorter >= error:
+            self._theta = before
+            return 1.0
+        self._adam = Adam(self._theta.shape)
+        return shorter / error
 
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""

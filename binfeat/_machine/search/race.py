@@ -13,6 +13,7 @@ from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
+from binfeat._machine.search.missed import missed
 from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan
 from binfeat.kernels import RBF
 
@@ -98,8 +99,11 @@ class Race:
         self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
 
     def _revived(self, n_rows: int) -> bool:
-        """Whether inputs that seemed idle do much for the error on so many rows."""
-        return min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH
+        """Whether inputs that seemed idle do much for the error on so many rows, each or together."""
+        if min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH:
+            return True
+        lengths = missed(min(self.searches, key=lambda search: search.error), self._run.settings.seed)
+        return lengths is not None and min(self._side_by_side(lambda search: search.shorten(lengths, n_rows))) < _MUCH
 
     def _compared(self) -> list[LengthScales]:
         """What is found, with errors of the same rows."""

@@ -1,0 +1,37 @@
+"""What a search has missed: inputs that only together say something, in what it leaves of the targets."""
+
+import numpy as np
+
+from binfeat._common.held_out import surely_less
+from binfeat._machine.search.length_scales import LengthScaleSearch
+from binfeat.kernels import Laplacian
+
+_ROWS, _STEP_ROWS = 1500, 600  # that tell it, and of a step
+_FEWEST = 1000
+_LEFT = 0.02  # of the variance, below which little can be missed
+_STEPS, _MORE_STEPS = 20, 40
+_MAY_TELL, _TELLS, _SURELY = 0.98, 0.95, 2.0  # of the error of the mean; standard errors
+
+
+def missed(search: LengthScaleSearch, seed: int) -> np.ndarray | None:
+    """Length scales, (n_inputs,), that tell something of a search's residuals; infinite where they tell nothing.
+
+    A few steps of fresh rows, from wide kernels: the first search may have gone without inputs whose slopes were
+    hidden by what others say. The Laplacian finds more than smooth kernels do.
+    """
+    if len(search.rows.used) < _FEWEST:
+        return None
+    rows, left = search.left_out(_ROWS)
+    if (left**2).mean() < _LEFT:
+        return None
+    weights = None if search.rows.weights is None else search.rows.weights[rows]
+    known = search.rows.X[rows], left / left.std(axis=0), weights, search.matrix.categorical
+    other = LengthScaleSearch(Laplacian(), *known, seed, n_jobs=search.matrix.n_jobs)
+    for n_steps, enough, n_deviations in ((_STEPS, _MAY_TELL, 0.0), (_MORE_STEPS, _TELLS, _SURELY)):
+        other.run(_MORE_STEPS, _STEP_ROWS, n_steps)
+        errors, of_mean = other.beside_mean(_STEP_ROWS)
+        if not surely_less(errors, enough * of_mean, n_deviations):
+            return None
+    shares = other.parts / other.parts.mean()
+    with np.errstate(divide="ignore"):
+        return np.where(shares > 1, 1 / other.gamma, np.inf)
