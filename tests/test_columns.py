@@ -4,6 +4,7 @@ import datetime
 import re
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -655,3 +656,25 @@ def test_a_number_is_the_category_of_the_digits_that_say_it(rng):
     np.testing.assert_array_equal(encoder.transform(owner, numbers), encoder.transform(owner, texts))
     (found,) = encoder.findings(owner, numbers)
     assert (found.found, found.n_rows, found.examples) == ("unseen categories", 2, ("3.0", "8.0"))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_few_words_among_numbers_are_named(kind):
+    texts = [f"{k % 50 / 10}" for k in range(200)]
+    texts[20] = texts[30] = "?"
+    with pytest.warns(
+        UserWarning, match="Column 'a' of X has numbers as strings, and few that are none, '\\?': all are"
+    ):
+        fit(FRAMES[kind](pd.DataFrame({"a": texts})))
+    texts[:60] = [f"{k % 20}b" for k in range(60)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(FRAMES[kind](pd.DataFrame({"a": texts})))
+        fit(pd.DataFrame({"a": pd.Categorical([*texts[60:], "?"])}))
+
+
+def test_columns_of_tiny_numbers_are_named():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    fit(X * [1.0, 1e-90, 0.0])
+    with pytest.raises(ValueError, match=r"Column 1 of X has no number of 1e-100 or more in magnitude; multiply it"):
+        fit(X * [1.0, 1e-160, 0.0])

@@ -73,7 +73,7 @@ class FineTuning:
             self._search(search, cells, lambda: run.step() and run.may_continue(Phase.EXACT, seconds))
             parts, alpha, error = search.parts, search.alpha, search.error
         if not rows.problem.is_judged_by_squares and self._learns_alpha:
-            alpha = self._scored(cells[:_SCORED], parts, alpha)
+            alpha = self._scored(cells[:_SCORED], parts, alpha, seconds)
         return Tuned(parts, alpha, self._error(cells[:_LANES], parts, alpha) if np.isnan(error) else error)
 
     def _start(self) -> Hyperparameters:
@@ -125,8 +125,11 @@ class FineTuning:
         left = [residuals(kernel(X, X), alpha, weights, Y) for X, Y, weights in known]
         return float(np.mean(np.concatenate(left) ** 2))
 
-    def _scored(self, cells: list[np.ndarray], parts: list[KernelPart], alpha: float) -> float:
-        """The penalty by what rows left out are judged by, from one that squared errors are best with."""
+    def _scored(self, cells: list[np.ndarray], parts: list[KernelPart], alpha: float, seconds: float) -> float:
+        """The penalty by what rows left out are judged by, from one that squared errors are best with.
+
+        It is as good as time allows: `seconds` have to be left.
+        """
         problem, numbers = self._rows.problem, np.concatenate(cells)
         kernel, losses = kernel_sum(parts, self._rows.frame, problem.categorical, 1), problem.losses(numbers)
         known = [kernel(X, X) for X in map(self._rows.columns, cells)]
@@ -135,10 +138,16 @@ class FineTuning:
             left = [problem.left_out(rows, K, alpha, inverse_root) for rows, K in zip(cells, known, strict=True)]
             return float(losses(np.concatenate(left)).mean())
 
+        start = self._run.clock.used
         best = loss(alpha)
+        seconds += self._run.clock.used - start
+
+        def may_try(alpha: float) -> bool:
+            return self._least_alpha <= alpha <= MOST_ALPHA and self._run.may_continue(Phase.EXACT, seconds)
+
         for move in (1 / _DECREASE, _DECREASE):
             before = alpha
-            while self._least_alpha <= alpha * move <= MOST_ALPHA and (other := loss(alpha * move)) < best:
+            while may_try(alpha * move) and (other := loss(alpha * move)) < best:
                 alpha, best = alpha * move, other
             if alpha != before:
                 break

@@ -19,10 +19,11 @@ from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
 from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
-from binfeat._machine.table.texts import DATES, NUMBERS, day_of, numbers_of_digits, said_by
+from binfeat._machine.table.texts import DATES, NUMBERS, day_of, numbers_of_digits, said_by, words_among_numbers
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
+_TINY = 1e-100
 RawTable = Any  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
@@ -130,12 +131,22 @@ class Column:
 
     def said(self) -> str:
         """What strings say, as `said_by` has it, where all values are such strings, numbers or missing."""
+        strings, n_others = self._texts
+        kind = said_by(strings) if strings else ""
+        return kind if kind == NUMBERS or not n_others else ""
+
+    def words_among_numbers(self) -> list[str]:
+        """The few strings that are no numbers, where nearly all are."""
+        return words_among_numbers(self._texts[0])
+
+    @cached_property
+    def _texts(self) -> tuple[list[str], int]:
+        """Distinct strings that may say something else, and the number of other values that are not missing."""
         if not (self._is_text and self.holds_strings):
-            return ""
+            return [], 0
         known = [value for value in self._distinct[0] if not _is_missing(value)]
         strings = [value for value in known if isinstance(value, str)]
-        kind, has_numbers = said_by(strings) if strings else "", len(strings) < len(known)
-        return kind if kind == NUMBERS or not has_numbers else ""
+        return strings, len(known) - len(strings)
 
     def read_as(self, kind: str) -> "Column":
         """The column as one of the numbers, or days, that its strings say."""
@@ -231,6 +242,12 @@ class Columns:
         """A table with numbers and days where strings say them, with a warning."""
         kinds = [column.said() for column in self.columns]
         for column, kind in zip(self.columns, kinds):
+            if words := column.words_among_numbers():
+                few = ", ".join(in_words(map(repr, words)))
+                warn(
+                    f"{column.name} of X has numbers as strings, and few that are none, {few}: all are taken for "
+                    "categories. Where these stand for missing values, write NaN in their place."
+                )
             if kind:
                 warn(
                     f"{column.name} of X has {kind}, and is read as what they say. If they are names, make the column "
@@ -238,6 +255,13 @@ class Columns:
                 )
         columns = [column.read_as(kind) if kind else column for column, kind in zip(self.columns, kinds)]
         return replace(self, columns=columns, times=[kind or own for kind, own in zip(kinds, self.times)])
+
+    def require_size(self, largest: np.ndarray) -> None:
+        """Refuse columns of numbers whose squares are taken for 0, by their largest magnitudes, with a ValueError."""
+        tiny = np.flatnonzero((largest > 0) & (largest < _TINY))
+        if tiny.size:
+            name = self.columns[tiny[0]].name
+            raise ValueError(f"{name} of X has no number of {_TINY} or more in magnitude; multiply it by a constant.")
 
 
 def read_table(estimator: BaseEstimator, X: RawTable, times: Sequence[str] | None = None) -> Columns:

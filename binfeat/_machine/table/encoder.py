@@ -94,6 +94,7 @@ class TableEncoder(ArrayRecord):
         categorical = np.append(chosen, np.zeros(source.size - chosen.size, dtype=bool))
         learned["lows"] = np.fmin.reduce(matrix, initial=np.inf)
         learned["highs"] = np.fmax.reduce(matrix, initial=-np.inf)
+        table.require_size(np.maximum(learned["highs"], -learned["lows"]))
         encoder = cls(categorical, source, medians, **learned, parts=parts, **NO_RANKS)
         matrix = encoder._complete(matrix, gaps)
         check_moderate(matrix, "X")

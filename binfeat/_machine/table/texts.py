@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -18,6 +18,7 @@ _FORMS = {
     in_zone("UTC"): re.compile(rf"{_DATE}{_TIME}(?:Z|[+-]\d\d:?\d\d)"),
 }
 _MOST_DIGITS = 15  # of a number that a float has exactly
+_NUMBERS_OF_A_WORD = 10  # at least, where words seem to stand for missing numbers
 _DAY = np.timedelta64(1, "D")
 
 
@@ -28,6 +29,12 @@ def said_by(strings: Iterable[str]) -> str:
         if all(map(form.fullmatch, known)):
             return kind if kind == NUMBERS or _are_dates(known, zone_in(kind)) else ""
     return ""
+
+
+def words_among_numbers(strings: Sequence[str]) -> list[str]:
+    """The strings that are no numbers, if there are ten numbers for each of them."""
+    words = [own for own in strings if not _FORMS[NUMBERS].fullmatch(own)]
+    return words if _NUMBERS_OF_A_WORD * len(words) <= len(strings) - len(words) else []
 
 
 def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
