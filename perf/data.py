@@ -40,12 +40,20 @@ class MissingDataError(Exception):
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to train on and rows to test with."""
+    """Rows to train on and rows to test with; maybe weights of both, such as exposures of rates."""
 
     X: object
     y: np.ndarray
     X_test: object
     y_test: np.ndarray
+    weights: np.ndarray | None = None
+    weights_test: np.ndarray | None = None
+
+    def first(self, n_train, n_test):
+        """The first rows of both, so many at most; None is all."""
+        train, test = slice(n_train), slice(n_test)
+        weights = (None, None) if self.weights is None else (self.weights[train], self.weights_test[test])
+        return Split(self.X[train], self.y[train], self.X_test[test], self.y_test[test], *weights)
 
     def quick(self, n_rows):
         """So many random training rows, and as many others in place of the test rows; None leaves all as it is."""

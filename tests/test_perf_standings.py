@@ -14,7 +14,7 @@ from perf import __main__ as command
 from perf import plots, record, report
 from perf.cases import tables as case
 from perf.data import MissingDataError
-from perf.tables import drawn, leagues, load
+from perf.tables import drawn, leagues, load, over_seeds
 from perf.tables.peers import OURS, Peer
 from perf.tables.results import Result, kept
 from perf.tables.standings import standing_of
@@ -66,12 +66,6 @@ def test_versus_tests_tables_in_pairs_and_takes_medians_of_losses():
     assert beside.log_loss == pytest.approx(0.5)
     assert math.isnan(beside.auc_loss)
     assert beside.fit == 0.25
-
-
-def test_spread_is_that_of_the_errors_of_the_splits():
-    one, other = standings([{OURS: [1.0, 3.0]}, {OURS: 2.0}])
-    assert one.entries[OURS].spread == pytest.approx(np.sqrt(2) / 2)
-    assert math.isnan(other.entries[OURS].spread)
 
 
 def test_groups_have_real_tables_by_kind_and_size_and_made_ones_apart():
@@ -191,7 +185,7 @@ def test_draw_leaves_out_chosen_tables():
 
 
 class StandIn:
-    """In place of the process: our errors are 5 over the seconds given, and those of others 10."""
+    """In place of the process: errors of ours are 5 over the seconds, of others 10 and their seeds."""
 
     def __init__(self, table, machines):
         if table == "iris":
@@ -201,7 +195,8 @@ class StandIn:
     def fit(self, who, split, seconds=None):
         if who == "breaks":
             return Result(self.table, who, split, failed="ValueError: no\nmore")
-        return result(self.table, who, 5 / (seconds or 1) if who == OURS else 10.0, split, fit=seconds or 2.0)
+        error = 5 / (seconds or 1) if who == OURS else 10.0 + int(who.partition("#")[2] or 0)
+        return result(self.table, who, error, split, fit=seconds or 2.0)
 
     def __enter__(self):
         return self
@@ -271,6 +266,24 @@ def test_errors_against_seconds(run, tmp_path):
     assert [line.get_label() for line in figure.axes[0].lines] == [OURS, "lightgbm", "told"]
     again = list(run(only=["wine"], seconds=[1.0], printed=True))
     assert {row.what for row in again if row.error} == {"wine: breaks@1"}
+
+
+def test_errors_of_other_seeds(run, tmp_path):
+    rows = list(run(only=["wine", "iris"], seeds=3))
+    figures = {row.what: row for row in rows}
+    spread = 100 / (11 + result("wine", OURS, 1).floor)
+    assert figures["wine: spread of 3 seeds"].ours == pytest.approx(spread)
+    assert figures["spread of 3 seeds, the largest of 1 tables"].ours == pytest.approx(spread)
+    assert figures["iris: skipped, not here"].ours is None
+    assert ("wine", "binfeat#2", 0) in kept(tmp_path / "tables")
+    own = content(rows, case.recorded_as(seeds=3))
+    assert own["case"] == "tables.seeds"
+    assert '"wine", "10", "11", "12", "9.' in case.parts(own)["seeds"]
+    assert case.pictures(own) == {}
+    assert len(list(run(only=["wine"], seeds=3, printed=True))) == 3
+    assert not any(row.what.startswith("wine") for row in run(only=["wine"], seeds=4, printed=True))
+    seeded = over_seeds._seeded(7, np.zeros((3, 1)), np.zeros(3), 0)
+    assert seeded.random_state == 7
 
 
 def test_report_writes_parts_of_a_record(run):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from binfeat import KernelMachineRegressor
-from perf.data import MissingDataError, Split, seeded_split
+from perf.data import MissingDataError, seeded_split
 from perf.peers import QUICK, lightgbm, skipped
 from perf.record import Row
 from perf.suite import guarded, names_among
@@ -79,9 +79,7 @@ def noisy(table, most_rows):
     split = table.split(0)
     if isinstance(table, DrawnTable):
         split = seeded_split(split.X, split.y, round((1 - _TEST_SHARE) * len(split.y)), 0)
-    most = slice(most_rows)
-    test = slice(_MOST_TEST_ROWS)
-    return Split(split.X[most], split.y[most], split.X_test[test], split.y_test[test])
+    return split.first(most_rows, _MOST_TEST_ROWS)
 
 
 def _judged(intervals, y):

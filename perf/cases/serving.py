@@ -1,14 +1,25 @@
-"""Kernel machines of 20 inputs as files: their size, load and first prediction in new processes, rows a second."""
+"""Kernel machines of 20 inputs as files: their size, load and first prediction in new processes, rows a second.
 
+Default machines stand beside boosting: fits, and predictions in a process that has only loaded them.
+"""
+
+import multiprocessing
+import os
+import pickle
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import skops.io
+from sklearn.base import clone
 from sklearn.datasets import make_friedman1
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 import binfeat
 from perf.measure import Times, interleave, new_process, stopwatch
+from perf.peers import QUICK, lightgbm
 from perf.record import Row
 from perf.suite import guarded
 
@@ -19,7 +30,9 @@ KINDS = {  # rows of fit, settings
     "200 grids": (30_000, {"features": "binning", "n_grids": 200}),
     "Fourier features": (30_000, {"features": "fourier"}),
 }
+ROWS_BESIDE = 5_000, 30_000  # of default machines and of boosting
 QUICK_ROWS = 1_000
+MOST_ROWS = 100_000
 CALLS = 300  # of a prediction of one row
 SHARED = "import numpy as np, sklearn.linear_model, skops.io; X = np.zeros((1, 20)) + 0.5"  # not binfeat's seconds
 LOAD = "import binfeat; machine = binfeat.load({path!r})"
@@ -29,11 +42,13 @@ ONE_ROW = {"exact": 100, "local, one tree": 60, "local, four trees": 60}  # reac
 def run(quick):
     for kind in KINDS:
         yield from guarded(kind, _served, kind, quick)
+    for n_rows in (QUICK_ROWS,) if quick else ROWS_BESIDE:
+        yield from guarded(f"{n_rows:,} rows", _beside, n_rows, quick)
 
 
 def _served(kind, quick):
     n_rows, given = KINDS[kind]
-    X, y = make_friedman1(n_samples=100_000, n_features=20, noise=1.0, random_state=0)
+    X, y = _table()
     n_rows = QUICK_ROWS if quick else n_rows
     machine = binfeat.KernelMachineRegressor(random_state=0, **given).fit(X[:n_rows], y[:n_rows])
     with TemporaryDirectory() as folder:
@@ -53,6 +68,10 @@ def _served(kind, quick):
     yield from _predictions(kind, machine, X[: 10 * QUICK_ROWS] if quick else X)
 
 
+def _table():
+    return make_friedman1(n_samples=MOST_ROWS, n_features=20, noise=1.0, random_state=0)
+
+
 def _predictions(kind, machine, X):
     timers = {
         "one": stopwatch(partial(_one_by_one, machine, X[:1], CALLS)),
@@ -62,9 +81,8 @@ def _predictions(kind, machine, X):
     }
     times = interleave(timers, 5)
     for name, what in (("one", "the same row, again"), ("different", "one row after the other")):
-        own = Times(tuple(1e6 / CALLS * seconds for seconds in times[name].seconds))
         reach = ("<=", ONE_ROW[kind]) if name == "one" and kind in ONE_ROW else None
-        yield Row(f"{kind}: {what}", own, unit="us", reach=reach)
+        yield Row(f"{kind}: {what}", _of_a_call(times[name]), unit="us", reach=reach)
     yield Row(f"{kind}: 100 rows", times["100"])
     yield Row(f"{kind}: {len(X):,} rows", times["all"])
 
@@ -73,3 +91,51 @@ def _one_by_one(machine, X, n_calls):
     for i in range(n_calls):
         k = i % len(X)
         machine.predict(X[k : k + 1])
+
+
+def _of_a_call(times):
+    """Microseconds."""
+    return Times(tuple(1e6 / CALLS * seconds for seconds in times.seconds))
+
+
+def _beside(n_rows, quick):
+    """A default machine and boosting: the fit, and predictions where nothing but the file was there before."""
+    X, y = _table()
+    machines = {"ours": binfeat.KernelMachineRegressor(random_state=0, **(QUICK if quick else {})), **_peers()}
+    with TemporaryDirectory() as folder:
+        fits, paths = {}, {}
+        for name, machine in machines.items():
+            clone(machine).fit(X[:QUICK_ROWS], y[:QUICK_ROWS])  # compiled and imported
+            fits[name] = interleave({name: stopwatch(partial(machine.fit, X[:n_rows], y[:n_rows]))}, 1)[name]
+            paths[name] = Path(folder) / name
+            paths[name].write_bytes(pickle.dumps(machine))
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+            times = process.submit(_loaded, paths, QUICK_ROWS if quick else MOST_ROWS).result()
+    for name in list(machines)[1:]:
+        yield Row(f"{n_rows:,} rows: fit / {name}", fits["ours"], fits[name])
+        for what, unit in (("one row", "us"), ("100 rows", "s"), ("all rows", "s")):
+            ours, theirs = (
+                _of_a_call(times[own, what]) if unit == "us" else times[own, what] for own in ("ours", name)
+            )
+            reach = ("<=", 1) if (name, what) == ("LightGBM", "all rows") else None
+            yield Row(f"{n_rows:,} rows: {what} predicted / {name}", ours, theirs, reach, unit)
+
+
+def _peers():
+    found = {"LightGBM": lightgbm(500, 63, regression=True), "HistGradientBoosting": HistGradientBoostingRegressor()}
+    if find_spec("catboost") is not None:
+        from catboost import CatBoostRegressor
+
+        found["CatBoost"] = CatBoostRegressor(silent=True, allow_writing_files=False, thread_count=os.cpu_count())
+    return {name: machine for name, machine in found.items() if machine is not None}
+
+
+def _loaded(paths, n_rows):
+    """Times of predictions by the machines of some files."""
+    X, timers = _table()[0][:n_rows], {}
+    for name, path in paths.items():
+        machine = pickle.loads(path.read_bytes())
+        timers[name, "one row"] = stopwatch(partial(_one_by_one, machine, X[:1], CALLS))
+        timers[name, "100 rows"] = stopwatch(partial(machine.predict, X[:100]))
+        timers[name, "all rows"] = stopwatch(partial(machine.predict, X))
+    return interleave(timers, 5)

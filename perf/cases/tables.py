@@ -8,7 +8,7 @@ from perf import plots
 from perf.data import MissingDataError
 from perf.record import Row
 from perf.suite import guarded, names_among
-from perf.tables import TABLES, in_time, page
+from perf.tables import TABLES, in_time, over_seeds, page
 from perf.tables.contest import Child
 from perf.tables.drawn import N_TABLES, draw
 from perf.tables.leagues import elo, groups, versus
@@ -34,6 +34,7 @@ def add_options(parser):
     group.add_argument(
         "--seconds", type=_numbers, metavar="S,...", help="machines that are told how many seconds they have"
     )
+    group.add_argument("--seeds", type=int, metavar="N", help="our machine alone, with N seeds on one split")
     group.add_argument("--ours", action="store_true", help="fit ours only; the peers are those that are kept")
     group.add_argument("--print", action="store_true", dest="printed", help="fit nothing; print what is kept")
 
@@ -42,14 +43,18 @@ def _numbers(text):
     return [float(number) for number in text.split(",")]
 
 
-def recorded_as(drawn=None, seconds=None, **_):
-    """Name of the record: drawn tables, and errors against seconds, have records of their own."""
-    return "tables.drawn" if drawn is not None else "tables.seconds" if seconds else "tables"
+def recorded_as(drawn=None, seconds=None, seeds=None, **_):
+    """Name of the record: drawn tables, errors against seconds, and other seeds have records of their own."""
+    if drawn is not None:
+        return "tables.drawn"
+    return "tables.seconds" if seconds else "tables.seeds" if seeds else "tables"
 
 
 def pictures(record):
     """Ratio of errors against ratio of seconds, a point for each table; or errors against seconds."""
     name, rows = record["case"], record["rows"]
+    if name == "tables.seeds":
+        return {}
     if name == "tables.seconds":
         return {"seconds.png": plots.against_seconds(rows)}
     return {f"{name.replace('.', '_')}.png": plots.tables(rows)}
@@ -68,6 +73,7 @@ def run(
     drawn=None,
     count=None,
     seconds=None,
+    seeds=None,
     tables=TABLES,
     machines=None,
     child=Child,
@@ -87,6 +93,9 @@ def run(
     if drawn is not None:
         tables = draw(drawn, count or N_TABLES)
         yield Row("seed of the draw", drawn, unit="")
+    if seeds:
+        yield from over_seeds.run(only or tables, seeds, printed, child, folder)
+        return
     if seconds:
         there = {name: machine for name, machine in machines.items() if name not in absent}
         own = only or (tables if drawn is not None else in_time.TABLES)
@@ -180,7 +189,7 @@ def _leagues(standings, everybody):
     for who, (own, low, high) in figures.items():
         entries = [standing.entries[who] for standing in real if who in standing.entries]
         at = {"panel": "elo", "series": who, "low": low, "high": high, "rank": ranks[who], "n": len(entries)}
-        at |= {"failed": sum(who in standing.failed for standing in real), "spread": 100 * median_of(entries, "spread")}
+        at |= {"failed": sum(who in standing.failed for standing in real)}
         at |= {what: median_of(entries, what) for what in ("fit", "predict", "memory", "n_trials")}
         yield Row(f"Elo of {who}", own, unit="", at=at)
     for group, own in found.items():

@@ -17,7 +17,7 @@ HELD_OUT, PATIENCE, RATE, MOST_TREES, N_DRAWS = 0.1, 50, 0.05, 5_000, 25
 LONGEST = 600  # seconds, where no one says how many
 
 
-def held_out(X, y, seed):
+def held_out(X, y, seed, weights=None):
     """A tenth of the rows, of every class its own tenth, as the test rows of a split."""
     order = np.random.default_rng(seed).permutation(len(y))
     groups = [order] if is_regression(y) else [order[y[order] == label] for label in np.unique(y)]
@@ -25,7 +25,8 @@ def held_out(X, y, seed):
     held = np.concatenate([group[:n] for group, n in zip(groups, of_each)])
     kept = np.concatenate([group[n:] for group, n in zip(groups, of_each)])
     rows_of = (lambda rows: X.iloc[rows]) if hasattr(X, "iloc") else (lambda rows: X[rows])
-    return Split(rows_of(kept), y[kept], rows_of(held), y[held])
+    own = () if weights is None else (weights[kept], weights[held])
+    return Split(rows_of(kept), y[kept], rows_of(held), y[held], *own)
 
 
 def categories_as_text(X):
@@ -54,7 +55,8 @@ def fit_lightgbm(inner, seed, until=np.inf, **settings):
     kind = lightgbm.LGBMRegressor if is_regression(inner.y) else lightgbm.LGBMClassifier
     machine = kind(n_jobs=os.cpu_count(), random_state=seed, verbose=-1, **settings)
     callbacks = [lightgbm.early_stopping(PATIENCE, verbose=False), stop_in_time]
-    machine.fit(inner.X, inner.y, eval_set=[(inner.X_test, inner.y_test)], callbacks=callbacks)
+    weights = {"sample_weight": inner.weights, "eval_sample_weight": [inner.weights_test]}
+    machine.fit(inner.X, inner.y, eval_set=[(inner.X_test, inner.y_test)], callbacks=callbacks, **weights)
     return machine, next(iter(machine.best_score_["valid_0"].values()))
 
 
@@ -98,8 +100,8 @@ def fit_catboost(inner, seed, until=np.inf, **settings):
         early_stopping_rounds=PATIENCE,
         **settings,
     )
-    held = (inner.X_test, inner.y_test)
-    machine.fit(inner.X, inner.y, eval_set=held, callbacks=[StopInTime()])
+    held = catboost.Pool(inner.X_test, inner.y_test, cat_features=names, weight=inner.weights_test)
+    machine.fit(inner.X, inner.y, sample_weight=inner.weights, eval_set=held, callbacks=[StopInTime()])
     return machine, next(iter(machine.best_score_["validation"].values()))
 
 

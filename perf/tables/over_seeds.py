@@ -1,0 +1,62 @@
+"""How far machines of other seeds are apart: one split of each table, and our machine alone."""
+
+from functools import partial
+
+import numpy as np
+
+from perf.data import MissingDataError
+from perf.record import Row
+from perf.suite import guarded
+from perf.tables.peers import OURS, Peer, ours
+from perf.tables.results import keep, kept
+
+
+def run(tables, n_seeds, printed, child, folder):
+    """Fit our machine with each seed, and compare; `printed` fits nothing.
+
+    Parameters
+    ----------
+    tables : iterable of str
+    n_seeds : int
+    printed : bool
+    child : type
+        As `contest.Child`.
+    folder : Path
+        Results are kept in it under names such as "binfeat#3".
+
+    Yields
+    ------
+    row : Row
+    """
+    machines = {f"{OURS}#{seed}": Peer(partial(_seeded, seed), "binfeat") for seed in range(n_seeds)}
+    for table in () if printed else tables:
+        yield from guarded(table, _fit, table, machines, child, folder)
+    results = kept(folder)
+    spreads = []
+    for table in tables:
+        own = [results[table, who, 0] for who in machines if (table, who, 0) in results]
+        errors = np.array([result.error for result in own if not result.failed])
+        if len(errors) == n_seeds:
+            spreads.append(100 * float(errors.std(ddof=1) / (errors.mean() + own[0].floor)))
+            at = {"panel": "seeds", "table": table, "low": errors.min(), "mean": errors.mean(), "high": errors.max()}
+            yield Row(f"{table}: spread of {n_seeds} seeds", spreads[-1], unit="% of the error", at=at)
+    if spreads:
+        for what, spread in (("median", np.median(spreads)), ("the largest", max(spreads))):
+            yield Row(
+                f"spread of {n_seeds} seeds, {what} of {len(spreads)} tables", float(spread), unit="% of the error"
+            )
+
+
+def _seeded(own_seed, X, y, seed):
+    return ours(X, y, own_seed)
+
+
+def _fit(table, machines, child, folder):
+    try:
+        with child(table, machines) as process:
+            for who in machines:
+                result = process.fit(who, 0)
+                print(result, flush=True)
+                keep(result, folder)
+    except MissingDataError as error:
+        yield Row(f"{table}: skipped, {error}", None)
