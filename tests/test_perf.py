@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from perf import __main__ as command
 from perf import data, floors, gate, judge, measure, peers, plots, record, report, sides, suite
+from perf.cases import serving
 from perf.measure import Times
 from perf.record import Row
 
@@ -472,3 +473,16 @@ def test_sides_hold_their_own_binfeat_and_this_suite(tmp_path):
             base.ask("ridge", 1)
     trees = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True)
     assert len(trees.stdout.splitlines()) == 1
+
+
+def test_pages_of_machines_in_service():
+    rows = [
+        record.Row(f"{kind}: {what}", 2.0 / times) for kind in serving.KINDS for what, times in serving.FIGURES.values()
+    ]
+    beside = {"panel": "beside", "rows": 5000, "what": "fit"}
+    for peer, seconds in (("LightGBM", 3.0), ("CatBoost", 4.0)):
+        rows.append(record.Row(f"fit / {peer}", 1.0, seconds, at={**beside, "peer": peer}))
+    parts = serving.parts({"rows": [row.as_dict() for row in rows]})
+    assert '"exact, 5,000 rows", "2", "2", "2", "2", "2", "2"' in parts["kinds"]
+    assert parts["beside"].split('"')[1:8:2] == ["rows of the fit", "what", "ours", "LightGBM"]
+    assert '"5,000", "fit, s", "1", "3", "4"' in parts["beside"]

@@ -255,7 +255,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver. It limits the number of grids,
     and the rows up to which "auto" takes an exact machine; where bins are many, vectors are float32 and fewer targets
-    are solved for at a time, which `summary` says. Codes that need more than half of it are kept in a scratch file. A
+    are solved for at a time, which `summary` says; sums are divided by it, so that last digits, and choices that hang
+    on them, may differ. Codes that need more than half of it are kept in a scratch file. A
     local machine has the inputs of its rows in float32: 4 bytes for each, and as much again while it is fitted to
     blocks, beside 100 bytes for each row of one target. Blocks of more rows than fit have grids, or are refused where
     `features` is "local". Up to three copies of the table, and 300 MB for samples and hashes, come on top. The kernel

@@ -22,6 +22,7 @@ from perf.measure import Times, interleave, new_process, stopwatch
 from perf.peers import QUICK, lightgbm
 from perf.record import Row
 from perf.suite import guarded
+from perf.tables.page import csv_table
 
 KINDS = {  # rows of fit, settings
     "exact": (5_000, {"features": "exact"}),
@@ -33,10 +34,47 @@ KINDS = {  # rows of fit, settings
 ROWS_BESIDE = 5_000, 30_000  # of default machines and of boosting
 QUICK_ROWS = 1_000
 MOST_ROWS = 100_000
+FIGURES = {  # columns of the page: rows of a kind, and their units in that of the column
+    "file, MB": ("file", 1),
+    "compact, MB": ("compact file", 1),
+    "start, s": ("load and first prediction", 1),
+    "one row, µs": ("the same row, again", 1),
+    "100 rows, ms": ("100 rows", 1e3),
+    "100,000 rows, s": (f"{MOST_ROWS:,} rows", 1),
+}
 CALLS = 300  # of a prediction of one row
 SHARED = "import numpy as np, sklearn.linear_model, skops.io; X = np.zeros((1, 20)) + 0.5"  # not binfeat's seconds
 LOAD = "import binfeat; machine = binfeat.load({path!r})"
 ONE_ROW = {"exact": 100, "local, one tree": 60, "local, four trees": 60}  # reach in us
+
+
+def parts(content):
+    """Tables of the page: kinds of machines, and default machines beside boosting."""
+    return {"kinds": _kinds(content["rows"]), "beside": _in_columns(content["rows"])}
+
+
+def _kinds(rows):
+    figures = {row["what"]: row["ours"] for row in rows}
+    lines = [
+        (
+            f"{kind}, {KINDS[kind][0]:,} rows",
+            *(f"{times * figures[f'{kind}: {what}']:.2g}" for what, times in FIGURES.values()),
+        )
+        for kind in KINDS
+    ]
+    return csv_table(("machine", *FIGURES), lines)
+
+
+def _in_columns(rows):
+    lines, peers = {}, []
+    for row in rows:
+        at = row["at"] or {}
+        if at.get("panel") == "beside":
+            lines.setdefault((at["rows"], at["what"], row["unit"]), [row["ours"]]).append(row["reference"])
+            peers += [at["peer"]] * (at["peer"] not in peers)
+    header = "rows of the fit", "what", "ours", *peers
+    cells = [(f"{n:,}", f"{what}, {unit}", *(f"{own:.2g}" for own in line)) for (n, what, unit), line in lines.items()]
+    return csv_table(header, cells)
 
 
 def run(quick):
@@ -112,13 +150,15 @@ def _beside(n_rows, quick):
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
             times = process.submit(_loaded, paths, QUICK_ROWS if quick else MOST_ROWS).result()
     for name in list(machines)[1:]:
-        yield Row(f"{n_rows:,} rows: fit / {name}", fits["ours"], fits[name])
+        at = {"panel": "beside", "rows": n_rows, "what": "fit", "peer": name}
+        yield Row(f"{n_rows:,} rows: fit / {name}", fits["ours"], fits[name], at=at)
         for what, unit in (("one row", "us"), ("100 rows", "s"), ("all rows", "s")):
             ours, theirs = (
                 _of_a_call(times[own, what]) if unit == "us" else times[own, what] for own in ("ours", name)
             )
             reach = ("<=", 1) if (name, what) == ("LightGBM", "all rows") else None
-            yield Row(f"{n_rows:,} rows: {what} predicted / {name}", ours, theirs, reach, unit)
+            at = {"panel": "beside", "rows": n_rows, "what": what, "peer": name}
+            yield Row(f"{n_rows:,} rows: {what} predicted / {name}", ours, theirs, reach, unit, at)
 
 
 def _peers():

@@ -33,7 +33,7 @@ def _of_panel(rows, panel):
     return [row for row in rows if (row.get("at") or {}).get("panel") == panel]
 
 
-def _table(header, lines):
+def csv_table(header, lines):
     """A table of text."""
     quoted = [", ".join('"' + str(cell).replace('"', '""') + '"' for cell in line) for line in (header, *lines)]
     return "\n".join([f".. csv-table::\n   :header: {quoted[0]}\n", *(f"   {line}" for line in quoted[1:])]) + "\n\n"
@@ -52,7 +52,7 @@ def _machines(rows):
         figures = (_digits(at[what], digits) for what, digits in _OF_MACHINES.values())
         lines.append((at["series"], f"{row['ours']:.0f}", interval, at["n"], at["failed"], *figures))
     header = ("", "Elo", "95 %", "tables", "failed", *_OF_MACHINES)
-    return _table(header, lines) if lines else ""
+    return csv_table(header, lines) if lines else ""
 
 
 _OF_MACHINES = {  # titles, and the figure and its digits
@@ -74,7 +74,7 @@ def _groups(rows):
         lines = [(at["series"], at["n"], _outcomes(at), *(_digits(at[what]) for what in _RATIOS.values()), _worst(at))
                  for at in own]  # fmt: skip
         header = ("ours / the peer's", "tables", "won-tied-lost", *_RATIOS, "its worst table")
-        texts.append(f"{name[0].upper()}{name[1:]}\n{'^' * len(name)}\n\n{_table(header, lines)}")
+        texts.append(f"{name[0].upper()}{name[1:]}\n{'^' * len(name)}\n\n{csv_table(header, lines)}")
     return "".join(texts)
 
 
@@ -106,7 +106,7 @@ def _seconds(rows):
         at = row["at"]
         lines.setdefault((at["table"], at["series"]), {})[at["asked"]] = f"{row['ours']:.3g} % ({at['x']:.2g} s)"
     header = ("table", "", *(f"{own:g} s" for own in asked))
-    table = _table(header, [(*who, *(own.get(s, "") for s in asked)) for who, own in lines.items()])
+    table = csv_table(header, [(*who, *(own.get(s, "") for s in asked)) for who, own in lines.items()])
     return f"{_PICTURE}{table}" if lines else ""
 
 
@@ -116,7 +116,7 @@ def _seeds(rows):
         (row["at"]["table"], *(f"{row['at'][what]:.3g}" for what in ("low", "mean", "high")), _digits(row["ours"], 1))
         for row in sorted(_of_panel(rows, "seeds"), key=lambda row: -row["ours"])
     ]
-    return _table(("table", "least error, %", "mean", "largest", "spread, % of the mean"), lines) if lines else ""
+    return csv_table(("table", "least error, %", "mean", "largest", "spread, % of the mean"), lines) if lines else ""
 
 
 _PICTURE = """.. figure:: ../../perf/pictures/seconds.png
@@ -136,11 +136,11 @@ def _tables(rows):
         traits = (row["at"][what] or "" for what in ("table", "rows", "inputs", "classes"))
         lines.append((*traits, f"{row['ours']:.3g}", f"{row['reference']:.3g}", row["at"]["best"]))
     header = ("table", "training rows", "inputs", "classes", "our error, %", "best peer's, %", "which")
-    return _table(header, lines) if lines else ""
+    return csv_table(header, lines) if lines else ""
 
 
 def _failures(rows):
     """What failed or was skipped, and why."""
     failed = [(row["what"], row["error"].splitlines()[0]) for row in rows if row["error"]]
     skipped = [(row["what"], "") for row in rows if not row["error"] and "skipped" in row["what"]]
-    return _table(("what", "why"), failed + skipped) if failed or skipped else ""
+    return csv_table(("what", "why"), failed + skipped) if failed or skipped else ""

@@ -34,55 +34,8 @@ skops.io.dump(machine.compact(), folder / "small.skops")
 print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 
 # %%
-# Machines of 20 inputs, with the settings that each kind takes by itself, as ``python -m perf serving`` measures them
-# on two cores of a Xeon of 2023. "Start" is the time in which a new process loads binfeat and the machine, and predicts
-# once.
-#
-# .. list-table::
-#    :header-rows: 1
-#
-#    * - machine
-#      - file, MB
-#      - compact, MB
-#      - start, s
-#      - one row, µs
-#      - 100 rows, ms
-#      - 10\ :sup:`5` rows, s
-#    * - exact, 5,000 rows
-#      - 0.73
-#      - 0.65
-#      - 0.59
-#      - 43
-#      - 1.5
-#      - 0.5
-#    * - local, 30,000 rows in one tree
-#      - 3.4
-#      - 3.1
-#      - 0.63
-#      - 33
-#      - 1.0
-#      - 0.2
-#    * - local, 30,000 rows in four trees
-#      - 4.5
-#      - 3.8
-#      - 0.65
-#      - 41
-#      - 2.6
-#      - 0.6
-#    * - 200 grids, 30,000 rows
-#      - 0.46
-#      - 0.41
-#      - 0.62
-#      - 23
-#      - 0.8
-#      - 0.1
-#    * - Fourier features, 30,000 rows
-#      - 0.46
-#      - 0.41
-#      - 0.63
-#      - 96
-#      - 1.3
-#      - 0.5
+# :ref:`served` has both for machines of each kind, and seconds of fits and predictions beside boosting. A file has 0.5 to
+# 5 MB; a new process loads binfeat and the machine, and predicts once, in about half a second; a row takes 20 to 100 µs.
 #
 # Predictions of exact and local machines for a row, and those of grids, are bitwise the same, whatever rows stand
 # beside it and for any number of threads. A local machine lays out the rows of its cells in memory at its first
@@ -91,7 +44,7 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 #
 # Start
 # -----
-# A new process takes the seconds of the table, beside 1.5 s of scikit-learn and skops, if kernels are compiled already.
+# A new process takes these seconds, beside 1.5 s of scikit-learn and skops, if kernels are compiled already.
 # They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles all that predictions
 # of any machine need, for one row and for many: in 40 s on the computer of the table, in up to twice as many on slower
 # ones. In the file of an image:
