@@ -34,8 +34,9 @@ skops.io.dump(machine.compact(), folder / "small.skops")
 print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 
 # %%
-# :ref:`served` has both for machines of each kind, and seconds of fits and predictions beside boosting. A file has 0.5 to
-# 5 MB; a new process loads binfeat and the machine, and predicts once, in about half a second; a row takes 20 to 100 µs.
+# :ref:`served` has both for machines of each kind, and seconds of fits and predictions beside boosting. A file has 0.5
+# to 5 MB; a new process loads binfeat and the machine, and predicts once, in about half a second; a row takes 20 to
+# 100 µs.
 #
 # Predictions of exact and local machines for a row, and those of grids, are bitwise the same, whatever rows stand
 # beside it and for any number of threads. A local machine lays out the rows of its cells in memory at its first
