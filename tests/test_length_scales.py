@@ -7,6 +7,7 @@ from hard import easy
 
 from binfeat import kernels
 from binfeat._engine.policy import one_blas_thread
+from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
 from binfeat._machine.search.missed import missed
 
@@ -181,6 +182,20 @@ def test_residuals_that_are_noise_tell_nothing(rng):
     assert missed(few, 0) is None
     clear = search(X, X[:, 0] / X[:, 0].std()).run(30, 300)
     assert missed(clear, 0) is None  # next to nothing is left
+
+
+def test_residuals_that_cannot_be_searched_tell_nothing(rng, monkeypatch):
+    X = rng.normal(size=(1000, 3))
+    targets = np.column_stack([np.sign(X[:, 0] * X[:, 1]), np.zeros(1000)])  # one of them is constant
+    found = search(X, targets).run(1, 300)
+    with one_blas_thread():
+        assert np.flatnonzero(np.isfinite(missed(found, 0))).tolist() == [0, 1]
+
+        def singular(self, most):
+            raise SingularKernelError
+
+        monkeypatch.setattr(LengthScaleSearch, "left_out", singular)
+        assert missed(found, 0) is None
 
 
 @pytest.mark.hard

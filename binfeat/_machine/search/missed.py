@@ -1,8 +1,11 @@
 """What a search has missed: inputs that only together say something, in what it leaves of the targets."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from binfeat._common.held_out import surely_less
+from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.search.length_scales import LengthScaleSearch
 from binfeat.kernels import Laplacian
 
@@ -19,13 +22,19 @@ def missed(search: LengthScaleSearch, seed: int) -> np.ndarray | None:
     A few steps of fresh rows, from wide kernels: the first search may have gone without inputs whose slopes were
     hidden by what others say. The Laplacian finds more than smooth kernels do.
     """
-    if len(search.rows.used) < _FEWEST:
-        return None
+    if len(search.rows.used) >= _FEWEST:
+        with suppress(SingularKernelError):
+            return _told(search, seed)
+    return None
+
+
+def _told(search: LengthScaleSearch, seed: int) -> np.ndarray | None:
     rows, left = search.left_out(_ROWS)
-    if (left**2).mean() < _LEFT:
+    size = (left**2).mean()
+    if size < _LEFT:
         return None
     weights = None if search.rows.weights is None else search.rows.weights[rows]
-    known = search.rows.X[rows], left / left.std(axis=0), weights, search.matrix.categorical
+    known = search.rows.X[rows], left / np.sqrt(size), weights, search.matrix.categorical
     other = LengthScaleSearch(Laplacian(), *known, seed, n_jobs=search.matrix.n_jobs)
     for n_steps, enough, n_deviations in ((_STEPS, _MAY_TELL, 0.0), (_MORE_STEPS, _TELLS, _SURELY)):
         other.run(_MORE_STEPS, _STEP_ROWS, n_steps)
