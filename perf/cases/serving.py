@@ -73,7 +73,7 @@ def _in_columns(rows):
             lines.setdefault((at["rows"], at["what"], row["unit"]), [row["ours"]]).append(row["reference"])
             peers += [at["peer"]] * (at["peer"] not in peers)
     header = "rows of the fit", "what", "ours", *peers
-    cells = [(f"{n:,}", f"{what}, {unit}", *(f"{own:.2g}" for own in line)) for (n, what, unit), line in lines.items()]
+    cells = [(f"{n:,}", f"{what}, {unit}", *(f"{own:.3g}" for own in line)) for (n, what, unit), line in lines.items()]
     return csv_table(header, cells)
 
 
@@ -152,11 +152,11 @@ def _beside(n_rows, quick):
     for name in list(machines)[1:]:
         at = {"panel": "beside", "rows": n_rows, "what": "fit", "peer": name}
         yield Row(f"{n_rows:,} rows: fit / {name}", fits["ours"], fits[name], at=at)
-        for what, unit in (("one row", "us"), ("100 rows", "s"), ("all rows", "s")):
+        for what, unit in (("one row", "us"), ("100 rows", "s"), (f"{MOST_ROWS:,} rows", "s")):
             ours, theirs = (
                 _of_a_call(times[own, what]) if unit == "us" else times[own, what] for own in ("ours", name)
             )
-            reach = ("<=", 1) if (name, what) == ("LightGBM", "all rows") else None
+            reach = ("<=", 1) if (name, what) == ("LightGBM", f"{MOST_ROWS:,} rows") else None
             at = {"panel": "beside", "rows": n_rows, "what": what, "peer": name}
             yield Row(f"{n_rows:,} rows: {what} predicted / {name}", ours, theirs, reach, unit, at)
 
@@ -177,5 +177,5 @@ def _loaded(paths, n_rows):
         machine = pickle.loads(path.read_bytes())
         timers[name, "one row"] = stopwatch(partial(_one_by_one, machine, X[:1], CALLS))
         timers[name, "100 rows"] = stopwatch(partial(machine.predict, X[:100]))
-        timers[name, "all rows"] = stopwatch(partial(machine.predict, X))
+        timers[name, f"{MOST_ROWS:,} rows"] = stopwatch(partial(machine.predict, X))
     return interleave(timers, 5)
