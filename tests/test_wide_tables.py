@@ -139,7 +139,7 @@ def test_the_best_penalty_of_two_valleys_is_found(best):
         return np.minimum(abs(np.log(alpha / best)), 1 + abs(np.log(alpha / 10**-1.5)))
 
     search = SimpleNamespace(_alpha=None, _rows=np.arange(10), _problem=SimpleNamespace(left_out=left_out))
-    error, alpha = wide.WideSearch._least_error(search, search._rows, None, 1.0, np.atleast_1d)
+    error, alpha = wide.WideSearch._least_error(search, search._rows, None, wide._PENALTIES, np.atleast_1d)
     assert error < 1e-6
     assert alpha == pytest.approx(best)
 

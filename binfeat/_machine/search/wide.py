@@ -29,6 +29,7 @@ _LOOK, _LEAST_GAIN = 0.0, 2.0  # of steps, half of them and all, in paired stand
 _FACTORS = 10.0 ** np.arange(-1.0, 2.5, 0.5)  # of a penalty, as rows that steps saw like it small
 _EXPONENTS = 4.0 ** np.arange(-2, 2)  # mean squared distances in kernels: with the least they are nearly linear
 _PENALTIES = 10.0 ** np.arange(0.5, -5.0, -1.0)  # times these
+_FINER = 10.0 ** np.arange(2.0, -5.0, -0.5)  # of the one that is taken
 
 
 def is_wide(problem: Problem, settings: Settings) -> bool:
@@ -83,21 +84,22 @@ class WideSearch:
             products, found = scaled @ scaled.T, []
             for kernel, exponent in product(_KERNELS, _EXPONENTS):
                 K = _values(kernel, products, exponent)
-                error, alpha = self._least_error(some, K, exponent, squares)
+                error, alpha = self._least_error(some, K, exponent * _PENALTIES, squares)
                 found.append((LengthScales(kernel, exponent * gamma, alpha, error, len(some), 0), K, exponent))
             best, K, exponent = min(found, key=lambda own: own[0].error)
-            return replace(best, alpha=self._least_error(some, K, exponent, problem.losses_of_wide(some))[1])
+            _, alpha = self._least_error(some, K, exponent * _FINER, problem.losses_of_wide(some))
+            return replace(best, alpha=alpha)
 
         units = ["none", "standard"] if settings.scaling is None else [settings.scaling]
         found = side_by_side(look, units, settings.n_jobs)
         best, unit = min(zip(found, units), key=lambda pair: pair[0].error)
         return best, unit == "standard"
 
-    def _least_error(self, some: np.ndarray, K: np.ndarray, exponent: float, losses: Losses) -> tuple[float, float]:
+    def _least_error(self, some: np.ndarray, K: np.ndarray, alphas: np.ndarray, losses: Losses) -> tuple[float, float]:
         """The least error of some rows, each left out, and the penalty it is of: there may be valleys at both ends."""
         given, least = self._alpha, least_alpha(len(self._rows))
         found = [(np.inf, least)]
-        for alpha in np.maximum(exponent * _PENALTIES, least) if given is None else [given]:
+        for alpha in np.maximum(alphas, least) if given is None else [given]:
             with suppress(SingularKernelError):
                 left_out = self._problem.left_out(some, K, alpha, precise_inverse_root)
                 found.append((float(losses(left_out).mean()), float(alpha)))
