@@ -191,6 +191,24 @@ def test_tables_with_tabs_and_compressed_ones(capsys, flights, tmp_path, name):
     assert found == capsys.readouterr().out
 
 
+def test_predictions_are_compressed_by_the_ending(flights, tmp_path):
+    for name in ("plain.csv", "packed.csv.gz"):
+        assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / name) == 0
+    assert (tmp_path / "packed.csv.gz").read_bytes()[:2] == b"\x1f\x8b"
+    packed = pd.read_csv(tmp_path / "packed.csv.gz", compression="gzip")
+    pd.testing.assert_frame_equal(packed, pd.read_csv(tmp_path / "plain.csv"))
+
+
+def test_an_index_without_a_name_is_no_input(capsys, flights, tmp_path):
+    flights.sort_values("delay", ignore_index=True).to_csv(tmp_path / "sorted.csv")
+    with limited(**LIMITS):
+        assert run("fit", tmp_path / "sorted.csv", "--target", "delay", "--model", tmp_path / "sorted.skops") == 0
+    machine = binfeat.load(tmp_path / "sorted.skops")
+    assert set(machine.feature_names_in_) == set(flights) - {"delay"}
+    for name in ("flights.csv", tmp_path / "sorted.csv"):
+        assert run("predict", tmp_path / "sorted.skops", name) == 0
+
+
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv"])
 def test_columns_apart_by_semicolons_are_named(capsys, flights, tmp_path, ending):
     flights.to_csv(tmp_path / f"other{ending}", index=False, sep=";", decimal=",")

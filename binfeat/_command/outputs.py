@@ -53,12 +53,18 @@ def write(blocks, out):
                 writer.write_table(block)
 
 
+@contextmanager
 def _writer(target, schema):
-    """A writer of Arrow tables to a stream or a file: Parquet by the ending of its name, else CSV."""
+    """A writer of Arrow tables to a stream or a file: by the ending of its name Parquet, compressed CSV, or CSV."""
+    from pyarrow import output_stream
+    from pyarrow.csv import CSVWriter
+
     if str(getattr(target, "suffix", "")) in _PARQUET:
         from pyarrow.parquet import ParquetWriter
 
-        return ParquetWriter(target, schema)
-    from pyarrow.csv import CSVWriter
-
-    return CSVWriter(target, schema)
+        with ParquetWriter(target, schema) as writer:
+            yield writer
+        return
+    stream = nullcontext(target) if target is sys.stdout.buffer else output_stream(target)
+    with stream as own, CSVWriter(own, schema) as writer:
+        yield writer

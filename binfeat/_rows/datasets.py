@@ -195,9 +195,9 @@ def split_names(
 
 
 def without_index(schema: "pa.Schema", names: list[str]) -> list[str]:
-    """Names of columns but for those that pandas has written as the index of a data frame."""
+    """Names of columns but for those that pandas has written as the index of a data frame: in CSV it has no name."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    return [name for name in names if name not in index]
+    return [name for k, name in enumerate(names) if name not in index and (k or name)]
 
 
 def common_schema(dataset: "Dataset") -> "pa.Schema":

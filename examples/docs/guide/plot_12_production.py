@@ -121,7 +121,7 @@ print(loaded.check(strange))
 # --------------
 # ``machine.to_onnx().SerializeToString()`` is a model of ONNX (``pip install "binfeat[onnx]"``) of an exact or local
 # machine of numbers, in float64; its predictions are those of `predict` but for float32's rounding of kernel values:
-# some hundred-thousandths of a standard deviation, and more where a smooth function leaves hardly any error.
+# some ten-thousandths of a standard deviation at most, and more where a smooth function leaves hardly any error.
 # Machines of random features stay with Python: their bins are found by hashes of 64 bits, which ONNX has no tables for.
 #
 # Watching
