@@ -45,7 +45,10 @@ def _parser():
     predict = commands.add_parser("predict", help="predict the rows of a table")
     words = "Print what a table has that the machine had not seen in fit. The exit code is 3 if there is any, else 0."
     check = commands.add_parser("check", help="compare a table with that of fit", description=words)
-    words = "Write what each input adds to the predictions for the rows of a table: Shapley values."
+    words = (
+        "Write what each input adds to the predictions for the rows of a table: Shapley values, in the units of the "
+        "target, of its logarithm where a machine learns that, or of scores of classes, of the second one of two."
+    )
     explain = commands.add_parser("explain", help="explain predictions", description=words)
     words = "Write a page about a machine, beside its file: model.html for model.skops."
     report = commands.add_parser("report", help="write a page about a machine", description=words)

@@ -31,7 +31,7 @@ KINDS = {  # rows of fit, settings
     "200 grids": (30_000, {"features": "binning", "n_grids": 200}),
     "Fourier features": (30_000, {"features": "fourier"}),
 }
-ROWS_BESIDE = 5_000, 30_000  # of default machines and of boosting
+ROWS_BESIDE = 5_000, 50_000  # of default machines and of boosting
 QUICK_ROWS = 1_000
 MOST_ROWS = 100_000
 FIGURES = {  # columns of the page: rows of a kind, and their units in that of the column
