@@ -53,14 +53,13 @@ class Split:
         """The first rows of both, so many at most; None is all."""
         train, test = slice(n_train), slice(n_test)
         weights = (None, None) if self.weights is None else (self.weights[train], self.weights_test[test])
-        return Split(self.X[train], self.y[train], self.X_test[test], self.y_test[test], *weights)
+        return Split(_rows(self.X, train), self.y[train], _rows(self.X_test, test), self.y_test[test], *weights)
 
     def quick(self, n_rows):
         """So many random training rows, and as many others in place of the test rows; None leaves all as it is."""
         if n_rows is None:
             return self
-        split = seeded_split(self.X, self.y, n_rows, 0)
-        return Split(split.X, split.y, _rows(split.X_test, slice(n_rows)), split.y_test[:n_rows])
+        return seeded_split(self.X, self.y, n_rows, 0).first(None, n_rows)
 
 
 def seeded_split(X, y, n_train, seed):

@@ -127,10 +127,6 @@ class Run:
             self.cut_short = self.cut_short or "the search for length scales"
         return in_time and (self._may_go_on or phase not in _OPTIONAL)
 
-    def gone(self, phase: Phase) -> float:
-        """How much of the time of a phase is gone, from 0 to 1."""
-        return self.clock.gone(phase)
-
     def step(self) -> bool:
         """Say that a step is done; whether callbacks let the fit go on."""
         self._may_go_on = self._progress.step()

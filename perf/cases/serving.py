@@ -4,25 +4,22 @@ Default machines stand beside boosting: fits, and predictions in a process that 
 """
 
 import multiprocessing
-import os
 import pickle
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import skops.io
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 import binfeat
 from perf.measure import Times, interleave, new_process, stopwatch
-from perf.peers import QUICK, lightgbm
 from perf.record import Row
 from perf.suite import guarded
 from perf.tables.page import csv_table
+from perf.tables.peers import LIGHTGBM, MACHINES, OURS, QUICK_MACHINES
 
 KINDS = {  # rows of fit, settings
     "exact": (5_000, {"features": "exact"}),
@@ -32,6 +29,12 @@ KINDS = {  # rows of fit, settings
     "Fourier features": (30_000, {"features": "fourier"}),
 }
 ROWS_BESIDE = 5_000, 50_000  # of default machines and of boosting
+BESIDE = {  # names on the page, and of `perf tables`
+    "ours": OURS,
+    "LightGBM": LIGHTGBM,
+    "HistGradientBoosting": "hist_gradient_boosting",
+    "CatBoost": "catboost",
+}
 QUICK_ROWS = 1_000
 MOST_ROWS = 100_000
 FIGURES = {  # columns of the page: rows of a kind, and their units in that of the column
@@ -139,12 +142,13 @@ def _of_a_call(times):
 def _beside(n_rows, quick):
     """A default machine and boosting: the fit, and predictions where nothing but the file was there before."""
     X, y = _table()
-    machines = {"ours": binfeat.KernelMachineRegressor(random_state=0, **(QUICK if quick else {})), **_peers()}
+    makers = {**MACHINES, **(QUICK_MACHINES if quick else {})}
+    machines = {name: makers[who].make(X, y, 0) for name, who in BESIDE.items() if makers[who].installed}
     with TemporaryDirectory() as folder:
         fits, paths = {}, {}
         for name, machine in machines.items():
             clone(machine).fit(X[:QUICK_ROWS], y[:QUICK_ROWS])  # compiled and imported
-            fits[name] = interleave({name: stopwatch(partial(machine.fit, X[:n_rows], y[:n_rows]))}, 1)[name]
+            fits[name] = Times((stopwatch(partial(machine.fit, X[:n_rows], y[:n_rows]))(),))
             paths[name] = Path(folder) / name
             paths[name].write_bytes(pickle.dumps(machine))
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
@@ -159,15 +163,6 @@ def _beside(n_rows, quick):
             reach = ("<=", 1) if (name, what) == ("LightGBM", f"{MOST_ROWS:,} rows") else None
             at = {"panel": "beside", "rows": n_rows, "what": what, "peer": name}
             yield Row(f"{n_rows:,} rows: {what} predicted / {name}", ours, theirs, reach, unit, at)
-
-
-def _peers():
-    found = {"LightGBM": lightgbm(500, 63, regression=True), "HistGradientBoosting": HistGradientBoostingRegressor()}
-    if find_spec("catboost") is not None:
-        from catboost import CatBoostRegressor
-
-        found["CatBoost"] = CatBoostRegressor(silent=True, allow_writing_files=False, thread_count=os.cpu_count())
-    return {name: machine for name, machine in found.items() if machine is not None}
 
 
 def _loaded(paths, n_rows):

@@ -11,9 +11,10 @@ import numpy as np
 
 from perf.data import MissingDataError, Split
 from perf.measure import with_peak
+from perf.record import Row
 from perf.tables import load
 from perf.tables.peers import MACHINES
-from perf.tables.results import Result, error_of
+from perf.tables.results import Result, error_of, keep
 from perf.tables.scores import auc_of, log_loss_of
 from perf.tables.splitting import is_regression
 
@@ -91,6 +92,34 @@ class Child:
 
     def __exit__(self, *_):
         self.close()
+
+
+def fit_each(table, machines, orders, child, folder):
+    """Fit machines to splits of a table, and keep the results; a row where the table is not on this computer.
+
+    Parameters
+    ----------
+    table : str
+    machines : dict of str to Peer
+    orders : iterable of tuple
+        Machine, split, the seconds that the machine is told or None, and the name that the result is kept under.
+    child : type
+        As `Child`.
+    folder : Path
+
+    Yields
+    ------
+    row : Row
+    """
+    try:
+        with child(table, machines) as process:
+            for who, split, seconds, name in orders:
+                if (result := process.fit(who, split, seconds)) is not None:
+                    result = replace(result, who=name)
+                    print(result, flush=True)
+                    keep(result, folder)
+    except MissingDataError as error:
+        yield Row(f"{table}: skipped, {error}", None)
 
 
 def _serve(pipe, table, machines):

@@ -1,12 +1,10 @@
 """Error against seconds: machines that are told how many seconds they have, on a few tables."""
 
-from dataclasses import replace
-
-from perf.data import MissingDataError
 from perf.record import Row
 from perf.suite import guarded
+from perf.tables.contest import fit_each
 from perf.tables.peers import OURS
-from perf.tables.results import keep, kept
+from perf.tables.results import kept
 from perf.tables.standings import geometric_mean, standing_of
 
 TABLES = ("cpu_act", "wine_quality_white", "phoneme", "diamonds", "adult", "forest_cover_2")
@@ -34,26 +32,14 @@ def run(tables, machines, seconds, n_splits, printed, child, folder):
     for table in () if printed else tables:
         before = kept(folder)
         orders = [
-            (who, k, own)
+            (who, k, own, f"{who}@{own:g}")
             for k in range(n_splits)
             for own in seconds
             for who in machines
             if who == OURS or (table, f"{who}@{own:g}", k) not in before
         ]
-        yield from guarded(table, _fit, table, machines, orders, child, folder)
+        yield from guarded(table, fit_each, table, machines, orders, child, folder)
     yield from _compared(tables, machines, seconds, n_splits, kept(folder).values())
-
-
-def _fit(table, machines, orders, child, folder):
-    try:
-        with child(table, machines) as process:
-            for who, k, own in orders:
-                if (result := process.fit(who, k, own)) is not None:
-                    result = replace(result, who=f"{who}@{own:g}")
-                    print(result, flush=True)
-                    keep(result, folder)
-    except MissingDataError as error:
-        yield Row(f"{table}: skipped, {error}", None)
 
 
 def _compared(tables, machines, seconds, n_splits, results):

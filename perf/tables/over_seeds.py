@@ -4,11 +4,11 @@ from functools import partial
 
 import numpy as np
 
-from perf.data import MissingDataError
 from perf.record import Row
 from perf.suite import guarded
+from perf.tables.contest import fit_each
 from perf.tables.peers import OURS, Peer, ours
-from perf.tables.results import keep, kept
+from perf.tables.results import kept
 
 
 def run(tables, n_seeds, printed, child, folder):
@@ -29,8 +29,9 @@ def run(tables, n_seeds, printed, child, folder):
     row : Row
     """
     machines = {f"{OURS}#{seed}": Peer(partial(_seeded, seed), "binfeat") for seed in range(n_seeds)}
+    orders = [(who, 0, None, who) for who in machines]
     for table in () if printed else tables:
-        yield from guarded(table, _fit, table, machines, child, folder)
+        yield from guarded(table, fit_each, table, machines, orders, child, folder)
     results = kept(folder)
     spreads = []
     for table in tables:
@@ -49,14 +50,3 @@ def run(tables, n_seeds, printed, child, folder):
 
 def _seeded(own_seed, X, y, seed):
     return ours(X, y, own_seed)
-
-
-def _fit(table, machines, child, folder):
-    try:
-        with child(table, machines) as process:
-            for who in machines:
-                result = process.fit(who, 0)
-                print(result, flush=True)
-                keep(result, folder)
-    except MissingDataError as error:
-        yield Row(f"{table}: skipped, {error}", None)

@@ -34,8 +34,7 @@ class Table:
 
     def split(self, seed):
         n_train = len(self.y) - round(self.test_share * len(self.y))
-        whole = seeded_split(self.X, self.y, n_train, seed)
-        return Split(whole.X, whole.y, whole.X_test[: self.most_test_rows], whole.y_test[: self.most_test_rows])
+        return seeded_split(self.X, self.y, n_train, seed).first(None, self.most_test_rows)
 
 
 @dataclass(frozen=True)

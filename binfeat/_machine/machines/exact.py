@@ -24,7 +24,6 @@ from binfeat._machine.machines.kernel_candidate import KernelCandidate
 from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.problem import MarginProblem
 from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import MOST_INPUTS
 
 _SIGNS = np.array([-1.0, 1.0], np.float32)
 _MOST_LEVERAGE = 0.99  # of a row on its own prediction: what it says alone
@@ -48,8 +47,7 @@ class ExactMachine(KernelCandidate):
     def tuned(self) -> Tuned:
         """Kernels and penalty, in cells where rows are many."""
         rows, seconds = self._rows, exact_seconds(*self._problem.table.shape)
-        is_wide = rows.X.shape[1] > MOST_INPUTS  # gradients in all inputs take longer than all else
-        if len(rows.all) > TUNING_ROWS and not is_wide:
+        if len(rows.all) > TUNING_ROWS and not rows.is_wide:  # gradients in many inputs take longer than all else
             # Between what rounding allows in a set of rows and in the solution.
             least_alpha = LEAST_ALPHA * float(np.sqrt(ALL_ROWS.set_rows * len(rows.all)))
             return FineTuning(rows, self._kernels, self._run, ALL_ROWS, least_alpha).of(self._known, seconds)

@@ -14,7 +14,7 @@ from binfeat._machine.machines.kernel_rows import KernelRows
 from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.problem import MarginProblem
 from binfeat._machine.run import Phase, Run
-from binfeat._machine.search.length_scales import MOST_INPUTS, LengthScales
+from binfeat._machine.search.length_scales import LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _FEWEST_AHEAD = 400  # rows, of which a try takes longer than threads need to begin
@@ -52,7 +52,6 @@ class ExactTuning:
         self._solution_seconds = solution_seconds
         self._least_alpha = least_alpha(len(rows.all))
         self._try_seconds = 0.0  # of the longest try so far
-        self._is_wide = rows.X.shape[1] > MOST_INPUTS  # whose machines are to be no worse than linear ones
 
     def best(self) -> Tuned:
         """The kernels, tuned, or a sum of them, whatever has the least error; of other losses only the penalty."""
@@ -121,7 +120,7 @@ class ExactTuning:
     def _beside_linear(self, best: _Try) -> _Try:
         """More and more of a linear kernel beside the others, while that helps."""
         first = best
-        linear = self._linear(best) if self._is_wide or self._may_try() else None
+        linear = self._linear(best) if self._rows.is_wide or self._may_try() else None
         if linear is None:
             return best
         linear_K = self._matrix([linear])
@@ -156,7 +155,7 @@ class ExactTuning:
         except SingularKernelError:
             return _Try(known, np.inf, np.zeros((len(rows), problem.n_targets)))
         self._try_seconds = max(self._try_seconds, self._run.clock.used - start)
-        losses = problem.losses_of_wide(rows) if self._is_wide else problem.losses(rows)
+        losses = problem.losses_of_wide(rows) if self._rows.is_wide else problem.losses(rows)
         return _Try(known, float(losses(predictions).mean()), predictions)
 
     def _matrix(self, parts: list[KernelPart]) -> np.ndarray:

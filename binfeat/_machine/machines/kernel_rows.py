@@ -12,6 +12,7 @@ from binfeat._machine.machines.cell_rows import CellRows
 from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
+from binfeat._machine.search.length_scales import MOST_INPUTS
 
 _FRAME_ROWS = 1500
 
@@ -60,6 +61,11 @@ class KernelRows:
     def judged(self) -> np.ndarray:
         """Rows that choices are judged by."""
         return self.held_out if self.held_out.size else self.known
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether inputs are so many that machines begin like linear ones, and are to be no worse than these."""
+        return self.X.shape[1] > MOST_INPUTS
 
     def columns(self, rows: np.ndarray) -> np.ndarray:
         """Rows with these numbers, as columns of the kernels."""

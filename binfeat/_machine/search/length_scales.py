@@ -239,36 +239,37 @@ class LengthScaleSearch:
         idle = self._live & (parts < least)
         if not idle.any():
             return 1.0
-        before, error = self._theta, self.error_on(n_rows)
+        before = self._theta
         raised = before.copy()
         raised[:-1][idle] += np.log(least / parts[idle])
         self._theta = raised
         rising = np.zeros_like(idle)
         with suppress(SingularKernelError):
             rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
-        self._theta = np.where(np.append(rising, False), raised, before)
-        revived = self.error_on(n_rows)
-        if revived >= error:
-            self._theta = before
-            return 1.0
-        self._adam = Adam(self._theta.shape)
-        return revived / error
+        self._theta = before
+        return self._go_on_with(np.where(np.append(rising, False), raised, before), n_rows)
 
     def shorten(self, lengths: np.ndarray, n_rows: int) -> float:
         """Go on with length scales that are no longer than these, if that lowers the error on `n_rows` rows.
 
         Returned is the ratio of the error to the error before.
         """
-        before, error = self._theta, self.error_on(n_rows)
+        logs = self._theta[:-1]
         with np.errstate(divide="ignore"):
-            logs = np.log(self.rows.frame.gamma(self.kernel, lengths**-self.kernel.power))
-        self._theta = np.append(np.where(self._live, np.maximum(before[:-1], logs), before[:-1]), before[-1])
-        shorter = self.error_on(n_rows)
-        if shorter >= error:
+            shorter = np.log(self.rows.frame.gamma(self.kernel, lengths**-self.kernel.power))
+        shorter = np.where(self._live, np.maximum(logs, shorter), logs)
+        return self._go_on_with(np.append(shorter, self._theta[-1]), n_rows)
+
+    def _go_on_with(self, theta: np.ndarray, n_rows: int) -> float:
+        """Other parameters, if they lower the error on `n_rows` rows; the ratio of the error to the error before."""
+        before, error = self._theta, self.error_on(n_rows)
+        self._theta = theta
+        found = self.error_on(n_rows)
+        if found >= error:
             self._theta = before
             return 1.0
-        self._adam = Adam(self._theta.shape)
-        return shorter / error
+        self._adam = Adam(theta.shape)
+        return found / error
 
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""

@@ -63,7 +63,7 @@ class Race:
         for until in (*range(done + CHUNK, last, CHUNK), last):
             if done and not self.may_step():
                 break
-            done, gone = until, self._run.gone(Phase.SEARCH)
+            done, gone = until, self._run.clock.gone(Phase.SEARCH)
             options = {"n_steps": self._plan.n_steps, "most_rows": n_rows, "until": until, "progress": gone}
             self._side_by_side(partial(LengthScaleSearch.run, **options))
             self._run.step()

@@ -112,13 +112,12 @@ class WideSearch:
         seen, unseen = np.delete(self._rows, unseen), self._rows[unseen]
         search = self._search_of(start.kernel, seen, is_standard)
         judge = _Judge(self._problem, thinned(seen, _SEEN), unseen, search)
-
-        _, before = judge.of(start, self._alpha is None)
+        _, before = judge.of(start)
         for until, n_deviations in ((plan.n_steps // 2, _LOOK), (plan.n_steps, _LEAST_GAIN)):
             self._step(search, plan, until)
             if not search.errors:
                 return start
-            found, losses = judge.of(replace(search.scales, error=np.inf), self._alpha is None)
+            found, losses = judge.of(search.scales)
             if not surely_less(losses, before, n_deviations):
                 return start
         self._unseen = unseen
@@ -130,7 +129,7 @@ class WideSearch:
         """Steps of the search up to the last one, while time and callbacks allow more."""
         while search.n_done < last and self._may_step():
             until = min(search.n_done + CHUNK, last)
-            search.run(plan.n_steps, plan.late_rows, until, self._run.gone(Phase.SEARCH))
+            search.run(plan.n_steps, plan.late_rows, until, self._run.clock.gone(Phase.SEARCH))
             self._run.step()
 
     def _search_of(self, kernel: Kernel, rows: np.ndarray, is_standard: bool) -> LengthScaleSearch:
@@ -177,16 +176,17 @@ class _Judge:
     def __init__(self, problem: Problem, seen: np.ndarray, unseen: np.ndarray, search: LengthScaleSearch) -> None:
         self._problem, self._seen, self._unseen, self._search = problem, seen, unseen, search
         self._columns = search.rows.frame.columns(problem.table[np.append(seen, unseen)])
+        self._losses = replace(problem, scoring=None).losses_of_wide(unseen)
 
-    def of(self, scales: LengthScales, learns_alpha: bool) -> tuple[LengthScales, np.ndarray]:
-        """The same with the best penalty and its squared error, and the loss of each row."""
+    def of(self, scales: LengthScales) -> tuple[LengthScales, np.ndarray]:
+        """The same with the best penalty, if it is not given, and its own error; and the loss of each row."""
         gamma = self._search.rows.frame.gamma(scales.kernel, scales.gamma)
         K = self._search.matrix(self._columns, self._columns, gamma)
-        losses = replace(self._problem, scoring=None).losses_of_wide(self._unseen)
         found = [(scales.alpha, np.zeros((len(self._unseen), self._problem.n_targets)))]
-        for alpha in scales.alpha * _FACTORS if learns_alpha else [scales.alpha]:
+        for alpha in scales.alpha * _FACTORS if self._search.learns_alpha else [scales.alpha]:
             with suppress(SingularKernelError):
                 found.append((float(alpha), self._problem.predicted(self._seen, K, alpha, precise_inverse_root)))
-        own, alpha, predictions = min(((losses(each), alpha, each) for alpha, each in found), key=lambda x: x[0].mean())
-        squares = self._problem.own_losses(self._unseen)(predictions)
-        return replace(scales, alpha=alpha, error=float(squares.mean())), own
+        judged = ((self._losses(predictions), alpha, predictions) for alpha, predictions in found)
+        losses, alpha, predictions = min(judged, key=lambda each: each[0].mean())
+        error = float(self._problem.own_losses(self._unseen)(predictions).mean())
+        return replace(scales, alpha=alpha, error=error), losses

@@ -47,8 +47,8 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # -----
 # A new process takes these seconds, beside 1.5 s of scikit-learn and skops, if kernels are compiled already.
 # They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles all that predictions
-# of any machine need, for one row and for many: in 40 s on the computer of the table, in up to twice as many on slower
-# ones. In the file of an image:
+# of any machine need, for one row and for many: in 40 s on two cores of a Xeon of 2023, in up to twice as many on
+# slower ones. In the file of an image:
 #
 # .. code-block:: dockerfile
 #
