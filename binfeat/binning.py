@@ -79,8 +79,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         Larger codes are kept in a scratch file without a name, in the folder `tempfile.gettempdir`. If the disk has
         no room either, hashed columns are computed again for every product.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread
-        too if the caller is the main thread.
+        Number of threads; None is Numba's current setting, all threads at first. With 1, BLAS has one, too.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids. With an int, grid p is the same for any `n_grids`.
 

@@ -75,7 +75,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     -----
     UserWarning
         If more than a tenth of the rows share no bin with another row, or if, with ``gamma="scale"``, an input has more
-        than ten times the spread of a typical one, so that rows are similar by it alone.
+        than five times the spread of a typical one, so that rows are similar by it alone.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 
@@ -238,7 +238,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     -----
     UserWarning
         If more than a tenth of the rows share no bin with another row, or if, with ``gamma="scale"``, an input has more
-        than ten times the spread of a typical one, so that rows are similar by it alone.
+        than five times the spread of a typical one, so that rows are similar by it alone.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 

@@ -73,8 +73,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     phase : {"pair", "offset"}, default="pair"
         Whether a frequency makes a pair of cosine and sine, or a cosine with a random offset; see above.
     n_jobs : int, default=None
-        Number of threads; None is Numba's current setting, which is all threads at first. With 1, BLAS has one thread
-        too if the caller is the main thread.
+        Number of threads; None is Numba's current setting, all threads at first. With 1, BLAS has one, too.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 

@@ -673,6 +673,17 @@ def test_few_words_among_numbers_are_named(kind):
         fit(pd.DataFrame({"a": pd.Categorical([*texts[60:], "?"])}))
 
 
+@pytest.mark.parametrize("date", ["{d}.{m}.2024", "{m:02d}/{d:02d}/2024", "2024/{m}/{d} 10:00", "{d}-{m}-2024T00:00"])
+def test_dates_of_other_forms_are_named(date):
+    days = [date.format(d=k % 28 + 1, m=k % 12 + 1) for k in range(100)]
+    with pytest.warns(UserWarning, match=r"Column 'a' of X has what seem to be dates, .*: they are taken"):
+        fit(pd.DataFrame({"a": days}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(pd.DataFrame({"a": [*days, "soon"]}))
+        fit(pd.DataFrame({"a": ["1.2.3", "10.0.12"] * 50}))
+
+
 def test_columns_of_tiny_numbers_are_named():
     X = np.random.default_rng(0).normal(size=(50, 3))
     fit(X * [1.0, 1e-90, 0.0])

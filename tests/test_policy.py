@@ -393,10 +393,19 @@ def test_blas_keeps_to_n_jobs(threads, two_for_blas, n_jobs, expected):
     assert blas_now() == {2}
 
 
-def test_only_the_main_thread_changes_what_blas_has(two_for_blas):
-    with ThreadPoolExecutor(1) as other, policy.blas_threads(1):
-        within = other.submit(policy.blas_threads, 1).result()
-        assert isinstance(within, contextlib.nullcontext)
+def test_any_thread_limits_blas(two_for_blas):
+    """One after the other: OpenBLAS is not left to the first of them."""
+
+    def limited():
+        with policy.one_blas_thread():
+            by_one = blas_now()
+        with policy.blas_threads(1):
+            return by_one | blas_now(), threading.get_ident()
+
+    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+        seen = [limited(), *(pool.submit(limited).result() for pool in (first, second, first)), limited()]
+    assert [threads for threads, _ in seen] == [{1}] * 5
+    assert len({caller for _, caller in seen}) == 3
     assert blas_now() == {2}
 
 

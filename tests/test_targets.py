@@ -1,5 +1,6 @@
 """Targets that are transformed: what is chosen, what predictions then estimate, and how it is kept."""
 
+import datetime
 import pickle
 
 import numpy as np
@@ -250,3 +251,13 @@ def test_dates_are_no_targets(unit):
     for targets_of_rows in (y, pd.Series(y)):
         with pytest.raises(ValueError, match=r"y must hold numbers; got (datetime|timedelta)64"):
             KernelMachineRegressor().fit(np.arange(40.0)[:, np.newaxis], targets_of_rows)
+
+
+@pytest.mark.parametrize("kind", ["datetime", "date", "Timestamp", "Period"])
+def test_dates_as_objects_are_no_targets(kind):
+    if kind in ("Timestamp", "Period"):
+        date = getattr(pytest.importorskip("pandas"), kind)("2026-01-01")
+    else:
+        date = getattr(datetime, kind)(2026, 1, 1)
+    with pytest.raises(ValueError, match=r"y must hold numbers, got .*; subtract a date from dates, and divide by"):
+        KernelMachineRegressor().fit(np.arange(40.0)[:, np.newaxis], [date] * 40)

@@ -266,6 +266,21 @@ def test_every_method_says_it_once(machine, method):
         METHODS[method](other.set_params(on_unseen="ignore"), frame)
 
 
+def test_rare_words_of_texts_are_no_news(few_steps):
+    """In a sparse matrix, values are far outside that are so in all columns."""
+    X = sparse.csr_array(sparse.random(200, 40, density=0.05, random_state=0))
+    machine = binfeat.KernelMachineRegressor(**PARAMETERS).fit(X, X.sum(axis=1))
+    rare = sparse.csr_array(X).copy()
+    rare = X.copy()
+    rare.data[:] = X.data.max()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine.predict(rare)
+        assert not machine.check(rare)
+    with pytest.warns(UserWarning, match="far outside"):
+        machine.predict(10 * X)
+
+
 def test_of_several_blocks_it_is_said_once(of_arrays):
     X = frame_of(60, seed=1)[["size", "gaps"]].to_numpy().copy()
     X[::20, 0] = 99.0

@@ -1,10 +1,13 @@
 """Errors for words and dates where numbers are needed: which column holds them, and what to do."""
 
-import datetime
 from contextlib import contextmanager
 
 import numpy as np
 
+_FOR_TARGETS = {
+    True: "for labels use a classifier, such as KernelMachineClassifier",
+    False: "subtract a date from dates, and divide by np.timedelta64(1, 'D')",
+}
 LEADING_ZERO = r"\s*[+-]?0\d"  # of digits that are a name, such as a postal code
 
 
@@ -16,8 +19,9 @@ def naming_words(values, name):
     except (TypeError, ValueError) as error:
         if "NA is ambiguous" in str(error):  # of pandas, where numbers would have NaN
             raise ValueError(f"Input {name} contains NA, a missing value; leave these rows out.") from None
-        about_words = isinstance(error, np.exceptions.DTypePromotionError) or "could not convert string" in str(error)
-        message = _message(values, name) if about_words else None
+        of_words = isinstance(error, np.exceptions.DTypePromotionError) or "could not convert string" in str(error)
+        of_objects = name == "y" and "float() argument" in str(error)
+        message = _message(values, name) if of_words or of_objects else None
         if message is None:
             raise
         raise ValueError(message) from None
@@ -28,8 +32,7 @@ def _message(values, name):
     for column, column_values in _columns(values):
         for word in filter(_is_word, column_values):
             if name == "y":
-                remedy = "for labels use a classifier, such as KernelMachineClassifier"
-                return f"y must hold numbers, got {word!r}; {remedy}."
+                return f"y must hold numbers, got {word!r}; {_FOR_TARGETS[isinstance(word, str)]}."
             return (
                 f"Column {column!r} of {name} holds {word!r}, which is not a number. Encode it, for example by "
                 "sklearn.preprocessing.OneHotEncoder, or use a kernel machine, which takes categories."
@@ -48,10 +51,10 @@ def _columns(values):
 
 
 def _is_word(value):
-    if not isinstance(value, str):
-        return isinstance(value, datetime.date)
     try:
         float(value)
     except ValueError:
         return True
+    except TypeError:
+        return value is not None
     return False

@@ -12,7 +12,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
@@ -235,6 +235,13 @@ def _blas():
     return _loaded_blas("scipy.linalg" in sys.modules)
 
 
+def _set_threads(blas, threads):
+    """Set the threads of a library; of OpenBLAS threadpoolctl heeds one Python thread, until that gives it up."""
+    blas.set_num_threads(threads)
+    if hasattr(blas, "clear_controlling_thread"):  # OpenBLAS, since threadpoolctl 3.8
+        blas.clear_controlling_thread()
+
+
 class _Caller:
     """Whoever limits BLAS's threads, for as long as that lasts."""
 
@@ -271,8 +278,8 @@ class _BlasLimits:
                 now = blas.num_threads
                 threads = min([self._before.setdefault(blas.filepath, now), *self._limits.values()])
                 if threads != now:
-                    blas.set_num_threads(threads)
-                if not self._limits and blas.num_threads == threads:  # only the thread that sets it first may
+                    _set_threads(blas, threads)
+                if not self._limits and blas.num_threads == threads:  # not where another thread has its own limit
                     del self._before[blas.filepath]
 
     def after_fork(self):
@@ -298,14 +305,8 @@ def threads_to_factorise(n):
 
 
 def blas_threads(n_jobs):
-    """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to.
-
-    The setting is shared by the whole process: only the main thread changes it.
-    """
-    threads = thread_count(n_jobs)
-    has_more = any(blas.num_threads > threads for blas in _blas().lib_controllers)
-    is_main = threading.current_thread() is threading.main_thread()
-    return _blas_limits.limit(threads) if has_more and is_main else nullcontext()
+    """Context in which BLAS has no more threads than `n_jobs` says, nor than it is set to, in the whole process."""
+    return _blas_limits.limit(thread_count(n_jobs))
 
 
 def threads_are_free(n_jobs):

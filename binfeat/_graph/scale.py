@@ -14,7 +14,7 @@ _ROWS_IN_A_BIN = 3.0
 _PILOT_GRIDS = 16
 _DOUBLINGS = 10  # up or down from one over the spread of the values
 _HALVINGS = 3  # of the last factor 2
-_UNLIKE = 10.0  # times the median standard deviation, from which an input decides alone which rows are similar
+_UNLIKE = 5.0  # times the median standard deviation, from which an input decides alone which rows are similar
 
 
 def doubt_units(X, categorical, names):

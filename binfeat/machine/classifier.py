@@ -101,7 +101,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None
-        Number of threads; None is Numba's setting, all threads at first. With 1, BLAS in the main thread has one, too.
+        Number of threads; None is Numba's setting, all threads at first. With 1, BLAS has one, too.
     random_state : int, RandomState instance or None, default=None
         Seed of the grids, of the rows held out and of the samples.
 

@@ -33,8 +33,9 @@ def categories_as_text(X):
     """The frame with text in place of categories, and a text for missing ones, as CatBoost wants it."""
     if not hasattr(X, "columns"):
         return X
-    names = X.select_dtypes("category").columns
-    return X.assign(**{name: X[name].astype(object).fillna("missing").astype(str) for name in names})
+    names, X = X.select_dtypes("category").columns, X.copy()
+    X[names] = X[names].astype(object).fillna("missing").astype(str)
+    return X
 
 
 def fit_lightgbm(inner, seed, until=np.inf, **settings):

@@ -19,7 +19,7 @@ from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
 from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
-from binfeat._machine.table.texts import DATES, NUMBERS, day_of, numbers_of_digits, said_by, words_among_numbers
+from binfeat._machine.table.texts import DATES, NUMBERS, day_of, doubt_of, numbers_of_digits, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
@@ -135,9 +135,9 @@ class Column:
         kind = said_by(strings) if strings else ""
         return kind if kind == NUMBERS or not n_others else ""
 
-    def words_among_numbers(self) -> list[str]:
-        """The few strings that are no numbers, where nearly all are."""
-        return words_among_numbers(self._texts[0])
+    def doubt(self) -> str:
+        """As `doubt_of` its strings."""
+        return doubt_of(self._texts[0])
 
     @cached_property
     def _texts(self) -> tuple[list[str], int]:
@@ -242,12 +242,8 @@ class Columns:
         """A table with numbers and days where strings say them, with a warning."""
         kinds = [column.said() for column in self.columns]
         for column, kind in zip(self.columns, kinds):
-            if words := column.words_among_numbers():
-                few = ", ".join(in_words(map(repr, words)))
-                warn(
-                    f"{column.name} of X has numbers as strings, and few that are none, {few}: all are taken for "
-                    "categories. Where these stand for missing values, write NaN in their place."
-                )
+            if doubt := column.doubt():
+                warn(f"{column.name} of X {doubt}")
             if kind:
                 warn(
                     f"{column.name} of X has {kind}, and is read as what they say. If they are names, make the column "

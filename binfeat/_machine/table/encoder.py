@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_record import ArrayRecord
@@ -110,7 +111,7 @@ class TableEncoder(ArrayRecord):
         matrix, table, is_known = self._read(estimator, X)
         if note is not None and not (is_known and (table is None or not self._strings_in(table))):
             table = read_table(estimator, X, self.times.tolist()) if table is None else table
-            note(self._findings(table, matrix, np.zeros(table.shape, dtype=bool)))
+            note(self._findings(table, matrix, np.zeros(table.shape, dtype=bool), self._ends_of(X)))
         if is_known and self.source.size == self.medians.size:
             return _own(matrix)
         return self._complete(matrix, np.isnan(matrix))
@@ -126,26 +127,31 @@ class TableEncoder(ArrayRecord):
         if found:
             columns = [column.without(rows) if rows.any() else column for column, rows in zip(table.columns, words.T)]
             table = replace(table, columns=columns, matrix=None)
-        return Findings.of(0, found) + self._findings(table, self._numbers_of(table, estimator), words)
+        return Findings.of(0, found) + self._findings(
+            table, self._numbers_of(table, estimator), words, self._ends_of(X)
+        )
 
-    def _findings(self, table: Columns, matrix: np.ndarray, words: np.ndarray) -> Findings:
+    def _findings(self, table: Columns, matrix: np.ndarray, words: np.ndarray, ends: np.ndarray) -> Findings:
         """What a table has that `fit` had not seen, beside `words`, a mask of its values that are no numbers."""
-        columns = range(self.medians.size)
-        return Findings.of(len(matrix), (each for j in columns for each in self._of_column(table, matrix, words, j)))
+        columns = enumerate(ends.T)
+        found = (each for j, own in columns for each in self._of_column(table, matrix[:, j], words[:, j], j, own))
+        return Findings.of(len(matrix), found)
 
-    def _of_column(self, table: Columns, matrix: np.ndarray, words: np.ndarray, j: int) -> Iterator[Finding]:
-        """What a column has that `fit` had not seen; `matrix` has its numbers or codes."""
-        column, values, (low, high) = table.columns[j], matrix[:, j], self._ends[:, j]
+    def _of_column(
+        self, table: Columns, values: np.ndarray, words: np.ndarray, j: int, ends: np.ndarray
+    ) -> Iterator[Finding]:
+        """What a column, of these numbers or codes, has that `fit` had not seen."""
+        column, (low, high) = table.columns[j], ends
         if self.categorical[j]:
             yield from self._of_categories(column, values > high, j)
             return
-        missing, beyond = np.isnan(values) & ~words[:, j], (values < low) | (values > high)
+        missing, beyond = np.isnan(values) & ~words, (values < low) | (values > high)
         if missing.any() and not self._had_gaps[j]:
             yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
         if beyond.any():
             shown = in_words(self._in_words(j, value) for value in np.unique(values[beyond]))
-            ends = [self._in_words(j, end) for end in (self.lows[j], self.highs[j])]
-            known = " to ".join(ends) if self.lows[j] <= self.highs[j] else "missing everywhere"
+            extremes = [self._in_words(j, end) for end in (self.lows[j], self.highs[j])]
+            known = " to ".join(extremes) if self.lows[j] <= self.highs[j] else "missing everywhere"
             yield Finding(column.name, OUTSIDE, int(beyond.sum()), shown, known)
         n_strings, strings = column.strings() if j in self._strings_in(table) else (0, ())
         if n_strings:
@@ -185,6 +191,14 @@ class TableEncoder(ArrayRecord):
         chosen = self.categorical[: lows.size]
         ends = np.where(chosen, 0.0, lows - far), np.where(chosen, np.maximum(n_levels - 1, 0), highs + far)
         return np.clip(ends, -most, most)
+
+    def _ends_of(self, X: RawTable) -> np.ndarray:
+        """The ends of each column; all numbers of a sparse matrix, as words of texts, have the same: they are rare."""
+        low, high = ends = self._ends.copy()
+        if sparse.issparse(X):
+            numbers = ~self.categorical[: low.size]
+            low[numbers], high[numbers] = low[numbers].min(initial=0.0), high[numbers].max(initial=0.0)
+        return ends
 
     @cached_property
     def _had_gaps(self) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from binfeat._common.calendar import in_zone, zone_in
 from binfeat._common.words import LEADING_ZERO
+from binfeat._machine.table.findings import in_words
 
 NUMBERS, DATES = "numbers as strings", "dates as strings"
 _DATE, _TIME = r"\d{4}-\d\d-\d\d", r"[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?"
@@ -17,6 +18,7 @@ _FORMS = {
     DATES: re.compile(rf"{_DATE}(?:{_TIME})?"),
     in_zone("UTC"): re.compile(rf"{_DATE}{_TIME}(?:Z|[+-]\d\d:?\d\d)"),
 }
+_LOCAL_DATE = re.compile(r"(?:\d\d?([./-])\d\d?\1\d{4}|\d{4}([./])\d\d?\2\d\d?)(?:[T ].*)?")
 _MOST_DIGITS = 15  # of a number that a float has exactly
 _NUMBERS_OF_A_WORD = 10  # at least, where words seem to stand for missing numbers
 _DAY = np.timedelta64(1, "D")
@@ -31,10 +33,20 @@ def said_by(strings: Iterable[str]) -> str:
     return ""
 
 
-def words_among_numbers(strings: Sequence[str]) -> list[str]:
-    """The strings that are no numbers, if there are ten numbers for each of them."""
+def doubt_of(strings: Sequence[str]) -> str:
+    """What categories may be meant for, in words after the name of their column, or "" where nothing seems likely."""
     words = [own for own in strings if not _FORMS[NUMBERS].fullmatch(own)]
-    return words if _NUMBERS_OF_A_WORD * len(words) <= len(strings) - len(words) else []
+    if 0 < _NUMBERS_OF_A_WORD * len(words) <= len(strings) - len(words):
+        return (
+            f"has numbers as strings, and few that are none, {_few(words)}: all are taken for categories. Where these "
+            "stand for missing values, write NaN in their place."
+        )
+    if words and all(map(_LOCAL_DATE.fullmatch, strings)):
+        return (
+            f"has what seem to be dates, {_few(strings)}: they are taken for categories. Convert them, as "
+            "pandas.to_datetime does, which wants to know where the month stands."
+        )
+    return ""
 
 
 def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -65,6 +77,10 @@ def _zone_of(name: str) -> datetime.tzinfo | None:
     """By its name, or by hours from UTC, such as UTC-05:00."""
     offset = re.fullmatch(r"UTC([+-]\d\d:\d\d)", name)
     return datetime.datetime.strptime(offset[1], "%z").tzinfo if offset else ZoneInfo(name)
+
+
+def _few(strings: Sequence[str]) -> str:
+    return ", ".join(in_words(map(repr, strings)))
 
 
 def _are_dates(strings: list[str], zone: str) -> bool:

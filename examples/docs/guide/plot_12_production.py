@@ -87,9 +87,6 @@ print(loaded.check(strange))
 # - Threads are those of Numba, for grids, and Python's, for all else: one call at a time has them, others run with
 #   their own thread. A service with as many workers as cores wants ``machine.set_params(n_jobs=1)``. BLAS takes no part
 #   in the predictions of exact and local machines, so ``OPENBLAS_NUM_THREADS`` does not matter to them.
-# - Fits limit BLAS to one thread, but OpenBLAS heeds only the first Python thread that sets it. A service that fits in
-#   other threads after one fit in the main thread wants ``OPENBLAS_NUM_THREADS=1``: without it these fits take five
-#   times as long, and their last digits differ.
 # - Standard deviations and intervals by deviations factorise a kernel matrix at the first call of each process, under
 #   one lock: 64 MB for 4,000 rows, some 100 MB for more. Quantiles need none.
 #
