@@ -55,6 +55,7 @@ def test_scaling_missing_values_and_categories(rows, rng, given, scaling):
     machine = KernelMachineRegressor(**{**given, **categories, "scaling": scaling}, on_unseen="ignore")
     machine.fit(X[:200], y[:200] + (X[:200, 4] == 2))
     X[-3:, 3], X[-2:, 4], X[-1, 2] = 7, np.nan, np.nan
+    X[:2, 2] = 1e6, -1e6
     assert_same(machine, X)
 
 

@@ -108,6 +108,30 @@ def test_findings_are_those_of_the_twin(machine, rng):
     assert found["Column 'same'", "far outside"][1:] == (("5.1",), "5 to 5")
 
 
+@pytest.mark.parametrize("form", [lambda X: X, lambda X: X.tolist(), sparse.csr_array], ids=["array", "list", "sparse"])
+def test_what_is_far_outside_is_as_far_as_it_may_be(of_arrays, form):
+    """Beyond the range of fit by as much as this is wide; what is missing beside it stays so."""
+    known = frame_of(N)[["size", "gaps"]].to_numpy()
+    width = np.ptp(known[:, 0])
+    far, ends = known[:4].copy(), known[:4].copy()
+    far[:, 0] = 1e9, -1e9, 1e30, known[:, 0].max() + 0.9 * width
+    ends[:3, 0] = known[:, 0].max() + width, known[:, 0].min() - width, known[:, 0].max() + width
+    ends[3, 0] = far[3, 0]
+    assert np.isnan(far[:, 1]).any()
+    quiet = clone(of_arrays).set_params(on_unseen="ignore")
+    quiet.__dict__ |= {name: value for name, value in vars(of_arrays).items() if name.endswith("_") or name[0] == "_"}
+    before = far.copy()
+    np.testing.assert_allclose(quiet.predict(form(far)), quiet.predict(ends), rtol=1e-6)
+    np.testing.assert_array_equal(far, before)
+
+
+def test_linear_targets_are_not_followed_to_anywhere(few_steps, rng):
+    X = rng.uniform(size=(200, 3))
+    machine = binfeat.KernelMachineRegressor(random_state=0, on_unseen="ignore").fit(X, X @ [1.0, 2.0, 3.0])
+    assert machine.predict([[1.5] * 3])[0] == pytest.approx(9.0, abs=0.5)
+    assert machine.predict([[1e6] * 3])[0] < 12.5
+
+
 def test_the_table_of_findings(machine):
     frame = frame_of(3, seed=1).assign(colour=["green", None, "red"])
     text = str(machine.check(frame))

@@ -47,6 +47,16 @@ def test_the_same_as_a_fit_of_all_rows_with_the_same_settings(table):
     np.testing.assert_array_equal(warm.decision_function(X), cold.decision_function(X))
 
 
+def test_rows_farther_outside_than_before(table):
+    X, _, labels = table
+    X = X.copy()
+    X[200:, 0] += 100.0
+    warm = KernelMachineClassifier(**FIXED, **WARM).fit(X[:200], labels[:200]).fit(X, labels)
+    cold = KernelMachineClassifier(**FIXED, random_state=0, on_unseen="error").fit(X, labels)
+    np.testing.assert_array_equal(warm.decision_function(X), cold.decision_function(X))
+    assert not warm.check(X)
+
+
 def test_more_grids(few_grids, table):
     X, y, _ = table
     machine = KernelMachineRegressor(features="binning", gamma="scale", max_grids=20, **WARM).fit(X, y)

@@ -217,7 +217,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         if previous is None:
             encoder, table = TableEncoder.fit(self, X, settings.categorical_features, settings.may_take_ranks)
         else:
-            encoder, table = previous.encoder, previous.encoder.transform(self, X)
+            encoder, table = previous.encoder.renewed(self, X)
         check_consistent_length(table, y)
         if len(table) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")

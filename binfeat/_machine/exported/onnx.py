@@ -47,6 +47,8 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     n_inputs = encoder.medians.size
     missing = graph.add("IsNaN", "X")
     full, flags = graph.add("Where", missing, encoder.medians, "X"), graph.cast(missing, np.float64)
+    low, high = encoder.bounds[:, :n_inputs]
+    full = graph.add("Max", graph.add("Min", full, high), low)
     columns = [graph.columns(full, [j]) for j in range(n_inputs)]
     for j in np.flatnonzero(encoder.categorical):
         columns[j] = _codes(graph, columns[j], graph.columns(flags, [j]), encoder, int(j))

@@ -93,8 +93,7 @@ class TableEncoder(ArrayRecord):
         flagged = np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix)))
         source = np.concatenate([own, dated, flagged])
         categorical = np.append(chosen, np.zeros(source.size - chosen.size, dtype=bool))
-        learned["lows"] = np.fmin.reduce(matrix, initial=np.inf)
-        learned["highs"] = np.fmax.reduce(matrix, initial=-np.inf)
+        learned |= _ranges(matrix)
         table.require_size(np.maximum(learned["highs"], -learned["lows"]))
         encoder = cls(categorical, source, medians, **learned, parts=parts, **NO_RANKS)
         matrix = encoder._complete(matrix, gaps)
@@ -104,6 +103,7 @@ class TableEncoder(ArrayRecord):
     def transform(self, estimator: BaseEstimator, X: RawTable, note: Note = None) -> np.ndarray:
         """The numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; might be X itself.
 
+        What is far outside is as far as it may be without being so: kernels that grow would follow it to anywhere.
         `note` is called with what `fit` had not seen, if there is any.
 
         TypeError or ValueError if columns differ, hold infinity, or are not categorical and hold no numbers.
@@ -114,7 +114,13 @@ class TableEncoder(ArrayRecord):
             note(self._findings(table, matrix, np.zeros(table.shape, dtype=bool), self._ends_of(X)))
         if is_known and self.source.size == self.medians.size:
             return _own(matrix)
-        return self._complete(matrix, np.isnan(matrix))
+        encoded = self._complete(matrix, np.isnan(matrix))
+        return encoded if is_known else np.clip(encoded, *self.bounds)
+
+    def renewed(self, estimator: BaseEstimator, X: RawTable) -> tuple[Self, np.ndarray]:
+        """The encoder for another table that it is fitted to, whose numbers may be anywhere, and this table encoded."""
+        matrix, _, _ = self._read(estimator, X)
+        return replace(self, **_ranges(matrix)), self._complete(matrix, np.isnan(matrix))
 
     def findings(self, estimator: BaseEstimator, X: RawTable) -> Findings:
         """What a table has that `fit` had not seen."""
@@ -199,6 +205,14 @@ class TableEncoder(ArrayRecord):
             numbers = ~self.categorical[: low.size]
             low[numbers], high[numbers] = low[numbers].min(initial=0.0), high[numbers].max(initial=0.0)
         return ends
+
+    @cached_property
+    def bounds(self) -> np.ndarray:
+        """Least and largest numbers of encoded rows, (2, n_encoded); infinite for all but numbers of `fit`."""
+        bounds = np.tile([[-np.inf], [np.inf]], self.source.size)
+        numbers = np.flatnonzero(~self.categorical[: self.lows.size] & (self.lows <= self.highs))
+        bounds[:, numbers] = self._ends[:, numbers]
+        return bounds
 
     @cached_property
     def _had_gaps(self) -> np.ndarray:
@@ -329,6 +343,10 @@ class TableEncoder(ArrayRecord):
         out[:, self._flags] = gaps[:, self.source[self._flags]]
         self._rank(out)
         return out
+
+
+def _ranges(matrix: np.ndarray) -> dict[str, np.ndarray]:
+    return {"lows": np.fmin.reduce(matrix, initial=np.inf), "highs": np.fmax.reduce(matrix, initial=-np.inf)}
 
 
 def _own(matrix: np.ndarray) -> np.ndarray:
