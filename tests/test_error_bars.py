@@ -44,7 +44,7 @@ def covariance(X, rows, alpha=0.3, weights=None):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_standard_deviations_and_intervals_of_an_exact_machine(table, weighted):
     X, y, _ = table
-    X, y, rows = X[:60], y[:60], np.vstack([X[100:120], [[30.0, 0, 0, 0]]])
+    X, y, rows = X[:60], y[:60], np.vstack([X[100:120], [[5.0, 0, 0, 0]]])
     weights = np.random.default_rng(3).uniform(0.5, 2.0, size=60) if weighted else None
     machine = KernelMachineRegressor(**GIVEN, gamma=GAMMA).fit(X, y, sample_weight=weights)
     alpha = float(machine._exact["alpha"])  # for weights of mean 1 in the training rows
