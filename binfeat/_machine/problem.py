@@ -203,6 +203,10 @@ class Problem:
         """Of the training rows."""
         return 1.0 if self.weights is None else float(self.weights[self.train].mean())
 
+    def relative_alpha(self, alpha: float | None) -> float | None:
+        """A penalty that the user gives, or None, for weights of mean 1."""
+        return None if alpha is None else alpha / self.mean_weight
+
     def relative_weights(self, rows: np.ndarray) -> np.ndarray | None:
         """Weights (n_rows,) of mean 1 in the training rows."""
         return None if self.weights is None else self.weights[rows, 0] / self.mean_weight

@@ -80,8 +80,8 @@ class ExactTuning:
 
     def _tuned(self, scales: LengthScales) -> _Try:
         """The overall factor and the penalty, each in turn, that the leave-one-out predictions are best with."""
-        given = self._run.settings.alpha
-        alpha = max(self._least_alpha, scales.alpha) if given is None else given / self._problem.mean_weight
+        given = self._problem.relative_alpha(self._run.settings.alpha)
+        alpha = max(self._least_alpha, scales.alpha) if given is None else given
         first = self._try(Hyperparameters([KernelPart(scales, 1.0)], alpha))
         others = _OF_GROUPS if given is None and self._problem.is_grouped else ()
         tries = [first, *(self._try(replace(first.params, alpha=own)) for own in others)]

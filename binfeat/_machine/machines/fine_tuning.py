@@ -84,8 +84,9 @@ class FineTuning:
             scales.append(second_kernel(scales[0]))
         shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
         parts = [KernelPart(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
-        if settings.alpha is not None:
-            return Hyperparameters(parts, settings.alpha / rows.problem.mean_weight)
+        given = rows.problem.relative_alpha(settings.alpha)
+        if given is not None:
+            return Hyperparameters(parts, given)
         alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
         linear = linear_part(rows, settings, scales[0].error, self._least_alpha)
         if linear is not None:

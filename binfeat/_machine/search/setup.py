@@ -76,8 +76,7 @@ class SearchSetup:
     def search(self, kernel: Kernel, scaling: Scaling) -> LengthScaleSearch:
         problem, settings, rows = self.problem, self.settings, self.rows
         table = scaling.X, problem.Y[rows], problem.relative_weights(rows), problem.categorical
-        alpha = None if settings.alpha is None else settings.alpha / problem.mean_weight
-        scaled, n_jobs = settings.scaling != "none", settings.n_jobs
+        alpha, scaled, n_jobs = problem.relative_alpha(settings.alpha), settings.scaling != "none", settings.n_jobs
         return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, scaled=scaled, n_jobs=n_jobs)
 
     def given(self, X: np.ndarray) -> list[LengthScales]:

@@ -146,8 +146,7 @@ class WideSearch:
     @property
     def _alpha(self) -> float | None:
         """The penalty, if it is given."""
-        given = self._run.settings.alpha
-        return None if given is None else given / self._problem.mean_weight
+        return self._problem.relative_alpha(self._run.settings.alpha)
 
     def _kernels(self, scales: LengthScales) -> ScaledKernels:
         scaling = self._run.settings.scaling or "standard"
