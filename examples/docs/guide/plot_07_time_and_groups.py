@@ -32,7 +32,8 @@ table = pd.DataFrame({"day": days, "weekday": pd.Categorical(days.day_name()), "
 
 # %%
 # What was before is a matter of columns. A kernel machine far from all its rows predicts the mean, but for a linear
-# part, if it has one, which ends one range beyond the known one: so the third table below has sales as differences from the mean of the week before.
+# part, if it has one, which ends one range beyond the known one: so the third table below has sales as differences
+# from the mean of the week before.
 
 table["yesterday"], table["a week ago"] = table["sales"].shift(1), table["sales"].shift(7)
 table["level"] = table["sales"].shift(1).rolling(7).mean()
