@@ -546,3 +546,19 @@ def product_game(x, support, coef, background, factor):
         )
 
     return value
+
+
+def are_codes(values, scores, sure, share):
+    """Whether mean scores of values jump: their mean squared steps beside chance, and beside all that means tell."""
+    levels = sorted(set(values))
+    rows = {level: [k for k, value in enumerate(values) if value == level] for level in levels}
+    told = chance = jumps = 0.0
+    for column in scores.T:
+        means = {level: sum(column[k] for k in rows[level]) / len(rows[level]) for level in levels}
+        told += sum(len(rows[level]) * means[level] ** 2 for level in levels) / (len(levels) - 1)
+        left = sum((column[k] - means[level]) ** 2 for level in levels for k in rows[level])
+        chance += left / (len(values) - len(levels))
+        jumps += sum(
+            (means[b] - means[a]) ** 2 / (1 / len(rows[a]) + 1 / len(rows[b])) for a, b in pairwise(levels)
+        ) / (len(levels) - 1)
+    return jumps - chance > max(sure * (2 / len(levels)) ** 0.5 * chance, share * (told - chance))

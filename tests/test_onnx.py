@@ -73,6 +73,16 @@ def test_learned_machines_with_sums_maps_and_warps(rng, limits):
         assert_same(machine, X, 1e-4)
 
 
+def test_codes(rows, rng, limits):
+    limits(n_steps=15)
+    X, y = rows
+    X[:, 2] = rng.integers(30, size=300)
+    machine = KernelMachineRegressor(random_state=0).fit(X, y + rng.normal(size=30)[X[:, 2].astype(int)])
+    assert machine._fitted.encoder.coded.tolist() == [2]
+    X[0, 2], X[1, 2] = 7.5, 31
+    assert_same(machine, X, 1e-4)
+
+
 @pytest.mark.parametrize("transform", ["log", "arcsinh"])
 def test_transformed_targets(rows, transform):
     X, y = rows

@@ -43,13 +43,14 @@ from binfeat._machine.table.doubts import doubt_limit, doubt_rows
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.table.findings import Attention, Note
 from binfeat._machine.table.partition import Partition
-from binfeat._machine.table.row_hashes import SeenRows
+from binfeat._machine.table.row_hashes import SeenRows, row_hashes
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.warm_start import fitted_with, known_targets, previous_fit
 from binfeat._rows.sampled import SampledSource
 from binfeat._rows.scored import by_block
 from binfeat._rows.sources import check_alone, is_source
 
+_NAMED = 5  # codes
 _FEWEST = 3000  # rows that a limit of time leaves
 
 
@@ -197,10 +198,13 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         scoring = None if settings.scorer is None else Scoring(settings.scorer, is_classifier(self))
         learned = rows.table, rows.y, targets, rows.weights
         problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
+        if previous is None and settings.may_take_ranks and not (settings.has_cv or groups is not None):
+            problem = self._with_codes(problem, run)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
-        seen = SeenRows.of(rows.hashes[np.append(train, held_out)]) if all_rows is None else None
-        fitted = replace(fitted, seen=seen)
+        if all_rows is None:
+            hashes = row_hashes(problem.table, rows.answers)
+            fitted = replace(fitted, seen=SeenRows.of(hashes[np.append(train, held_out)]))
         self.__dict__.pop("target_transformer_", None)
         self.__dict__ |= attributes_of(fitted)
         self._fitted_with, self._derived = fitted_with(self), Derived()
@@ -224,6 +228,15 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         if settings.n_grids is not None:
             require_binning_memory(table.shape, settings.n_grids, 0)
         return encoder, table
+
+    def _with_codes(self, problem: Problem, run: Run) -> Problem:
+        """The problem with numbers that are codes as categories, too, which a decision names."""
+        problem = problem.with_codes()
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        known = [str(names[j]) for j in problem.encoder.coded]
+        if known:
+            run.note("codes", ", ".join(known[:_NAMED]) + ", ..." * (len(known) > _NAMED), np.nan)
+        return problem
 
     def _partition(
         self, rows: GivenRows, groups: ArrayLike | None, run: Run, is_sample: bool

@@ -13,6 +13,7 @@ from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat._machine.kernel_algebra.reweighted import at_minimum
+from binfeat._machine.table.codes import columns_of_codes
 from binfeat._machine.table.encoder import TableEncoder
 from binfeat._machine.target.deviance import Deviance
 from binfeat._machine.target.huber import weights_by, winsorised
@@ -101,6 +102,16 @@ class Problem:
     @property
     def categorical(self) -> np.ndarray:
         return self.encoder.categorical
+
+    def with_codes(self) -> "Problem":
+        """The problem with numbers that are codes, by the training rows, as categories, too."""
+        encoder = self.encoder
+        numbers = encoder.plain_numbers
+        coded = columns_of_codes(self.table[self.train, : numbers.size], numbers, self.Y[self.train])
+        if not coded.size:
+            return self
+        encoder, table = encoder.with_codes(self.table, coded)
+        return replace(self, encoder=encoder, table=table)
 
     @cached_property
     def negligible(self) -> float:

@@ -62,7 +62,7 @@ _WIDTHS = 20, 32, 14, 7  # of lines that are printed before the others are known
 
 def decision_words(what: str, choice: str, error: float, seconds: float) -> tuple[str, str, str, str]:
     """A decision as words."""
-    return what, choice, f"{error:.4g}", f"{seconds:.1f}"
+    return what, choice, "" if np.isnan(error) else f"{error:.4g}", f"{seconds:.1f}"
 
 
 class Decisions:

@@ -171,7 +171,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     category, the kernel is multiplied by ``exp(-gamma_j)``, or the squared distance in a radial kernel grows by
     ``gamma_j**2``. A column with a different category in nearly every row, such as an id, is ignored with a warning.
     Dates and durations are numbers of days. Dates that span more than a year, a week or a day also give the day of the
-    year, the day of the week or the hour, in the column's time zone; their relevance counts for the column.
+    year, the day of the week or the hour, in the column's time zone; their relevance counts for the column. Numbers
+    that come again and whose order the targets do not know, such as those of people or districts, are categories, too,
+    unless `features`, `scaling`, `gamma`, `cv` or `groups` ask for something else; `summary` names them as codes.
 
     **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
     `n_grids` is "auto", exact machines take the `kernel`, and the solution should take half of `max_seconds` at most,

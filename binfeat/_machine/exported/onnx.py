@@ -50,13 +50,15 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     low, high = encoder.bounds[:, :n_inputs]
     full = graph.add("Max", graph.add("Min", full, high), low)
     columns = [graph.columns(full, [j]) for j in range(n_inputs)]
-    for j in np.flatnonzero(encoder.categorical):
+    for j in np.flatnonzero(encoder.categorical[:n_inputs]):
         columns[j] = _codes(graph, columns[j], graph.columns(flags, [j]), encoder, int(j))
-    first_rank = encoder.source.size - encoder.n_ranked
-    flagged, ranked = encoder.source[n_inputs:first_rank], encoder.source[first_rank:]
+    first_code = encoder.source.size - encoder.coded.size
+    first_rank = first_code - encoder.n_ranked
+    flagged, ranked = encoder.source[n_inputs:first_rank], encoder.source[first_rank:first_code]
     ranks = [_interpolated(graph, columns[j], *knots) for j, knots in zip(ranked, encoder.knots_of_ranks)]
     marks = [graph.columns(flags, flagged)] if flagged.size else []
-    return graph.add("Concat", *columns, *marks, *ranks, axis=1)
+    codes = [_places(graph, columns[j], levels := encoder.categories_of(j)[0], levels.size) for j in encoder.coded]
+    return graph.add("Concat", *columns, *marks, *ranks, *codes, axis=1)
 
 
 def _codes(graph: Graph, column: str, flags: str, encoder: TableEncoder, j: int) -> str:
@@ -65,9 +67,14 @@ def _codes(graph: Graph, column: str, flags: str, encoder: TableEncoder, j: int)
     other = float(numbers.size + has_missing)
     if not numbers.size:  # an id
         return graph.add("Add", graph.add("Mul", flags, 0.0), other)
-    found = graph.cast(graph.add("Equal", column, numbers), np.float64)
-    code = graph.add("Add", graph.add("MatMul", found, (np.arange(numbers.size) - other)[:, np.newaxis]), other)
+    code = _places(graph, column, numbers, other)
     return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
+
+
+def _places(graph: Graph, column: str, numbers: np.ndarray, other: float) -> str:
+    """Places of a column among numbers, or `other`."""
+    found = graph.cast(graph.add("Equal", column, numbers), np.float64)
+    return graph.add("Add", graph.add("MatMul", found, (np.arange(numbers.size) - other)[:, np.newaxis]), float(other))
 
 
 def _scaled(graph: Graph, scaler: InputScaler, rows: str, n_columns: int) -> str:

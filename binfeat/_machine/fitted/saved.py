@@ -111,7 +111,8 @@ def _check_table(columns: dict, sizes: dict) -> None:
         raise ValueError("source should name columns, all of them.")
     n_ranked = columns["rank_starts"].size - 1
     check_starts(columns, "rank_starts", n_ranked, sizes["rank_knots"])
-    _check_knots("ranks", columns["rank_starts"], n_ranked <= sizes["inputs"] - sizes["columns"])
+    n_coded = np.count_nonzero((np.diff(columns["number_starts"]) > 0) & ~columns["categorical"][: sizes["columns"]])
+    _check_knots("ranks", columns["rank_starts"], n_ranked + n_coded <= sizes["inputs"] - sizes["columns"])
 
 
 def _check_function(state: dict, sizes: dict) -> None:

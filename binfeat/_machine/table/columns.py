@@ -193,15 +193,15 @@ class Column:
         values, are_strings, strings = self._keys
         n_numbers, n_known = known_numbers.size, known_numbers.size + known_strings.size
         unseen = n_known + missing
-        of_numbers = _places(values, known_numbers, unseen)
-        of_strings = _places(strings, known_strings, unseen - n_numbers) + n_numbers
+        of_numbers = places_among(values, known_numbers, unseen)
+        of_strings = places_among(strings, known_strings, unseen - n_numbers) + n_numbers
         fresh = (of_numbers == unseen) & ~np.isnan(values)
         if fresh.any():
             digits, places = numbers_of_digits(known_strings)
-            of_numbers[fresh] = np.append(n_numbers + places, unseen)[_places(values[fresh], digits, places.size)]
+            of_numbers[fresh] = np.append(n_numbers + places, unseen)[places_among(values[fresh], digits, places.size)]
         if known_numbers.size and (of_strings == unseen).any():
             digits, places = numbers_of_digits(np.where(of_strings == unseen, strings, ""))
-            of_strings[places] = _places(digits, known_numbers, unseen)
+            of_strings[places] = places_among(digits, known_numbers, unseen)
         codes = np.where(np.isnan(values), n_known, of_numbers)
         codes[are_strings] = of_strings
         return codes if self._are_numbers else codes[self._distinct[1]]
@@ -215,7 +215,7 @@ def infinite_in(names: list[str]) -> str:
     return f"{INFINITE.removesuffix('.')}; it is in {listed}. Where it stands for a missing value, write NaN."
 
 
-def _places(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarray:
+def places_among(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarray:
     """Places of values among sorted known values, or `unseen`."""
     if not known.size:
         return np.full(values.shape, unseen)

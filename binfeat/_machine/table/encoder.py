@@ -23,6 +23,7 @@ from binfeat._machine.table.columns import (
     Columns,
     RawTable,
     infinite_in,
+    places_among,
     read_table,
 )
 from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, Note, in_words
@@ -43,7 +44,8 @@ class TableEncoder(ArrayRecord):
     The raw columns come first, in their order: numbers as they are with the median in place of NaN, categories as
     codes, dates and durations as days. Then come the parts of the calendar that repeat within a column of
     dates, then a column of 0 and 1 for each column of numbers with some NaN in `fit`: 1 marks a missing value; and
-    then, if they are asked for, the normal scores of the ranks of numbers that are far from normal.
+    then, if they are asked for, the normal scores of the ranks of numbers that are far from normal, and last what is
+    told by `with_codes` to be codes, though it is numbers, once more as categories.
 
     Codes count the categories seen in `fit`: numbers in rising order, then strings, then missing if it was seen. The
     next code stands for all other categories. 1, 1.0 and True are the same category, as is "1" if `fit` had not both;
@@ -54,7 +56,7 @@ class TableEncoder(ArrayRecord):
     categorical: np.ndarray  # mask of the encoded columns, (n_encoded,)
     source: np.ndarray  # the raw column of every encoded column
     medians: np.ndarray  # in place of NaN, (n_inputs,); 0 for a column of NaN only, and for categories
-    numbers: np.ndarray  # categories that are numbers
+    numbers: np.ndarray  # categories that are numbers, and codes
     number_starts: np.ndarray  # where the numbers of every column begin, (n_inputs + 1,)
     strings: np.ndarray  # categories that are strings
     string_starts: np.ndarray
@@ -241,13 +243,18 @@ class TableEncoder(ArrayRecord):
         out, flags = matrix.copy(), self._flags
         out[:, flags][:, self.source[flags] == self.source[place]] = 0.0
         out[:, place] = value
-        self._rank(out)
+        self._derive(out)
         return out
 
     @property
     def n_ranked(self) -> int:
-        """How many columns of ranks there are, which come last."""
+        """How many columns of ranks there are, which come before those of codes."""
         return self.rank_starts.size - 1
+
+    @cached_property
+    def coded(self) -> np.ndarray:
+        """Raw columns of numbers that are codes, too; their categories come last, in this order."""
+        return np.flatnonzero((np.diff(self.number_starts) > 0) & ~self.categorical[: self.medians.size])
 
     @property
     def knots_of_ranks(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -258,28 +265,55 @@ class TableEncoder(ArrayRecord):
     @property
     def _flags(self) -> slice:
         """The columns that mark gaps."""
-        return slice(self.medians.size + self.parts.size, self.source.size - self.n_ranked)
+        return slice(self.medians.size + self.parts.size, self._ranks.start)
+
+    @property
+    def _ranks(self) -> slice:
+        last = self.source.size - self.coded.size
+        return slice(last - self.n_ranked, last)
+
+    @property
+    def plain_numbers(self) -> np.ndarray:
+        """Mask of the raw columns of numbers that are no times."""
+        return ~self.categorical[: self.medians.size] & np.isin(self.times, ["", NUMBERS])
+
+    def with_codes(self, matrix: np.ndarray, coded: np.ndarray) -> tuple[Self, np.ndarray]:
+        """The encoder of a table that it has encoded, of which some numbers are codes, and the table with these."""
+        own = [np.unique(matrix[:, j]) if j in coded else self.categories_of(j)[0] for j in range(self.medians.size)]
+        encoder = replace(
+            self,
+            numbers=np.concatenate(own),
+            number_starts=np.append(0, np.cumsum([levels.size for levels in own])),
+            source=np.append(self.source, coded),
+            categorical=np.append(self.categorical, np.ones(coded.size, dtype=bool)),
+        )
+        return encoder, encoder._widened(matrix)
+
+    def _widened(self, matrix: np.ndarray) -> np.ndarray:
+        """Encoded rows with room for further columns, and these."""
+        out = np.empty((len(matrix), self.source.size))
+        out[:, : matrix.shape[1]] = matrix
+        self._derive(out)
+        return out
 
     def _with_ranks(self, matrix: np.ndarray) -> tuple[Self, np.ndarray]:
         """The encoder, and the encoded table, with ranks of numbers that are far from normal."""
-        numbers = ~self.categorical[: self.medians.size] & np.isin(self.times, ["", NUMBERS])
-        ranked = columns_to_rank(matrix, numbers)
+        ranked = columns_to_rank(matrix, self.plain_numbers)
         if not ranked.size:
             return self, matrix
         source = np.append(self.source, ranked)
         categorical = np.append(self.categorical, np.zeros(ranked.size, dtype=bool))
         encoder = replace(self, source=source, categorical=categorical, **ranks_of(matrix, ranked))
-        out = np.empty((len(matrix), source.size))
-        out[:, : self.source.size] = matrix
-        encoder._rank(out)
-        return encoder, out
+        return encoder, encoder._widened(matrix)
 
-    def _rank(self, out: np.ndarray) -> None:
-        """Set the ranks in encoded rows."""
-        first = self.source.size - self.n_ranked
+    def _derive(self, out: np.ndarray) -> None:
+        """Set the ranks and the codes in encoded rows."""
         if self.n_ranked:
             ranks = Quantiles(np.arange(self.n_ranked), self.rank_starts, self.rank_knots, self.rank_values)
-            out[:, first:] = ranks.transform(out[:, self.source[first:]])
+            out[:, self._ranks] = ranks.transform(out[:, self.source[self._ranks]])
+        for place, j in enumerate(self.coded, self._ranks.stop):
+            levels, _, _ = self.categories_of(j)
+            out[:, place] = places_among(out[:, j], levels, levels.size)
 
     @cached_property
     def _all_numbers(self) -> bool:
@@ -331,7 +365,7 @@ class TableEncoder(ArrayRecord):
         return own_numbers, own_strings, bool(self.missing[j])
 
     def _complete(self, matrix: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-        """Fill the gaps, and add parts of dates, the columns that mark gaps, and ranks."""
+        """Fill the gaps, and add parts of dates, the columns that mark gaps, ranks and codes."""
         n_inputs = self.medians.size
         if self.source.size == n_inputs and not gaps.any():
             return _own(matrix)
@@ -341,7 +375,7 @@ class TableEncoder(ArrayRecord):
         for place, name in enumerate(self.parts, n_inputs):
             out[:, place] = part_of(out[:, self.source[place]], name)
         out[:, self._flags] = gaps[:, self.source[self._flags]]
-        self._rank(out)
+        self._derive(out)
         return out
 
 

@@ -1,0 +1,144 @@
+"""Numbers that are codes, of people, districts or plans: told by the targets, and categories beside numbers."""
+
+import pickle
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
+from binfeat._machine.table import codes
+from binfeat._machine.table.encoder import TableEncoder
+
+EXACT = {"features": "exact", "random_state": 0}
+
+
+@pytest.fixture
+def panel(rng):
+    """People, seven rows each, with a level of their own; and a number that says nothing more."""
+    level, person = rng.normal(size=60), np.repeat(np.arange(60), 7)
+    X = np.column_stack([rng.normal(size=person.size), 10.0 * person, rng.normal(size=person.size)])
+    order = rng.permutation(len(X))
+    y = level[person] + np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=len(X))
+    return X[order], y[order]
+
+
+def found(values, y):
+    """Whether values are codes."""
+    matrix, Y = np.asarray(values, dtype=float)[:, np.newaxis], np.asarray(y, dtype=float).reshape(len(y), -1)
+    return codes.columns_of_codes(matrix, np.array([True]), Y).size > 0
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_beside_the_naive_sums(rng, n_targets):
+    """Codes and numbers in an order, with so much noise that either may be said."""
+    said = set()
+    for seed in range(60):
+        own = np.random.default_rng(seed)
+        values = own.integers(20, size=200).astype(float)
+        level = own.normal(size=(20, n_targets)) if seed % 2 else np.linspace(-1, 1, 20)[:, np.newaxis]
+        scores = level[values.astype(int)] + own.uniform(0.2, 5) * own.normal(size=(200, n_targets))
+        scores -= scores.mean(axis=0)
+        expected = naive.are_codes(values, scores, codes._SURE, codes._SHARE)
+        assert codes._are_codes(values, scores) == expected
+        said.add(expected)
+    assert said == {True, False}
+
+
+def test_what_has_an_order_is_no_code(rng):
+    """Nor what says nothing, nor what hardly comes again, nor few levels."""
+    values = rng.integers(40, size=2000)
+    noise = rng.normal(size=2000)
+    assert found(values, rng.normal(size=40)[values] + noise)
+    assert found(values, np.eye(3)[rng.integers(3, size=40)[values]])
+    assert not found(values, 0.2 * values + noise)
+    assert not found(values, np.sin(values / 6) + 0.1 * noise)
+    assert not found(values % 7, rng.normal(size=7)[values % 7] + noise)
+    assert not found(np.arange(2000), noise)
+    assert not found(rng.normal(size=2000), noise)
+    assert sum(found(np.random.default_rng(seed).integers(40, size=500), noise[:500]) for seed in range(200)) <= 4
+
+
+def test_targets_that_are_constant_or_known(rng):
+    values = rng.integers(40, size=800)
+    assert not found(values, np.ones(800))
+    assert found(values, rng.normal(size=40)[values])
+
+
+def test_many_numbers_are_not_looked_at(rng):
+    values = rng.integers(40, size=(500, codes._MOST_COLUMNS + 1)).astype(float)
+    y = rng.normal(size=40)[values[:, :1].astype(int)]
+    for n_columns, expected in ((2, [0]), (values.shape[1], [])):
+        own = values[:, :n_columns]
+        assert codes.columns_of_codes(own, np.ones(n_columns, bool), y).tolist() == expected
+
+
+def test_codes_come_last_and_unknown_numbers_have_the_next_one():
+    X = np.array([[3.0, 1.0, 0.5], [1.0, np.nan, 0.5], [3.0, 2.0, 1.5]])
+    owner = BaseEstimator()
+    encoder, matrix = TableEncoder.fit(owner, X, None)
+    coded, matrix = encoder.with_codes(matrix, np.array([0, 1]))
+    expected = [[3, 1, 0.5, 0, 1, 0], [1, 1.5, 0.5, 1, 0, 1], [3, 2, 1.5, 0, 1, 2]]
+    np.testing.assert_array_equal(matrix, expected)
+    np.testing.assert_array_equal(coded.transform(owner, X), expected)
+    np.testing.assert_array_equal(coded.categorical, [False] * 4 + [True] * 2)
+    np.testing.assert_array_equal(coded.source, [0, 1, 2, 1, 0, 1])
+    assert coded.coded.tolist() == [0, 1]
+    np.testing.assert_array_equal(coded.transform(owner, [[2.0, 9.0, 0.5]])[0, 4:], [2, 3])
+    np.testing.assert_array_equal(coded.with_value(matrix, 0, 1.0)[:, 4], [0, 0, 0])
+
+
+@pytest.mark.parametrize("features", ["auto", "exact", "local"])
+def test_people_have_levels_of_their_own(few_steps, panel, features):
+    X, y = panel
+    given = {"features": features, "random_state": 0}
+    machine = KernelMachineRegressor(**given).fit(X[:300], y[:300])
+    assert machine._fitted.encoder.coded.tolist() == [1]
+    assert machine.gamma_.size == 4
+    assert machine.feature_importances_.argmax() == 1
+    plain = KernelMachineRegressor(**given, scaling="standard").fit(X[:300], y[:300])
+    assert plain.gamma_.size == 3
+    assert 1 - machine.score(X[300:], y[300:]) < 0.9 * (1 - plain.score(X[300:], y[300:]))
+    again = pickle.loads(pickle.dumps(machine))
+    np.testing.assert_array_equal(again.predict(X), machine.predict(X))
+    np.testing.assert_array_equal(machine.predict(X[:1]), machine.predict(X)[:1])
+
+
+def test_labels_frames_and_other_ways_to_fit(few_steps, panel):
+    X, y = panel
+    frame, labels = pd.DataFrame(X, columns=["x", "person", "z"]), np.where(y > 0, "high", "low")
+    machine = KernelMachineClassifier(random_state=0).fit(frame, labels)
+    assert machine._fitted.encoder.coded.tolist() == [1]
+    assert machine.summary().splitlines()[1].split()[:2] == ["codes", "person"]
+    names = frame.assign(person=frame["person"].map("no. {}".format))
+    strings = KernelMachineClassifier(random_state=0).fit(names, labels)
+    assert strings._fitted.encoder.coded.size == 0
+    for other in ({"gamma": "scale"}, {"features": "binning", "max_grids": 10}):
+        assert KernelMachineRegressor(**other, random_state=0).fit(X, y)._fitted.encoder.coded.size == 0
+    of_groups = KernelMachineRegressor(random_state=0).fit(X, y, groups=X[:, 1])
+    assert of_groups._fitted.encoder.coded.size == 0
+
+
+def test_rows_that_come_later_and_blocks(few_steps, panel):
+    X, y = panel
+    warm = KernelMachineRegressor(**EXACT, warm_start=True).fit(X[:300], y[:300])
+    levels = warm._fitted.encoder.numbers
+    score = warm.score(X[300:], y[300:])
+    warm.fit(X, y)
+    np.testing.assert_array_equal(warm._fitted.encoder.numbers, levels)
+    assert warm.score(X[300:], y[300:]) > score
+    source = blocks(X, y, block_rows=100)
+    machine = KernelMachineRegressor(features="local", cell_rows=200, random_state=0).fit(source)
+    assert machine._fitted.encoder.coded.tolist() == [1]
+    assert machine.score(X, y) > 0.8
+
+
+def test_a_code_and_its_number_are_one_input(few_steps, panel):
+    X, y = panel
+    machine = KernelMachineRegressor(**EXACT).fit(X, y)
+    values = machine.shapley_values(X[:5])
+    assert values.values.shape == (5, 3)
+    np.testing.assert_allclose(values.values.sum(axis=1) + values.base_values, machine.predict(X[:5]), rtol=1e-6)
+    assert np.abs(values.values[:, 1]).mean() > np.abs(values.values[:, 2]).mean()
