@@ -1,8 +1,8 @@
 """A raw table's columns as numbers: missing values, categories, frames of every kind."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_record import ArrayRecord
-from binfeat._common.calendar import part_of, parts_in, time_in_words
+from binfeat._common.calendar import part_of, parts_in
 from binfeat._common.subsets import every_nth
 from binfeat._common.validation import check_categorical, check_moderate, checked_array, is_word
 from binfeat._common.warned import warn
@@ -26,7 +26,8 @@ from binfeat._machine.table.columns import (
     places_among,
     read_table,
 )
-from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, Findings, Note, in_words
+from binfeat._machine.table.findings import Findings, Note
+from binfeat._machine.table.novelty import SeenCategories, SeenNumbers
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
 from binfeat._machine.table.scalers import Quantiles
 from binfeat._machine.table.texts import NUMBERS
@@ -111,7 +112,7 @@ class TableEncoder(ArrayRecord):
         TypeError or ValueError if columns differ, hold infinity, or are not categorical and hold no numbers.
         """
         matrix, table, is_known = self._read(estimator, X)
-        if note is not None and not (is_known and (table is None or not self._strings_in(table))):
+        if note is not None and not (is_known and (table is None or not self._has_strings(table))):
             table = read_table(estimator, X, self.times.tolist()) if table is None else table
             note(self._findings(table, matrix, np.zeros(table.shape, dtype=bool), self._ends_of(X)))
         if is_known and self.source.size == self.medians.size:
@@ -141,52 +142,19 @@ class TableEncoder(ArrayRecord):
 
     def _findings(self, table: Columns, matrix: np.ndarray, words: np.ndarray, ends: np.ndarray) -> Findings:
         """What a table has that `fit` had not seen, beside `words`, a mask of its values that are no numbers."""
-        columns = enumerate(ends.T)
-        found = (each for j, own in columns for each in self._of_column(table, matrix[:, j], words[:, j], j, own))
-        return Findings.of(len(matrix), found)
+        parts = zip(map(self._seen, range(self.medians.size)), table.columns, matrix.T, words.T, ends.T)
+        return Findings.of(len(matrix), (each for seen, *own in parts for each in seen.news(*own)))
 
-    def _of_column(
-        self, table: Columns, values: np.ndarray, words: np.ndarray, j: int, ends: np.ndarray
-    ) -> Iterator[Finding]:
-        """What a column, of these numbers or codes, has that `fit` had not seen."""
-        column, (low, high) = table.columns[j], ends
+    def _seen(self, j: int) -> SeenNumbers | SeenCategories:
+        """What a raw column had in `fit`."""
         if self.categorical[j]:
-            yield from self._of_categories(column, values > high, j)
-            return
-        missing, beyond = np.isnan(values) & ~words, (values < low) | (values > high)
-        if missing.any() and not self._had_gaps[j]:
-            yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
-        if beyond.any():
-            shown = in_words(self._in_words(j, value) for value in np.unique(values[beyond]))
-            extremes = [self._in_words(j, end) for end in (self.lows[j], self.highs[j])]
-            known = " to ".join(extremes) if self.lows[j] <= self.highs[j] else "missing everywhere"
-            yield Finding(column.name, OUTSIDE, int(beyond.sum()), shown, known)
-        n_strings, strings = column.strings() if j in self._strings_in(table) else (0, ())
-        if n_strings:
-            yield Finding(column.name, STRINGS, n_strings, strings, "numbers")
+            return SeenCategories(sum(levels.size for levels in self.categories_of(j)[:2]))
+        return SeenNumbers(self.lows[j], self.highs[j], str(self.times[j]), bool(self._had_gaps[j]))
 
-    def _of_categories(self, column: Column, unknown: np.ndarray, j: int) -> Iterator[Finding]:
-        numbers, strings, _ = self.categories_of(j)
-        if not (unknown.any() and numbers.size + strings.size):  # an id has no categories
-            return
-        missing = column.missing() & unknown
-        if missing.any():
-            yield Finding(column.name, MISSING, int(missing.sum()), ("NaN",), "none")
-        if missing.sum() < unknown.sum():
-            own_numbers, own_strings, _ = column.at(unknown & ~missing).categories()
-            fresh = [*own_numbers.tolist(), *own_strings.tolist()]
-            known = f"{numbers.size + strings.size:,} categories"
-            yield Finding(column.name, CATEGORIES, int((unknown & ~missing).sum()), in_words(map(repr, fresh)), known)
-
-    def _strings_in(self, table: Columns) -> list[int]:
-        """Columns of numbers that come as strings."""
-        if table.matrix is not None:
-            return []
-        return [j for j, column in enumerate(table.columns) if not self.categorical[j] and column.holds_strings]
-
-    def _in_words(self, j: int, value: float) -> str:
-        times = str(self.times[j])
-        return f"{value:.6g}" if times in ("", NUMBERS) else time_in_words(value, times)
+    def _has_strings(self, table: Columns) -> bool:
+        """Whether numbers come as strings."""
+        numbers = ~self.categorical[: self.medians.size]
+        return table.matrix is None and any(column.holds_strings for column in compress(table.columns, numbers))
 
     @cached_property
     def _ends(self) -> np.ndarray:
