@@ -80,7 +80,9 @@ bar.ax.set_yticklabels([0, 1, 10, 100])
 # More to know
 # ------------
 # - Columns of strings or of pandas' categories are categories by themselves, unless all strings are numbers or dates:
-#   these are read as such, with a warning. Numbers that are codes are named by ``categorical_features=["street"]``.
+#   these are read as such, with a warning. Numbers that are codes, as of streets, are found where the targets of
+#   neighbouring numbers are unlike, and are categories beside numbers; ``summary()`` names them. Where you know better,
+#   ``categorical_features=["street"]`` makes them categories alone.
 # - A column with a different level in nearly every row, such as an id, tells nothing: it is named in a warning, and
 #   ignored.
 # - Give what is known of a level as columns of its own (the district, the distance to the station): levels that are

@@ -34,7 +34,8 @@ X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=Tr
 #    * - a search of settings for an hour
 #      - ``max_seconds`` bounds a single ``fit``
 #    * - ``categorical_feature``
-#      - columns of strings or categories of a data frame; ``categorical_features`` names others
+#      - columns of strings or categories of a data frame, and numbers that the targets show to be codes;
+#        ``categorical_features`` names others
 #    * - ``objective="quantile"``, a fit for each ``alpha``
 #      - ``predict_quantiles(X, [0.1, 0.5, 0.9])`` after one fit
 #    * - ``objective="poisson"``, ``"gamma"``, ``"tweedie"``, ``"huber"``
