@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
-from binfeat._machine.table import codes
+from binfeat._machine.table import codes, encoder
 from binfeat._machine.table.encoder import TableEncoder
 
 EXACT = {"features": "exact", "random_state": 0}
@@ -78,8 +78,8 @@ def test_many_numbers_are_not_looked_at(rng):
 def test_codes_come_last_and_unknown_numbers_have_the_next_one():
     X = np.array([[3.0, 1.0, 0.5], [1.0, np.nan, 0.5], [3.0, 2.0, 1.5]])
     owner = BaseEstimator()
-    encoder, matrix = TableEncoder.fit(owner, X, None)
-    coded, matrix = encoder.with_codes(matrix, np.array([0, 1]))
+    plain, matrix = TableEncoder.fit(owner, X, None)
+    coded, matrix = plain.with_codes(matrix, np.array([0, 1]))
     expected = [[3, 1, 0.5, 0, 1, 0], [1, 1.5, 0.5, 1, 0, 1], [3, 2, 1.5, 0, 1, 2]]
     np.testing.assert_array_equal(matrix, expected)
     np.testing.assert_array_equal(coded.transform(owner, X), expected)
@@ -133,6 +133,15 @@ def test_rows_that_come_later_and_blocks(few_steps, panel):
     machine = KernelMachineRegressor(features="local", cell_rows=200, random_state=0).fit(source)
     assert machine._fitted.encoder.coded.tolist() == [1]
     assert machine.score(X, y) > 0.8
+
+
+def test_rows_of_numbers_need_no_look_at_each_column(few_steps, panel, monkeypatch):
+    """Which takes longer than a prediction of one row."""
+    X, y = panel
+    machine = KernelMachineRegressor(**EXACT).fit(X, y)
+    expected = machine.predict(X)
+    monkeypatch.setattr(encoder, "read_table", None)
+    np.testing.assert_array_equal(machine.predict(X), expected)
 
 
 def test_a_code_and_its_number_are_one_input(few_steps, panel):

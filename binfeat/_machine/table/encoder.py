@@ -130,7 +130,7 @@ class TableEncoder(ArrayRecord):
         table = read_table(estimator, X, self.times.tolist())
         words = np.zeros(table.shape, dtype=bool)
         found = []
-        for j in np.flatnonzero(~self.categorical[: self.medians.size]).tolist():
+        for j in np.flatnonzero(~self._are_categories).tolist():
             finding, words[:, j] = table.columns[j].words()
             found += [] if finding is None else [finding]
         if found:
@@ -153,7 +153,7 @@ class TableEncoder(ArrayRecord):
 
     def _has_strings(self, table: Columns) -> bool:
         """Whether numbers come as strings."""
-        numbers = ~self.categorical[: self.medians.size]
+        numbers = ~self._are_categories
         return table.matrix is None and any(column.holds_strings for column in compress(table.columns, numbers))
 
     @cached_property
@@ -164,7 +164,7 @@ class TableEncoder(ArrayRecord):
         np.subtract(highs, lows, out=far, where=np.isfinite(lows))
         far += _ROUNDING * np.maximum(abs(lows), abs(highs), where=np.isfinite(lows), out=np.zeros(lows.size))
         n_levels = np.diff(self.number_starts) + np.diff(self.string_starts) + self.missing
-        chosen = self.categorical[: lows.size]
+        chosen = self._are_categories
         ends = np.where(chosen, 0.0, lows - far), np.where(chosen, np.maximum(n_levels - 1, 0), highs + far)
         return np.clip(ends, -most, most)
 
@@ -172,7 +172,7 @@ class TableEncoder(ArrayRecord):
         """The ends of each column; all numbers of a sparse matrix, as words of texts, have the same: they are rare."""
         low, high = ends = self._ends.copy()
         if sparse.issparse(X):
-            numbers = ~self.categorical[: low.size]
+            numbers = ~self._are_categories
             low[numbers], high[numbers] = low[numbers].min(initial=0.0), high[numbers].max(initial=0.0)
         return ends
 
@@ -180,7 +180,7 @@ class TableEncoder(ArrayRecord):
     def bounds(self) -> np.ndarray:
         """Least and largest numbers of encoded rows, (2, n_encoded); infinite for all but numbers of `fit`."""
         bounds = np.tile([[-np.inf], [np.inf]], self.source.size)
-        numbers = np.flatnonzero(~self.categorical[: self.lows.size] & (self.lows <= self.highs))
+        numbers = np.flatnonzero(~self._are_categories & (self.lows <= self.highs))
         bounds[:, numbers] = self._ends[:, numbers]
         return bounds
 
@@ -222,7 +222,7 @@ class TableEncoder(ArrayRecord):
     @cached_property
     def coded(self) -> np.ndarray:
         """Raw columns of numbers that are codes, too; their categories come last, in this order."""
-        return np.flatnonzero((np.diff(self.number_starts) > 0) & ~self.categorical[: self.medians.size])
+        return np.flatnonzero((np.diff(self.number_starts) > 0) & ~self._are_categories)
 
     @property
     def knots_of_ranks(self) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -243,7 +243,7 @@ class TableEncoder(ArrayRecord):
     @property
     def plain_numbers(self) -> np.ndarray:
         """Mask of the raw columns of numbers that are no times."""
-        return ~self.categorical[: self.medians.size] & np.isin(self.times, ["", NUMBERS])
+        return ~self._are_categories & np.isin(self.times, ["", NUMBERS])
 
     def with_codes(self, matrix: np.ndarray, coded: np.ndarray) -> tuple[Self, np.ndarray]:
         """The encoder of a table that it has encoded, of which some numbers are codes, and the table with these."""
@@ -284,8 +284,13 @@ class TableEncoder(ArrayRecord):
             out[:, place] = places_among(out[:, j], levels, levels.size)
 
     @cached_property
+    def _are_categories(self) -> np.ndarray:
+        """Mask of the raw columns."""
+        return self.categorical[: self.medians.size]
+
+    @cached_property
     def _all_numbers(self) -> bool:
-        return not (self.categorical.any() or (self.times != "").any())
+        return not (self._are_categories.any() or (self.times != "").any())
 
     def _read(self, estimator: BaseEstimator, X: RawTable) -> tuple[np.ndarray, Columns | None, bool]:
         """Numbers and codes, with NaN; the table that they come from, if it was read; and `_are_known`."""
@@ -312,7 +317,7 @@ class TableEncoder(ArrayRecord):
     def _numbers_of(self, table: Columns, estimator: BaseEstimator) -> np.ndarray:
         """Numbers and codes, still with NaN, finite otherwise."""
         matrix = table.matrix
-        if matrix is None or self.categorical.any():
+        if matrix is None or self._are_categories.any():
             matrix = np.empty(table.shape) if matrix is None else matrix.copy()
             for j, column in enumerate(table.columns):
                 if self.categorical[j]:
