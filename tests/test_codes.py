@@ -1,6 +1,7 @@
 """Numbers that are codes, of people, districts or plans: told by the targets, and categories beside numbers."""
 
 import pickle
+import warnings
 
 import naive
 import numpy as np
@@ -28,7 +29,7 @@ def panel(rng):
 def found(values, y):
     """Whether values are codes."""
     matrix, Y = np.asarray(values, dtype=float)[:, np.newaxis], np.asarray(y, dtype=float).reshape(len(y), -1)
-    return codes.columns_of_codes(matrix, np.array([True]), Y).size > 0
+    return codes.columns_of_codes(matrix, np.array([True]), Y) != []
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])
@@ -42,7 +43,7 @@ def test_beside_the_naive_sums(rng, n_targets):
         scores = level[values.astype(int)] + own.uniform(0.2, 5) * own.normal(size=(200, n_targets))
         scores -= scores.mean(axis=0)
         expected = naive.are_codes(values, scores, codes._SURE, codes._SHARE)
-        assert codes._are_codes(values, scores) == expected
+        assert codes._are_codes(np.unique(values, return_inverse=True)[1], scores) == expected
         said.add(expected)
     assert said == {True, False}
 
@@ -67,26 +68,39 @@ def test_targets_that_are_constant_or_known(rng):
     assert found(values, rng.normal(size=40)[values])
 
 
+def test_measures_that_come_again_together_are_no_codes(rng):
+    """Settings of an experiment, or what is known of a material, have an order that others hide; a number does not."""
+    settings, place = rng.uniform(size=(60, 4)), np.repeat(np.arange(60), 5)
+    y = (np.sin(3 * settings[:, 0]) + 2 * settings[:, 1] * settings[:, 2] + settings[:, 3])[place, np.newaxis]
+    X, noise = settings[place], 0.05 * rng.normal(size=(300, 1))
+    assert codes._are_codes(np.unique(X[:, 1], return_inverse=True)[1], y - y.mean())
+    assert codes.columns_of_codes(X, np.ones(4, bool), y + noise) == []
+    named = np.column_stack([X, rng.permutation(60)[place], rng.permutation(60)[place]])
+    assert codes.columns_of_codes(named, np.ones(6, bool), y + noise) == [4]
+    alone = np.column_stack([rng.uniform(size=60)[place], rng.normal(size=300)])
+    assert codes.columns_of_codes(alone, np.ones(2, bool), y + noise) == [0]
+
+
 def test_many_numbers_are_not_looked_at(rng):
     values = rng.integers(40, size=(500, codes._MOST_COLUMNS + 1)).astype(float)
     y = rng.normal(size=40)[values[:, :1].astype(int)]
     for n_columns, expected in ((2, [0]), (values.shape[1], [])):
         own = values[:, :n_columns]
-        assert codes.columns_of_codes(own, np.ones(n_columns, bool), y).tolist() == expected
+        assert codes.columns_of_codes(own, np.ones(n_columns, bool), y) == expected
 
 
 def test_codes_come_last_and_unknown_numbers_have_the_next_one():
     X = np.array([[3.0, 1.0, 0.5], [1.0, np.nan, 0.5], [3.0, 2.0, 1.5]])
     owner = BaseEstimator()
     plain, matrix = TableEncoder.fit(owner, X, None)
-    coded, matrix = plain.with_codes(matrix, np.array([0, 1]))
-    expected = [[3, 1, 0.5, 0, 1, 0], [1, 1.5, 0.5, 1, 0, 1], [3, 2, 1.5, 0, 1, 2]]
+    coded, matrix = plain.with_codes(matrix, [0, 1])
+    expected = [[3, 1, 0.5, 0, 1, 0], [1, 1.5, 0.5, 1, 0, 2], [3, 2, 1.5, 0, 1, 1]]
     np.testing.assert_array_equal(matrix, expected)
     np.testing.assert_array_equal(coded.transform(owner, X), expected)
     np.testing.assert_array_equal(coded.categorical, [False] * 4 + [True] * 2)
     np.testing.assert_array_equal(coded.source, [0, 1, 2, 1, 0, 1])
     assert coded.coded.tolist() == [0, 1]
-    np.testing.assert_array_equal(coded.transform(owner, [[2.0, 9.0, 0.5]])[0, 4:], [2, 3])
+    np.testing.assert_array_equal(coded.transform(owner, [[2.0, 9.0, 0.5], [np.nan] * 3])[:, 4:], [[3, 3], [2, 2]])
     np.testing.assert_array_equal(coded.with_value(matrix, 0, 1.0)[:, 4], [0, 0, 0])
 
 
@@ -124,10 +138,9 @@ def test_labels_frames_and_other_ways_to_fit(few_steps, panel):
 def test_rows_that_come_later_and_blocks(few_steps, panel):
     X, y = panel
     warm = KernelMachineRegressor(**EXACT, warm_start=True).fit(X[:300], y[:300])
-    levels = warm._fitted.encoder.numbers
     score = warm.score(X[300:], y[300:])
     warm.fit(X, y)
-    np.testing.assert_array_equal(warm._fitted.encoder.numbers, levels)
+    np.testing.assert_array_equal(warm._fitted.encoder.numbers, np.unique(X[:, 1]))
     assert warm.score(X[300:], y[300:]) > score
     source = blocks(X, y, block_rows=100)
     machine = KernelMachineRegressor(features="local", cell_rows=200, random_state=0).fit(source)
@@ -142,6 +155,32 @@ def test_rows_of_numbers_need_no_look_at_each_column(few_steps, panel, monkeypat
     expected = machine.predict(X)
     monkeypatch.setattr(encoder, "read_table", None)
     np.testing.assert_array_equal(machine.predict(X), expected)
+
+
+def test_people_who_are_missing_or_new(few_steps, panel):
+    """Nobody's level is theirs; `check` lists new ones, of which predictions do not warn."""
+    X, y = panel
+    machine = KernelMachineRegressor(**EXACT).fit(X, y)
+    rows = np.array([[0.0, np.nan, 0.0], [0.0, np.median(X[:, 1]), 0.0], [0.0, 15.0, 0.0], [0.0, 0.0, 0.0]])
+    codes_of = machine._fitted.encoder.transform(machine, rows)[:, -1]
+    np.testing.assert_array_equal(codes_of, [60, codes_of[1], 61, 0])
+    (found,) = machine.check(rows[1:])
+    assert (found.column, found.found, found.n_rows) == ("Column 1", "unseen codes", 1 + (codes_of[1] == 61))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        machine.predict(rows[1:])
+    with pytest.warns(UserWarning, match="missing values"):
+        machine.predict(rows)
+
+
+def test_many_rows_of_which_some_tell(rng, monkeypatch):
+    """Codes of few rows each keep these: all rows in some ranges of values."""
+    monkeypatch.setattr(codes, "_ROWS", 2000)
+    person = rng.permutation(np.repeat(np.arange(4000), 5))
+    smooth = np.round(rng.normal(size=20_000), 3)
+    y = rng.normal(size=4000)[person] + np.sin(smooth) + 0.3 * rng.normal(size=20_000)
+    X = np.column_stack([rng.normal(size=20_000), person, smooth])
+    assert codes.columns_of_codes(X, np.ones(3, bool), y[:, np.newaxis]) == [1]
 
 
 def test_a_code_and_its_number_are_one_input(few_steps, panel):

@@ -199,7 +199,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         learned = rows.table, rows.y, targets, rows.weights
         problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
         if previous is None and settings.may_take_ranks and not (settings.has_cv or groups is not None):
-            problem = self._with_codes(problem, run)
+            problem = problem.with_codes()
+        self._note_codes(problem.encoder.coded, run)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
         if all_rows is None:
@@ -229,14 +230,12 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             require_binning_memory(table.shape, settings.n_grids, 0)
         return encoder, table
 
-    def _with_codes(self, problem: Problem, run: Run) -> Problem:
-        """The problem with numbers that are codes as categories, too, which a decision names."""
-        problem = problem.with_codes()
+    def _note_codes(self, coded: np.ndarray, run: Run) -> None:
+        """Name the numbers that are categories, too."""
         names = getattr(self, "feature_names_in_", range(self.n_features_in_))
-        known = [str(names[j]) for j in problem.encoder.coded]
+        known = [str(names[j]) for j in coded]
         if known:
             run.note("codes", ", ".join(known[:_NAMED]) + ", ..." * (len(known) > _NAMED), np.nan)
-        return problem
 
     def _partition(
         self, rows: GivenRows, groups: ArrayLike | None, run: Run, is_sample: bool

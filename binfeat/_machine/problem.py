@@ -108,7 +108,7 @@ class Problem:
         encoder = self.encoder
         numbers = encoder.plain_numbers
         coded = columns_of_codes(self.table[self.train, : numbers.size], numbers, self.Y[self.train])
-        if not coded.size:
+        if not coded:
             return self
         encoder, table = encoder.with_codes(self.table, coded)
         return replace(self, encoder=encoder, table=table)

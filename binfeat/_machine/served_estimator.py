@@ -27,12 +27,13 @@ class ServedMachineBase(KernelMachineBase):
     def check(self, X: RawTable) -> Findings:
         """What rows have that `fit` had not seen: where predictions are guesses.
 
-        Missing values in a column that was complete in `fit`, categories that were not there, numbers that are farther
-        beyond the range in `fit` than this is wide (of a sparse matrix, than the range of all columns), numbers that
-        come as strings. Predictions take what is far outside for the farthest number that is not. Words and infinity in
-        a column of numbers, and columns in another order, or beside those of `fit`, are listed here, but refused by
-        predictions. Other types of numbers, such as float32 or bool, change nothing. Of rows beyond memory, "in `fit`"
-        is in the sample that choices were made on.
+        Missing values in a column that was complete in `fit`, categories and codes that were not there, numbers that
+        are farther beyond the range in `fit` than this is wide (of a sparse matrix, than the range of all columns),
+        numbers that come as strings. Predictions take what is far outside for the farthest number that is not. Words
+        and infinity in a column of numbers, and columns in another order, or beside those of `fit`, are listed here,
+        but refused by predictions; of new codes, whose number alone counts then, they do not warn. Other types of
+        numbers, such as float32 or bool, change nothing. Of rows beyond memory, "in `fit`" is in the sample that
+        choices were made on.
 
         Parameters
         ----------

@@ -57,7 +57,7 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     flagged, ranked = encoder.source[n_inputs:first_rank], encoder.source[first_rank:first_code]
     ranks = [_interpolated(graph, columns[j], *knots) for j, knots in zip(ranked, encoder.knots_of_ranks)]
     marks = [graph.columns(flags, flagged)] if flagged.size else []
-    codes = [_places(graph, columns[j], levels := encoder.categories_of(j)[0], levels.size) for j in encoder.coded]
+    codes = [_number_codes(graph, columns[j], graph.columns(flags, [j]), encoder, int(j)) for j in encoder.coded]
     return graph.add("Concat", *columns, *marks, *ranks, *codes, axis=1)
 
 
@@ -68,6 +68,13 @@ def _codes(graph: Graph, column: str, flags: str, encoder: TableEncoder, j: int)
     if not numbers.size:  # an id
         return graph.add("Add", graph.add("Mul", flags, 0.0), other)
     code = _places(graph, column, numbers, other)
+    return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
+
+
+def _number_codes(graph: Graph, column: str, flags: str, encoder: TableEncoder, j: int) -> str:
+    """Codes of numbers that are codes: the place among those of `fit`, then one for missing and one for other ones."""
+    numbers, _, _ = encoder.categories_of(j)
+    code = _places(graph, column, numbers, numbers.size + 1)
     return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
 
 

@@ -1,6 +1,7 @@
 """Which numbers are codes, as of people, districts or plans: neighbours among them are as unlike as any two."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -8,40 +9,88 @@ from scipy.stats import rankdata
 
 from binfeat._common.subsets import evenly_spaced
 
-_ROWS = 2**16  # evenly spaced rows that tell
+_ROWS, _RANGES = 2**16, 4  # rows that tell, evenly spaced ones, or those in ranges of values
 _MOST_COLUMNS = 256  # of numbers; with more, as of counts of words, none is looked at
 _FEWEST = 8  # codes
 _ROWS_OF_A_CODE = 1.5  # in the mean, at least
 _SURE = 4.0  # standard errors
 _SHARE = 0.5  # of what codes tell, that neighbours differ by
+_SAME = 1.1  # groups of rows by two columns, over those by one
 
 
-def columns_of_codes(matrix: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> np.ndarray:
+def columns_of_codes(matrix: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> list[int]:
     """Columns of numbers that come again, of which the targets Y, (n_rows, n_targets), know no order.
 
     Where an order counts, mean targets of neighbouring numbers are nearly equal. Their mean squared difference, beside
     that of chance, is von Neumann's (1941): here it has to be half of what numbers that are shuffled would have.
     """
-    some, columns = evenly_spaced(len(matrix), _ROWS), np.flatnonzero(numbers)
-    if columns.size > _MOST_COLUMNS:
-        return columns[:0]
-    columns = columns[[_come_again(matrix[some, j]) for j in columns]]
-    if not columns.size:
-        return columns
-    scores = np.column_stack([ndtri((rankdata(column) - 0.5) / some.size) for column in Y[some].T])
-    scores -= scores.mean(axis=0)
-    return columns[[_are_codes(matrix[some, j], scores) for j in columns]]
+    columns = np.flatnonzero(numbers).tolist()
+    if len(columns) > _MOST_COLUMNS:
+        return []
+    known = {j: own for j in columns if (own := _recurring(matrix[:, j])) is not None}
+    found = {j: own for j, own in known.items() if _are_codes(own.codes, _scores(Y[own.rows]))}
+    return [j for j in found if _is_name(matrix, j, found, known)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Recurring:
+    """A column of numbers that come again."""
+
+    rows: np.ndarray  # that tell it
+    codes: np.ndarray  # of these
+    n_codes: int
+    are_whole: bool
+
+    def is_as(self, values: np.ndarray) -> bool:
+        """Whether another column knows nearly the same groups of rows."""
+        levels, others = np.unique(values[self.rows], return_inverse=True)
+        few, many = sorted([self.n_codes, levels.size])
+        return many <= _SAME * few and np.unique(self.codes * levels.size + others).size <= _SAME * few
+
+
+def _recurring(values: np.ndarray) -> _Recurring | None:
+    """The rows that tell of a column, if its numbers come again: of many rows some, or all in some ranges of values."""
+    some = evenly_spaced(values.size, _ROWS)
+    own = np.sort(values[some])
+    if not _come_again(own):
+        if values.size == some.size:
+            return None
+        width = max(1, some.size**2 // (_RANGES * values.size))
+        firsts = np.linspace(0, some.size - 1 - width, _RANGES).astype(int)
+        some = np.flatnonzero(np.any([(values >= own[k]) & (values <= own[k + width]) for k in firsts], axis=0))
+        if not _come_again(np.sort(values[some])):
+            return None
+    levels, codes = np.unique(values[some], return_inverse=True)
+    return _Recurring(some, codes, levels.size, bool((levels == np.rint(levels)).all()))
 
 
 def _come_again(values: np.ndarray) -> bool:
-    n_codes = 1 + np.count_nonzero(np.diff(np.sort(values)))
+    """Whether sorted numbers do."""
+    n_codes = 1 + np.count_nonzero(np.diff(values))
     return bool(_FEWEST <= n_codes <= values.size / _ROWS_OF_A_CODE)
 
 
-def _are_codes(values: np.ndarray, scores: np.ndarray) -> bool:
+def _is_name(matrix: np.ndarray, j: int, found: dict[int, _Recurring], known: dict[int, _Recurring]) -> bool:
+    """Whether a column is the first of whole numbers, or the only one, that knows its groups of rows.
+
+    Measures of a person or of a material, and the settings of an experiment, come again with it: to each of them all
+    others look like jumps.
+    """
+    own = found[j]
+    rivals = [k for k, other in found.items() if k < j and other.are_whole] if own.are_whole else list(known)
+    return not any(own.is_as(matrix[:, k]) for k in rivals if k != j)
+
+
+def _scores(Y: np.ndarray) -> np.ndarray:
+    """Normal scores of the ranks of targets, centred: labels keep two values."""
+    scores = np.column_stack([ndtri((rankdata(column) - 0.5) / len(Y)) for column in Y.T])
+    return scores - scores.mean(axis=0)
+
+
+def _are_codes(codes: np.ndarray, scores: np.ndarray) -> bool:
     """Whether means of centred scores jump from number to number; by mean squares, a degree of freedom each."""
-    codes, counts = np.unique(values, return_inverse=True, return_counts=True)[1:]
-    n_codes, n_rows = counts.size, values.size
+    counts = np.bincount(codes)
+    n_codes, n_rows = counts.size, codes.size
     means = np.array([np.bincount(codes, column) for column in scores.T]) / counts
     told = float((counts * means**2).sum())
     chance = max(0.0, float((scores**2).sum()) - told) / (n_rows - n_codes)

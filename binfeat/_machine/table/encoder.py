@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from typing import Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from binfeat._machine.table.columns import (
     read_table,
 )
 from binfeat._machine.table.findings import Findings, Note
-from binfeat._machine.table.novelty import SeenCategories, SeenNumbers
+from binfeat._machine.table.novelty import SeenCategories, SeenNumbers, unseen_codes
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
 from binfeat._machine.table.scalers import Quantiles
 from binfeat._machine.table.texts import NUMBERS
@@ -123,7 +123,9 @@ class TableEncoder(ArrayRecord):
     def renewed(self, estimator: BaseEstimator, X: RawTable) -> tuple[Self, np.ndarray]:
         """The encoder for another table that it is fitted to, whose numbers may be anywhere, and this table encoded."""
         matrix, _, _ = self._read(estimator, X)
-        return replace(self, **_ranges(matrix)), self._complete(matrix, np.isnan(matrix))
+        encoder = replace(self, **_ranges(matrix))
+        encoded = encoder._complete(matrix, np.isnan(matrix))
+        return (encoder, encoded) if not self.coded.size else encoder.with_codes(encoded, self.coded.tolist())
 
     def findings(self, estimator: BaseEstimator, X: RawTable) -> Findings:
         """What a table has that `fit` had not seen."""
@@ -136,9 +138,9 @@ class TableEncoder(ArrayRecord):
         if found:
             columns = [column.without(rows) if rows.any() else column for column, rows in zip(table.columns, words.T)]
             table = replace(table, columns=columns, matrix=None)
-        return Findings.of(0, found) + self._findings(
-            table, self._numbers_of(table, estimator), words, self._ends_of(X)
-        )
+        matrix = self._numbers_of(table, estimator)
+        fresh = (unseen_codes(table.columns[j].name, matrix[:, j], self.categories_of(j)[0]) for j in self.coded)
+        return Findings.of(0, [*found, *chain(*fresh)]) + self._findings(table, matrix, words, self._ends_of(X))
 
     def _findings(self, table: Columns, matrix: np.ndarray, words: np.ndarray, ends: np.ndarray) -> Findings:
         """What a table has that `fit` had not seen, beside `words`, a mask of its values that are no numbers."""
@@ -245,17 +247,26 @@ class TableEncoder(ArrayRecord):
         """Mask of the raw columns of numbers that are no times."""
         return ~self._are_categories & np.isin(self.times, ["", NUMBERS])
 
-    def with_codes(self, matrix: np.ndarray, coded: np.ndarray) -> tuple[Self, np.ndarray]:
+    def with_codes(self, matrix: np.ndarray, coded: list[int]) -> tuple[Self, np.ndarray]:
         """The encoder of a table that it has encoded, of which some numbers are codes, and the table with these."""
-        own = [np.unique(matrix[:, j]) if j in coded else self.categories_of(j)[0] for j in range(self.medians.size)]
+        own = [
+            np.unique(matrix[~self._are_flagged(matrix, j), j]) if j in coded else self.categories_of(j)[0]
+            for j in range(self.medians.size)
+        ]
+        last = self._ranks.stop
         encoder = replace(
             self,
             numbers=np.concatenate(own),
             number_starts=np.append(0, np.cumsum([levels.size for levels in own])),
-            source=np.append(self.source, coded),
-            categorical=np.append(self.categorical, np.ones(coded.size, dtype=bool)),
+            source=np.append(self.source[:last], coded),
+            categorical=np.append(self.categorical[:last], np.ones(len(coded), dtype=bool)),
         )
-        return encoder, encoder._widened(matrix)
+        return encoder, encoder._widened(matrix[:, :last])
+
+    def _are_flagged(self, matrix: np.ndarray, j: int) -> np.ndarray:
+        """Mask of the encoded rows in which a raw column was missing, if it was in `fit`."""
+        flags = self._flags.start + np.flatnonzero(self.source[self._flags] == j)
+        return np.any(matrix[:, flags] > 0, axis=1)
 
     def _widened(self, matrix: np.ndarray) -> np.ndarray:
         """Encoded rows with room for further columns, and these."""
@@ -274,14 +285,18 @@ class TableEncoder(ArrayRecord):
         encoder = replace(self, source=source, categorical=categorical, **ranks_of(matrix, ranked))
         return encoder, encoder._widened(matrix)
 
-    def _derive(self, out: np.ndarray) -> None:
-        """Set the ranks and the codes in encoded rows."""
+    def _derive(self, out: np.ndarray, gaps: np.ndarray | None = None) -> None:
+        """Set the ranks and the codes in encoded rows, of which `gaps` says what was missing, or else the flags do.
+
+        What was missing has the code after those of `fit`, and what is new the next one.
+        """
         if self.n_ranked:
             ranks = Quantiles(np.arange(self.n_ranked), self.rank_starts, self.rank_knots, self.rank_values)
             out[:, self._ranks] = ranks.transform(out[:, self.source[self._ranks]])
         for place, j in enumerate(self.coded, self._ranks.stop):
             levels, _, _ = self.categories_of(j)
-            out[:, place] = places_among(out[:, j], levels, levels.size)
+            missing = self._are_flagged(out, j) if gaps is None else gaps[:, j]
+            out[:, place] = np.where(missing, levels.size, places_among(out[:, j], levels, levels.size + 1))
 
     @cached_property
     def _are_categories(self) -> np.ndarray:
@@ -348,7 +363,7 @@ class TableEncoder(ArrayRecord):
         for place, name in enumerate(self.parts, n_inputs):
             out[:, place] = part_of(out[:, self.source[place]], name)
         out[:, self._flags] = gaps[:, self.source[self._flags]]
-        self._derive(out)
+        self._derive(out, gaps)
         return out
 
 

@@ -8,9 +8,10 @@ from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_choice
 from binfeat._common.warned import warn
 
-MISSING, CATEGORIES, OUTSIDE, STRINGS, WORDS, ORDER = (
+MISSING, CATEGORIES, CODES, OUTSIDE, STRINGS, WORDS, ORDER = (
     "missing values",
     "unseen categories",
+    "unseen codes",
     "far outside",
     "numbers as strings",
     "no numbers",
@@ -31,8 +32,8 @@ class Finding:
     column : str
         The column in words, such as "Column 'miles'".
     found : str
-        "missing values", "unseen categories", "far outside", "numbers as strings", "no numbers" or "other
-        columns"; predictions refuse the last two.
+        "missing values", "unseen categories", "unseen codes" (of which predictions do not warn), "far outside",
+        "numbers as strings", "no numbers" or "other columns"; predictions refuse the last two.
     n_rows : int
         Rows that have such values.
     examples : tuple of str

@@ -7,7 +7,7 @@ import numpy as np
 
 from binfeat._common.calendar import time_in_words
 from binfeat._machine.table.columns import Column
-from binfeat._machine.table.findings import CATEGORIES, MISSING, OUTSIDE, STRINGS, Finding, in_words
+from binfeat._machine.table.findings import CATEGORIES, CODES, MISSING, OUTSIDE, STRINGS, Finding, in_words
 from binfeat._machine.table.texts import NUMBERS
 
 
@@ -56,3 +56,11 @@ class SeenCategories:
             numbers, strings, _ = column.at(unknown & ~missing).categories()
             fresh, known = [*numbers.tolist(), *strings.tolist()], f"{self.n_categories:,} categories"
             yield Finding(column.name, CATEGORIES, int((unknown & ~missing).sum()), in_words(map(repr, fresh)), known)
+
+
+def unseen_codes(name: str, values: np.ndarray, known: np.ndarray) -> Iterator[Finding]:
+    """Whole numbers of a column of codes that it had not: the number alone counts for them."""
+    fresh = values[~np.isnan(values) & ~np.isin(values, known)]
+    if fresh.size and (known == np.rint(known)).all():
+        shown = in_words(f"{value:g}" for value in np.unique(fresh))
+        yield Finding(name, CODES, fresh.size, shown, f"{known.size:,} codes")
