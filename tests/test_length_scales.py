@@ -161,7 +161,20 @@ def test_what_residuals_tell_together_is_found(hidden):
         assert hidden.shorten(lengths, 600) == pytest.approx(hidden.error_on(600) / error)
         assert hidden.error_on(600) < 0.9 * error
     np.testing.assert_array_equal(hidden.gamma[2:], before[2:])
-    np.testing.assert_allclose(hidden.gamma[:2] * lengths[:2], 1.0)
+    ratios = 1 / (hidden.gamma[:2] * lengths[:2])
+    assert min(np.abs(ratios - times).max() for times in (1.0, 1.6, 2.5, 4.0)) < 1e-6
+
+
+def test_what_is_missed_beside_another_interaction(rng):
+    """One kernel of both has longer length scales than one of what was missed."""
+    X = rng.uniform(-3, 3, size=(2000, 6))
+    y = np.sin(2 * X[:, 0]) * np.cos(2 * X[:, 1]) + X[:, 2] * X[:, 3] / 3 + 0.1 * rng.normal(size=2000)
+    found = search(X, (y - y.mean()) / y.std()).run(40, 300)
+    assert set(np.argsort(found.parts)[-2:]) == {2, 3}
+    with one_blas_thread():
+        lengths, error = missed(found, 0), found.error_on(600)
+        assert found.shorten(lengths, 600) < 0.8
+        assert found.error_on(600) < 0.8 * error
 
 
 def test_length_scales_that_help_nothing_are_not_taken(hidden):

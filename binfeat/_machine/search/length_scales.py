@@ -25,6 +25,7 @@ from binfeat._machine.search.adam import Adam
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
+_LONGER = 1.0, 1.6, 2.5, 4.0  # times the length scales of what was missed
 _SHORTER = 4.0 ** np.arange(1, 5)  # times these gammas, which are tried where the first ones tell nothing
 _TELLS = 0.95  # of the error of the mean, below which gammas tell something
 _SURELY = 2.0  # standard errors
@@ -247,29 +248,33 @@ class LengthScaleSearch:
         with suppress(SingularKernelError):
             rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
         self._theta = before
-        return self._go_on_with(np.where(np.append(rising, False), raised, before), n_rows)
+        return self._go_on_with([np.where(np.append(rising, False), raised, before)], n_rows)
 
     def shorten(self, lengths: np.ndarray, n_rows: int) -> float:
-        """Go on with length scales that are no longer than these, if that lowers the error on `n_rows` rows.
+        """Go on with length scales no longer than some times these, if that lowers the error on `n_rows` rows.
 
-        Returned is the ratio of the error to the error before.
+        Inputs that these leave out had kernels of their own beside them: in one kernel, all are further apart. Returned
+        is the ratio of the error to the error before.
         """
         logs = self._theta[:-1]
         with np.errstate(divide="ignore"):
-            shorter = np.log(self.rows.frame.gamma(self.kernel, lengths**-self.kernel.power))
-        shorter = np.where(self._live, np.maximum(logs, shorter), logs)
-        return self._go_on_with(np.append(shorter, self._theta[-1]), n_rows)
+            limits = [np.log(self.rows.frame.gamma(self.kernel, (k * lengths) ** -self.kernel.power)) for k in _LONGER]
+        shorter = (np.where(self._live, np.maximum(logs, limit), logs) for limit in limits)
+        return self._go_on_with([np.append(own, self._theta[-1]) for own in shorter], n_rows)
 
-    def _go_on_with(self, theta: np.ndarray, n_rows: int) -> float:
-        """Other parameters, if they lower the error on `n_rows` rows; the ratio of the error to the error before."""
+    def _go_on_with(self, others: list[np.ndarray], n_rows: int) -> float:
+        """The best of other parameters, if it lowers the error on `n_rows` rows; the ratio to the error before."""
         before, error = self._theta, self.error_on(n_rows)
-        self._theta = theta
-        found = self.error_on(n_rows)
-        if found >= error:
-            self._theta = before
+        best, least = before, error
+        for theta in others:
+            self._theta = theta
+            if (found := self.error_on(n_rows)) < least:
+                best, least = theta, found
+        self._theta = best
+        if best is before:
             return 1.0
-        self._adam = Adam(theta.shape)
-        return found / error
+        self._adam = Adam(best.shape)
+        return least / error
 
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""
