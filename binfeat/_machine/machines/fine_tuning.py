@@ -16,12 +16,12 @@ from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_ALPHA, LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat.kernels import RBF, Matern
+from binfeat.kernels import RBF, Laplacian, Matern
 
 _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step
 _LOOKS = 6  # at the clock
-_BETTER_SHARE, _LINEAR_SHARE = 0.75, 0.05  # to start with
+_BETTER_SHARE, _LINEAR_SHARE, _BESIDE_SHARE = 0.75, 0.05, 0.3  # to start with
 _LONGER = 0.3  # times gamma, of a second kernel of the same kind
 _DENSER = 0.2  # times the penalty of a sample of rows, to start with
 _DECREASE = np.sqrt(10.0)  # between two penalties that a score is asked for
@@ -88,11 +88,11 @@ class FineTuning:
         if given is not None:
             return Hyperparameters(parts, given)
         alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
+        if self._kernels.beside is not None and settings.kernel is None:
+            other = replace(scales[0], kernel=Laplacian(), gamma=1 / self._kernels.beside, linear_map=None)
+            parts = _with_part(parts, KernelPart(other, 1.0), _BESIDE_SHARE)
         linear = linear_part(rows, settings, scales[0].error, self._least_alpha)
-        if linear is not None:
-            parts = [replace(part, share=(1 - _LINEAR_SHARE) * part.share) for part in parts]
-            parts.append(replace(linear, share=_LINEAR_SHARE))
-        return Hyperparameters(parts, alpha)
+        return Hyperparameters(parts if linear is None else _with_part(parts, linear, _LINEAR_SHARE), alpha)
 
     def _cells(self, parts: list[KernelPart]) -> list[np.ndarray]:
         """Rows of cells that may be learned from, in random order."""
@@ -153,6 +153,11 @@ class FineTuning:
             if alpha != before:
                 break
         return alpha
+
+
+def _with_part(parts: list[KernelPart], other: KernelPart, share: float) -> list[KernelPart]:
+    """A sum of kernels with another one that has a share of it."""
+    return [*(replace(part, share=(1 - share) * part.share) for part in parts), replace(other, share=share)]
 
 
 def second_kernel(scales: LengthScales) -> LengthScales:

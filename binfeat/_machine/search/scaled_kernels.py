@@ -24,6 +24,7 @@ class ScaledKernels:
     learned: bool = False  # whether length scales are learned from this table
     is_perfect: bool = False  # whether a kernel leaves so little error that nothing is left to gain
     histories: list[tuple[Kernel, np.ndarray, np.ndarray]] = field(default_factory=list)  # of the steps to each kernel
+    beside: np.ndarray | None = None  # length scales, (n_inputs,), of what these kernels do not know, if there is any
     unseen: np.ndarray | None = None  # rows that are to judge all else, where steps learn others by heart
 
     @property
