@@ -673,15 +673,40 @@ def test_few_words_among_numbers_are_named(kind):
         fit(pd.DataFrame({"a": pd.Categorical([*texts[60:], "?"])}))
 
 
-@pytest.mark.parametrize("date", ["{d}.{m}.2024", "{m:02d}/{d:02d}/2024", "2024/{m}/{d} 10:00", "{d}-{m}-2024T00:00"])
+@pytest.mark.parametrize(
+    "date",
+    [
+        "{d}.{m}.2024",
+        "{m:02d}/{d:02d}/2024",
+        "2024/{m}/{d} 10:00",
+        "{d}-{m}-2024T00:00",
+        "{d}.{m}.24",
+        "{d} Dec 20{m:02d}",
+    ],
+)
 def test_dates_of_other_forms_are_named(date):
     days = [date.format(d=k % 28 + 1, m=k % 12 + 1) for k in range(100)]
     with pytest.warns(UserWarning, match=r"Column 'a' of X has what seem to be dates, .*: they are taken"):
         fit(pd.DataFrame({"a": days}))
+    with pytest.warns(UserWarning, match=r"what seem to be dates, .*: they are taken"):
+        fit(pd.DataFrame({"a": [*days[:50], "n/a", "soon", *days[:48]]}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit(pd.DataFrame({"a": [*days, "soon"]}))
-        fit(pd.DataFrame({"a": ["1.2.3", "10.0.12"] * 50}))
+        fit(pd.DataFrame({"a": ["1.2.3", "10.0.12", "10 May"] * 50}))
+
+
+@pytest.mark.parametrize("number", ["{},5", "1.{:03d},25", "1,{:03d}", "-{},0"])
+def test_numbers_with_commas_are_named(number):
+    with pytest.warns(UserWarning, match=r"has what seem to be numbers with commas, .* as pandas.read_csv"):
+        fit(pd.DataFrame({"a": [number.format(k) for k in range(100)]}))
+
+
+def test_few_words_among_dates_are_named():
+    days = [f"2024-01-{k % 28 + 1:02d}" for k in range(100)]
+    with pytest.warns(UserWarning, match=r"Column 'a' of X has dates as strings, and is read as what they say"):
+        fit(pd.DataFrame({"a": days}))
+    with pytest.warns(UserWarning, match=r"Column 'a' of X has what seem to be dates, '2024-01-01'"):
+        fit(pd.DataFrame({"a": ["n/a", *days]}))
 
 
 def test_columns_of_tiny_numbers_are_named():

@@ -242,7 +242,7 @@ class Columns:
         """A table with numbers and days where strings say them, with a warning."""
         kinds = [column.said() for column in self.columns]
         for column, kind in zip(self.columns, kinds):
-            if doubt := column.doubt():
+            if not kind and (doubt := column.doubt()):
                 warn(f"{column.name} of X {doubt}")
             if kind:
                 warn(

@@ -18,9 +18,20 @@ _FORMS = {
     DATES: re.compile(rf"{_DATE}(?:{_TIME})?"),
     in_zone("UTC"): re.compile(rf"{_DATE}{_TIME}(?:Z|[+-]\d\d:?\d\d)"),
 }
-_LOCAL_DATE = re.compile(r"(?:\d\d?([./-])\d\d?\1\d{4}|\d{4}([./])\d\d?\2\d\d?)(?:[T ].*)?")
+_DAY_OR_YEAR_FIRST = r"\d\d?([./-])\d\d?\1(?:\d\d){1,2}|\d{4}([./-])\d\d?\2\d\d?"
+_MONTH_IN_WORDS = r"\d\d? [A-Z][a-z]+\.? \d{4}|[A-Z][a-z]+\.? \d\d?, \d{4}"
+_SEEMING = {
+    "dates": (
+        re.compile(rf"(?:{_DAY_OR_YEAR_FIRST}|{_MONTH_IN_WORDS})(?:[T ].*)?"),
+        "Convert them, as pandas.to_datetime does, which may want to know where the month stands.",
+    ),
+    "numbers with commas": (
+        re.compile(r"\s*[+-]?(?:\d+,\d+|\d{1,3}(?:[.,' ]\d{3})+(?:[.,]\d+)?)\s*"),
+        "Convert them, as pandas.read_csv does with decimal or thousands.",
+    ),
+}
 _MOST_DIGITS = 15  # of a number that a float has exactly
-_NUMBERS_OF_A_WORD = 10  # at least, where words seem to stand for missing numbers
+_OTHERS_OF_A_WORD = 10  # at least, where words seem to stand for what is missing
 _DAY = np.timedelta64(1, "D")
 
 
@@ -36,17 +47,20 @@ def said_by(strings: Iterable[str]) -> str:
 def doubt_of(strings: Sequence[str]) -> str:
     """What categories may be meant for, in words after the name of their column, or "" where nothing seems likely."""
     words = [own for own in strings if not _FORMS[NUMBERS].fullmatch(own)]
-    if 0 < _NUMBERS_OF_A_WORD * len(words) <= len(strings) - len(words):
+    if words and _are_few(words, strings):
         return (
             f"has numbers as strings, and few that are none, {_few(words)}: all are taken for categories. Where these "
             "stand for missing values, write NaN in their place."
         )
-    if words and all(map(_LOCAL_DATE.fullmatch, strings)):
-        return (
-            f"has what seem to be dates, {_few(strings)}: they are taken for categories. Convert them, as "
-            "pandas.to_datetime does, which wants to know where the month stands."
-        )
+    for what, (form, remedy) in _SEEMING.items():
+        seeming = [own for own in words if form.fullmatch(own)]
+        if seeming and _are_few([own for own in words if not form.fullmatch(own)], words):
+            return f"has what seem to be {what}, {_few(seeming)}: they are taken for categories. {remedy}"
     return ""
+
+
+def _are_few(words: Sequence[str], strings: Sequence[str]) -> bool:
+    return _OTHERS_OF_A_WORD * len(words) <= len(strings) - len(words)
 
 
 def numbers_of_digits(strings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
