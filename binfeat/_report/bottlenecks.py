@@ -81,7 +81,7 @@ def _rows(machine):
     effect = "lower the squared error by about" if is_certain else "not lower the squared error by more than chance,"
     says = (
         f"Twice as many rows like these would {effect} {share:.1%} ± {spread:.1%}, by leave-one-out errors of "
-        "halves and quarters."
+        "halves and quarters; a kernel that they suit better may gain more."
     )
     return Limit("Rows", says, is_certain and share > _MUCH)
 
