@@ -16,7 +16,7 @@ from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_ALPHA, LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
-from binfeat.kernels import RBF, Laplacian, Matern
+from binfeat.kernels import RBF, Matern
 
 _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step
@@ -88,9 +88,9 @@ class FineTuning:
         if given is not None:
             return Hyperparameters(parts, given)
         alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
-        if self._kernels.beside is not None and settings.kernel is None:
-            other = replace(scales[0], kernel=Laplacian(), gamma=1 / self._kernels.beside, linear_map=None)
-            parts = _with_part(parts, KernelPart(other, 1.0), _BESIDE_SHARE)
+        companion = self._kernels.companion
+        if companion is not None:
+            parts = _with_part(parts, KernelPart(companion, 1.0), _BESIDE_SHARE)
         linear = linear_part(rows, settings, scales[0].error, self._least_alpha)
         return Hyperparameters(parts if linear is None else _with_part(parts, linear, _LINEAR_SHARE), alpha)
 

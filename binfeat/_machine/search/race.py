@@ -114,7 +114,7 @@ class Race:
             if lengths is None:
                 break
             if min(self._side_by_side(partial(LengthScaleSearch.shorten, lengths=lengths, n_rows=n_rows))) >= _MUCH:
-                self.beside = lengths
+                self.beside = lengths if self._run.settings.kernel is None else None
                 break
             found = True
         return found

@@ -1,6 +1,6 @@
 """What a search for scaling and length scales finds."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.problem import Problem
 from binfeat._machine.search.length_scales import LengthScales, exponent_shares, mean_distances
 from binfeat._machine.table.scalers import InputScaler
+from binfeat.kernels import Laplacian
 
 History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
 
@@ -40,6 +41,14 @@ class ScaledKernels:
     def radial(self) -> LengthScales:
         """The radial kernel."""
         return next(own for own in self.scales if is_radial(own.kernel))
+
+    @property
+    def companion(self) -> LengthScales | None:
+        """A kernel of what the others do not know, to stand beside them, if there is any."""
+        if self.beside is None:
+            return None
+        best = min(self.scales, key=lambda scales: scales.error)
+        return replace(best, kernel=Laplacian(), gamma=1 / self.beside, linear_map=None)
 
     @property
     def vary(self) -> bool:
