@@ -204,7 +204,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
         if all_rows is None:
-            hashes = row_hashes(problem.table, rows.answers)
+            hashes = rows.hashes if problem.table is rows.table else row_hashes(problem.table, rows.answers)
             fitted = replace(fitted, seen=SeenRows.of(hashes[np.append(train, held_out)]))
         self.__dict__.pop("target_transformer_", None)
         self.__dict__ |= attributes_of(fitted)

@@ -50,38 +50,24 @@ def _encoded(graph: Graph, encoder: TableEncoder) -> str:
     low, high = encoder.bounds[:, :n_inputs]
     full = graph.add("Max", graph.add("Min", full, high), low)
     columns = [graph.columns(full, [j]) for j in range(n_inputs)]
+    marks = [graph.columns(flags, [j]) for j in range(n_inputs)]
+    codes = [_codes(graph, columns[j], marks[j], encoder.categories_of(j)[0], True) for j in encoder.coded]
     for j in np.flatnonzero(encoder.categorical[:n_inputs]):
-        columns[j] = _codes(graph, columns[j], graph.columns(flags, [j]), encoder, int(j))
-    first_code = encoder.source.size - encoder.coded.size
-    first_rank = first_code - encoder.n_ranked
-    flagged, ranked = encoder.source[n_inputs:first_rank], encoder.source[first_rank:first_code]
+        numbers, _, has_missing = encoder.categories_of(int(j))
+        columns[j] = _codes(graph, columns[j], marks[j], numbers, has_missing)
+    flagged, ranked = encoder.source[n_inputs : encoder.ranks.start], encoder.source[encoder.ranks]
     ranks = [_interpolated(graph, columns[j], *knots) for j, knots in zip(ranked, encoder.knots_of_ranks)]
-    marks = [graph.columns(flags, flagged)] if flagged.size else []
-    codes = [_number_codes(graph, columns[j], graph.columns(flags, [j]), encoder, int(j)) for j in encoder.coded]
-    return graph.add("Concat", *columns, *marks, *ranks, *codes, axis=1)
+    return graph.add("Concat", *columns, *(marks[j] for j in flagged), *ranks, *codes, axis=1)
 
 
-def _codes(graph: Graph, column: str, flags: str, encoder: TableEncoder, j: int) -> str:
-    """Codes of categories that are numbers: the place among those of `fit`, then one for missing or other ones."""
-    numbers, _, has_missing = encoder.categories_of(j)
+def _codes(graph: Graph, column: str, flags: str, numbers: np.ndarray, has_missing: bool) -> str:
+    """Codes of numbers that are categories: the place among those of `fit`, then one for missing or other ones."""
     other = float(numbers.size + has_missing)
     if not numbers.size:  # an id
         return graph.add("Add", graph.add("Mul", flags, 0.0), other)
-    code = _places(graph, column, numbers, other)
-    return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
-
-
-def _number_codes(graph: Graph, column: str, flags: str, encoder: TableEncoder, j: int) -> str:
-    """Codes of numbers that are codes: the place among those of `fit`, then one for missing and one for other ones."""
-    numbers, _, _ = encoder.categories_of(j)
-    code = _places(graph, column, numbers, numbers.size + 1)
-    return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
-
-
-def _places(graph: Graph, column: str, numbers: np.ndarray, other: float) -> str:
-    """Places of a column among numbers, or `other`."""
     found = graph.cast(graph.add("Equal", column, numbers), np.float64)
-    return graph.add("Add", graph.add("MatMul", found, (np.arange(numbers.size) - other)[:, np.newaxis]), float(other))
+    code = graph.add("Add", graph.add("MatMul", found, (np.arange(numbers.size) - other)[:, np.newaxis]), other)
+    return graph.add("Where", graph.cast(flags, np.bool_), float(numbers.size), code)
 
 
 def _scaled(graph: Graph, scaler: InputScaler, rows: str, n_columns: int) -> str:

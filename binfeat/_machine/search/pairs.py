@@ -3,8 +3,9 @@
 from itertools import combinations
 
 import numpy as np
-from scipy.special import ndtri
 from scipy.stats import rankdata
+
+from binfeat._common.normal_scores import normal_scores
 
 _BINS = 8  # of an input, with equally many rows
 _MOST_INPUTS = 40  # 20 to 60 ms
@@ -22,8 +23,7 @@ def lengths_of_pairs(X: np.ndarray, Y: np.ndarray, categorical: np.ndarray) -> n
         return None
     ranks = [rankdata(X[:, j]) - 0.5 for j in numbers]
     bins = [np.unique((_BINS * own / len(X)).astype(int), return_inverse=True)[1] for own in ranks]
-    scores = np.column_stack([ndtri((rankdata(column) - 0.5) / len(Y)) for column in Y.T])
-    scores -= scores.mean(axis=0)
+    scores = normal_scores(Y)
     alone = [_told(own, scores) for own in bins]
     pairs = list(combinations(range(numbers.size), 2))
     sure = np.array([_surplus(bins[a], bins[b], scores, alone[a] + alone[b]) for a, b in pairs])

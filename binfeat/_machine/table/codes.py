@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
+from binfeat._common.normal_scores import normal_scores
 from binfeat._common.subsets import evenly_spaced
 
 _ROWS, _RANGES = 2**16, 4  # rows that tell, evenly spaced ones, or those in ranges of values
@@ -27,8 +26,16 @@ def columns_of_codes(matrix: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> 
     columns = np.flatnonzero(numbers).tolist()
     if len(columns) > _MOST_COLUMNS:
         return []
-    known = {j: own for j in columns if (own := _recurring(matrix[:, j])) is not None}
-    found = {j: own for j, own in known.items() if _are_codes(own.codes, _scores(Y[own.rows]))}
+    some = evenly_spaced(len(matrix), _ROWS)
+    known = {j: own for j in columns if (own := _recurring(matrix[:, j], some)) is not None}
+    if not known:
+        return []
+    of_some = normal_scores(Y[some])
+    found = {
+        j: own
+        for j, own in known.items()
+        if _are_codes(own.codes, of_some if own.rows is some else normal_scores(Y[own.rows]))
+    }
     return [j for j in found if _is_name(matrix, j, found, known)]
 
 
@@ -48,9 +55,8 @@ class _Recurring:
         return many <= _SAME * few and np.unique(self.codes * levels.size + others).size <= _SAME * few
 
 
-def _recurring(values: np.ndarray) -> _Recurring | None:
-    """The rows that tell of a column, if its numbers come again: of many rows some, or all in some ranges of values."""
-    some = evenly_spaced(values.size, _ROWS)
+def _recurring(values: np.ndarray, some: np.ndarray) -> _Recurring | None:
+    """The rows that tell of a column, if its numbers come again: `some`, or of more all in some ranges of values."""
     own = np.sort(values[some])
     if not _come_again(own):
         if values.size == some.size:
@@ -79,12 +85,6 @@ def _is_name(matrix: np.ndarray, j: int, found: dict[int, _Recurring], known: di
     own = found[j]
     rivals = [k for k, other in found.items() if k < j and other.are_whole] if own.are_whole else list(known)
     return not any(own.is_as(matrix[:, k]) for k in rivals if k != j)
-
-
-def _scores(Y: np.ndarray) -> np.ndarray:
-    """Normal scores of the ranks of targets, centred: labels keep two values."""
-    scores = np.column_stack([ndtri((rankdata(column) - 0.5) / len(Y)) for column in Y.T])
-    return scores - scores.mean(axis=0)
 
 
 def _are_codes(codes: np.ndarray, scores: np.ndarray) -> bool:

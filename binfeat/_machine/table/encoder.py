@@ -235,10 +235,11 @@ class TableEncoder(ArrayRecord):
     @property
     def _flags(self) -> slice:
         """The columns that mark gaps."""
-        return slice(self.medians.size + self.parts.size, self._ranks.start)
+        return slice(self.medians.size + self.parts.size, self.ranks.start)
 
     @property
-    def _ranks(self) -> slice:
+    def ranks(self) -> slice:
+        """The columns of ranks, which those of codes follow."""
         last = self.source.size - self.coded.size
         return slice(last - self.n_ranked, last)
 
@@ -253,7 +254,7 @@ class TableEncoder(ArrayRecord):
             np.unique(matrix[~self._are_flagged(matrix, j), j]) if j in coded else self.categories_of(j)[0]
             for j in range(self.medians.size)
         ]
-        last = self._ranks.stop
+        last = self.ranks.stop
         encoder = replace(
             self,
             numbers=np.concatenate(own),
@@ -292,8 +293,8 @@ class TableEncoder(ArrayRecord):
         """
         if self.n_ranked:
             ranks = Quantiles(np.arange(self.n_ranked), self.rank_starts, self.rank_knots, self.rank_values)
-            out[:, self._ranks] = ranks.transform(out[:, self.source[self._ranks]])
-        for place, j in enumerate(self.coded, self._ranks.stop):
+            out[:, self.ranks] = ranks.transform(out[:, self.source[self.ranks]])
+        for place, j in enumerate(self.coded, self.ranks.stop):
             levels, _, _ = self.categories_of(j)
             missing = self._are_flagged(out, j) if gaps is None else gaps[:, j]
             out[:, place] = np.where(missing, levels.size, places_among(out[:, j], levels, levels.size + 1))
