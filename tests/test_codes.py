@@ -29,7 +29,7 @@ def panel(rng):
 def found(values, y):
     """Whether values are codes."""
     matrix, Y = np.asarray(values, dtype=float)[:, np.newaxis], np.asarray(y, dtype=float).reshape(len(y), -1)
-    return codes.columns_of_codes(matrix, np.array([True]), Y) != []
+    return codes.columns_of_codes(matrix, np.arange(len(matrix)), np.array([True]), Y) != []
 
 
 @pytest.mark.parametrize("n_targets", [1, 3])
@@ -74,11 +74,11 @@ def test_measures_that_come_again_together_are_no_codes(rng):
     y = (np.sin(3 * settings[:, 0]) + 2 * settings[:, 1] * settings[:, 2] + settings[:, 3])[place, np.newaxis]
     X, noise = settings[place], 0.05 * rng.normal(size=(300, 1))
     assert codes._are_codes(np.unique(X[:, 1], return_inverse=True)[1], y - y.mean())
-    assert codes.columns_of_codes(X, np.ones(4, bool), y + noise) == []
+    assert codes.columns_of_codes(X, np.arange(len(X)), np.ones(4, bool), y + noise) == []
     named = np.column_stack([X, rng.permutation(60)[place], rng.permutation(60)[place]])
-    assert codes.columns_of_codes(named, np.ones(6, bool), y + noise) == [4]
+    assert codes.columns_of_codes(named, np.arange(len(named)), np.ones(6, bool), y + noise) == [4]
     alone = np.column_stack([rng.uniform(size=60)[place], rng.normal(size=300)])
-    assert codes.columns_of_codes(alone, np.ones(2, bool), y + noise) == [0]
+    assert codes.columns_of_codes(alone, np.arange(len(alone)), np.ones(2, bool), y + noise) == [0]
 
 
 def test_many_numbers_are_not_looked_at(rng):
@@ -86,7 +86,7 @@ def test_many_numbers_are_not_looked_at(rng):
     y = rng.normal(size=40)[values[:, :1].astype(int)]
     for n_columns, expected in ((2, [0]), (values.shape[1], [])):
         own = values[:, :n_columns]
-        assert codes.columns_of_codes(own, np.ones(n_columns, bool), y) == expected
+        assert codes.columns_of_codes(own, np.arange(len(own)), np.ones(n_columns, bool), y) == expected
 
 
 def test_codes_come_last_and_unknown_numbers_have_the_next_one():
@@ -180,7 +180,7 @@ def test_many_rows_of_which_some_tell(rng, monkeypatch):
     smooth = np.round(rng.normal(size=20_000), 3)
     y = rng.normal(size=4000)[person] + np.sin(smooth) + 0.3 * rng.normal(size=20_000)
     X = np.column_stack([rng.normal(size=20_000), person, smooth])
-    assert codes.columns_of_codes(X, np.ones(3, bool), y[:, np.newaxis]) == [1]
+    assert codes.columns_of_codes(X, np.arange(len(X)), np.ones(3, bool), y[:, np.newaxis]) == [1]
 
 
 def test_a_code_and_its_number_are_one_input(few_steps, panel):

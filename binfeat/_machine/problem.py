@@ -107,7 +107,7 @@ class Problem:
         """The problem with numbers that are codes, by the training rows, as categories, too."""
         encoder = self.encoder
         numbers = encoder.plain_numbers
-        coded = columns_of_codes(self.table[self.train, : numbers.size], numbers, self.Y[self.train])
+        coded = columns_of_codes(self.table, self.train, numbers, self.Y[self.train])
         if not coded:
             return self
         encoder, table = encoder.with_codes(self.table, coded)

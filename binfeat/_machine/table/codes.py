@@ -1,6 +1,7 @@
 """Which numbers are codes, as of people, districts or plans: neighbours among them are as unlike as any two."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,8 +18,8 @@ _SHARE = 0.5  # of what codes tell, that neighbours differ by
 _SAME = 1.1  # groups of rows by two columns, over those by one
 
 
-def columns_of_codes(matrix: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> list[int]:
-    """Columns of numbers that come again, of which the targets Y, (n_rows, n_targets), know no order.
+def columns_of_codes(table: np.ndarray, rows: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> list[int]:
+    """Columns of numbers that come again, of which the targets Y of some rows, (n_rows, n_targets), know no order.
 
     Where an order counts, mean targets of neighbouring numbers are nearly equal. Their mean squared difference, beside
     that of chance, is von Neumann's (1941): here it has to be half of what numbers that are shuffled would have.
@@ -26,8 +27,8 @@ def columns_of_codes(matrix: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> 
     columns = np.flatnonzero(numbers).tolist()
     if len(columns) > _MOST_COLUMNS:
         return []
-    some = evenly_spaced(len(matrix), _ROWS)
-    known = {j: own for j in columns if (own := _recurring(matrix[:, j], some)) is not None}
+    some = evenly_spaced(len(rows), _ROWS)
+    known = {j: own for j in columns if (own := _recurring(table[rows, j], some)) is not None}
     if not known:
         return []
     of_some = normal_scores(Y[some])
@@ -36,7 +37,7 @@ def columns_of_codes(matrix: np.ndarray, numbers: np.ndarray, Y: np.ndarray) -> 
         for j, own in known.items()
         if _are_codes(own.codes, of_some if own.rows is some else normal_scores(Y[own.rows]))
     }
-    return [j for j in found if _is_name(matrix, j, found, known)]
+    return [j for j in found if _is_name(lambda k: table[rows, k], j, found, known)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,9 @@ def _come_again(values: np.ndarray) -> bool:
     return bool(_FEWEST <= n_codes <= values.size / _ROWS_OF_A_CODE)
 
 
-def _is_name(matrix: np.ndarray, j: int, found: dict[int, _Recurring], known: dict[int, _Recurring]) -> bool:
+def _is_name(
+    column: Callable[[int], np.ndarray], j: int, found: dict[int, _Recurring], known: dict[int, _Recurring]
+) -> bool:
     """Whether a column is the first of whole numbers, or the only one, that knows its groups of rows.
 
     Measures of a person or of a material, and the settings of an experiment, come again with it: to each of them all
@@ -84,7 +87,7 @@ def _is_name(matrix: np.ndarray, j: int, found: dict[int, _Recurring], known: di
     """
     own = found[j]
     rivals = [k for k, other in found.items() if k < j and other.are_whole] if own.are_whole else list(known)
-    return not any(own.is_as(matrix[:, k]) for k in rivals if k != j)
+    return not any(own.is_as(column(k)) for k in rivals if k != j)
 
 
 def _are_codes(codes: np.ndarray, scores: np.ndarray) -> bool:
