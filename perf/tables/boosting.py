@@ -67,7 +67,7 @@ def fit_xgboost(inner, seed, until=np.inf, **settings):
 
     class StopInTime(xgboost.callback.TrainingCallback):
         def after_iteration(self, model, epoch, evals_log):
-            return perf_counter() > until
+            return epoch > 0 and perf_counter() > until  # who ends the first iteration has no score
 
     kind = xgboost.XGBRegressor if is_regression(inner.y) else xgboost.XGBClassifier
     machine = kind(

@@ -11,15 +11,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from binfeat._common.array_record import ArrayRecord
-from binfeat._common.calendar import part_of, parts_in
-from binfeat._common.subsets import every_nth
-from binfeat._common.validation import check_categorical, check_moderate, checked_array, is_word
-from binfeat._common.warned import warn
+from binfeat._common.calendar import part_of
+from binfeat._common.validation import check_moderate, checked_array, is_word
 from binfeat._machine.table.columns import (
-    NO_CATEGORIES,
     NO_STRINGS,
     Categories,
-    Column,
     Columns,
     RawTable,
     infinite_in,
@@ -27,15 +23,13 @@ from binfeat._machine.table.columns import (
     read_table,
 )
 from binfeat._machine.table.findings import Findings, Note
+from binfeat._machine.table.learned import categories_in, chosen_in, medians_of, parts_of_dates, ranges_of
 from binfeat._machine.table.novelty import SeenCategories, SeenNumbers, unseen_codes
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
 from binfeat._machine.table.scalers import Quantiles
 from binfeat._machine.table.texts import NUMBERS
 
-_ID_ROWS, _ID_SHARE = 50, 0.9  # with so many rows, and a larger share of different values, categories are ids
 _ROUNDING = 1e-6  # of a column's values, by which numbers may leave their range
-_MEDIAN_ROWS = 2**14  # evenly spaced rows whose median is taken; the median of 400,000 x 54 would take 0.4 s
-_MEDIAN_VALUES = 2**18  # that are read at a time, and stay in a cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,20 +77,20 @@ class TableEncoder(ArrayRecord):
         if is_word(categorical_features, "from_dtype"):
             table = table.without_texts()
         times = np.array(table.times, dtype=np.str_)
-        chosen = _chosen(estimator, table, categorical_features)
-        learned = {**_categories(table, chosen), "times": times}
+        chosen = chosen_in(estimator, table, categorical_features)
+        learned = {**categories_in(table, chosen), "times": times}
         blank = np.zeros(chosen.size)
         own = np.arange(chosen.size)
         bare = cls(chosen, own, blank, **learned, parts=NO_STRINGS, lows=blank, highs=blank, **NO_RANKS)
         matrix = bare._numbers_of(table, estimator)
         gaps = np.isnan(matrix)
         n_gaps = np.count_nonzero(gaps, axis=0)
-        medians = _medians(matrix, gaps, n_gaps)
-        parts, dated = _parts(matrix, np.where(chosen, "", times))
+        medians = medians_of(matrix, gaps, n_gaps)
+        parts, dated = parts_of_dates(matrix, np.where(chosen, "", times))
         flagged = np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix)))
         source = np.concatenate([own, dated, flagged])
         categorical = np.append(chosen, np.zeros(source.size - chosen.size, dtype=bool))
-        learned |= _ranges(matrix)
+        learned |= ranges_of(matrix)
         table.require_size(np.maximum(learned["highs"], -learned["lows"]))
         encoder = cls(categorical, source, medians, **learned, parts=parts, **NO_RANKS)
         matrix = encoder._complete(matrix, gaps)
@@ -123,7 +117,7 @@ class TableEncoder(ArrayRecord):
     def renewed(self, estimator: BaseEstimator, X: RawTable) -> tuple[Self, np.ndarray]:
         """The encoder for another table that it is fitted to, whose numbers may be anywhere, and this table encoded."""
         matrix, _, _ = self._read(estimator, X)
-        encoder = replace(self, **_ranges(matrix))
+        encoder = replace(self, **ranges_of(matrix))
         encoded = encoder._complete(matrix, np.isnan(matrix))
         return (encoder, encoded) if not self.coded.size else encoder.with_codes(encoded, self.coded.tolist())
 
@@ -368,61 +362,5 @@ class TableEncoder(ArrayRecord):
         return out
 
 
-def _ranges(matrix: np.ndarray) -> dict[str, np.ndarray]:
-    return {"lows": np.fmin.reduce(matrix, initial=np.inf), "highs": np.fmax.reduce(matrix, initial=-np.inf)}
-
-
 def _own(matrix: np.ndarray) -> np.ndarray:
     return matrix if matrix.flags.carray else matrix.copy()
-
-
-def _chosen(estimator: BaseEstimator, table: Columns, categorical_features: ArrayLike | None) -> np.ndarray:
-    """Mask of the categorical columns."""
-    if is_word(categorical_features, "from_dtype"):
-        return np.array([column.holds_strings for column in table.columns], dtype=bool)
-    return check_categorical(categorical_features, estimator)
-
-
-def _categories(table: Columns, chosen: np.ndarray) -> dict[str, np.ndarray]:
-    """The encoder's arrays of categories, of the chosen columns."""
-    n_rows, columns = table.shape[0], zip(table.columns, chosen)
-    categories = [_repeated(column, n_rows) if is_chosen else NO_CATEGORIES for column, is_chosen in columns]
-    numbers, strings, missing = zip(NO_CATEGORIES, *categories)
-    return {
-        "numbers": np.concatenate(numbers),
-        "number_starts": np.cumsum([part.size for part in numbers]),
-        "strings": np.concatenate(strings),
-        "string_starts": np.cumsum([part.size for part in strings]),
-        "missing": np.array(missing[1:], dtype=bool),
-    }
-
-
-def _repeated(column: Column, n_rows: int) -> Categories:
-    """The categories of a column; no categories, with a warning, if nearly every row has its own category."""
-    numbers, strings, missing = column.categories()
-    n_levels = numbers.size + strings.size
-    if n_rows < _ID_ROWS or n_levels <= _ID_SHARE * n_rows:
-        return numbers, strings, missing
-    warn(
-        f"{column.name} of X has a different value in nearly every row, {n_levels:,} in {n_rows:,} rows, which says "
-        "nothing of other rows; it is an input of one level. Leave it out, or make numbers or fewer categories of it.",
-    )
-    return NO_CATEGORIES
-
-
-def _parts(matrix: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Names of the parts of the calendar in columns of dates, and their columns."""
-    dated = np.flatnonzero(np.char.startswith(times, "dates"))
-    parts = [(name, j) for j in dated for name in parts_in(matrix[:, j])]
-    names, columns = zip(*parts) if parts else ((), ())
-    return np.array(names, dtype=np.str_), np.array(columns, dtype=np.int64)
-
-
-def _medians(matrix: np.ndarray, gaps: np.ndarray, n_gaps: np.ndarray) -> np.ndarray:
-    """Medians of the values that are not missing, 0 of a column in which all are."""
-    medians, some, whole = np.zeros(len(n_gaps)), every_nth(matrix, _MEDIAN_ROWS), np.flatnonzero(n_gaps == 0)
-    for columns in np.array_split(whole, 1 + whole.size * len(some) // _MEDIAN_VALUES):
-        medians[columns] = np.median(np.ascontiguousarray(some[:, columns].T), axis=1, overwrite_input=True)
-    for j in np.flatnonzero((n_gaps > 0) & (n_gaps < len(matrix))):
-        medians[j] = np.median(every_nth(matrix[~gaps[:, j], j], _MEDIAN_ROWS))
-    return medians
