@@ -5,6 +5,7 @@ import math
 _DECADE = 10
 _GREEN, _RED = "#2a7f62", "#b23a48"
 _NAMED = 16  # tables that stand out most: names of more would cover each other
+_RIGHT = 0.85  # of the width, beyond which names stand left of their points
 
 
 def curves(rows, x_label, y_label):
@@ -51,8 +52,6 @@ def tables(rows):
     for i, series in enumerate(("regression", "classes")):
         own = [at for at in points if at["series"] == series]
         ax.scatter([at["x"] for at in own], [at["y"] for at in own], s=14, color=f"C{i}", label=series)
-    for at in sorted(points, key=_distance, reverse=True)[:_NAMED]:
-        ax.annotate(at["table"], (at["x"], at["y"]), (3, 3), textcoords="offset points", fontsize="xx-small")
     for line in (ax.axhline, ax.axvline):
         line(1, color="0.35", linewidth=0.8)
     ax.set(xscale="log", yscale="log", xlabel="Our seconds of fit / LightGBM's", ylabel="Our error / the best peer's")
@@ -61,7 +60,24 @@ def tables(rows):
         axis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axis.set_minor_formatter(NullFormatter())
     ax.legend(frameon=False, fontsize="small")
+    _name(ax, sorted(points, key=_distance, reverse=True)[:_NAMED])
     return figure
+
+
+def _name(ax, points):
+    """Names beside points, towards the middle, where they do not meet names that came before."""
+    ax.figure.draw_without_rendering()  # which places everything
+    taken = []
+    for at in points:
+        place = at["x"], at["y"]
+        is_right = ax.transAxes.inverted().transform(ax.transData.transform(place))[0] > _RIGHT
+        side = {"xytext": (-3, 3), "ha": "right"} if is_right else {"xytext": (3, 3)}
+        text = ax.annotate(at["table"], place, textcoords="offset points", fontsize="xx-small", **side)
+        box = text.get_window_extent()
+        if any(box.overlaps(other) for other in taken):
+            text.remove()
+        else:
+            taken.append(box)
 
 
 def against_seconds(rows):
