@@ -44,7 +44,7 @@ axes[0].set_title(f"{cells.max() + 1} cells of {len(X):,} rows", loc="left", fon
 # %%
 # One tree, and the mean of eight
 # -------------------------------
-# At the borders of cells one tree jumps. Other trees have other borders, and their mean has hardly any.
+# At the borders of cells one tree jumps. Other trees have other borders, and their mean has smaller jumps.
 
 for ax, machine, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 8 trees")):
     predicted = machine.predict(plane)
@@ -58,7 +58,7 @@ for ax, machine, title in ((axes[1], one, "One tree"), (axes[2], many, "Mean of 
 # What a tree is worth
 # --------------------
 # Each row is left out of the machine of its cell at no cost. The error of these predictions says what one more tree
-# gains, and is that of new rows. By default trees are added until one more gains less than half a percent.
+# gains. By default trees are added until one more gains less than 0.3 %.
 
 X_new = rng.beta(2, 2, size=(20_000, 2))
 y_new = truth(X_new) + 0.3 * rng.normal(size=len(X_new))

@@ -48,16 +48,21 @@ class CellRows:
         return side_by_side(lambda rows: function(*self.part(rows)), cells, n_jobs)
 
     def split(self, parts: list[KernelPart], most: int, seed: int, tree: int) -> tuple[CellTrees, list[np.ndarray]]:
-        """A tree, and the rows of its cells; all trees but the first are split at random."""
+        """A tree, and the rows of its cells, so many at most unless they do not differ.
+
+        All trees but the first are split at random.
+        """
         main, rng = main_part(parts), np.random.default_rng([seed, tree])
+        counts = np.any([part.gamma > 0 for part in parts], axis=0)
 
         def spread(rows: np.ndarray) -> np.ndarray:
             some = self.X[thinned(rows, _SPREAD_ROWS)]
             exponents = main.gamma * mean_distances(some, self.problem.categorical, rng, main.scales.kernel.power)
-            return exponents ** (1 / main.scales.kernel.power)
+            if exponents.any():
+                return exponents ** (1 / main.scales.kernel.power)
+            return (counts & (np.ptp(self.X[rows], axis=0) > 0)).astype(float)
 
-        tree_cells = split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
-        return tree_cells[0], [cell if len(cell) <= most else cell[:most] for cell in tree_cells[1]]
+        return split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
 
     def inverse_diagonal(
         self, parts: list[KernelPart], alpha: float, weights: np.ndarray | None, n_jobs: int | None
@@ -68,7 +73,8 @@ class CellRows:
         rows that do not differ are more than a cell takes.
         """
         kernel = kernel_sum(parts, self.frame, self.problem.categorical, 1)
-        _, cells = self.split(parts, rows_of_cell(len(self.rows)), 0, 0)
+        most = rows_of_cell(len(self.rows))
+        cells = [thinned(cell, most) for cell in self.split(parts, most, 0, 0)[1]]
         known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
         landmarks = self.columns(thinned(self.rows, _LANDMARKS))
         found = inverse_diagonals(kernel, known, landmarks, alpha, n_jobs)

@@ -43,12 +43,13 @@ class Forest:
         self._next: NextTree | None = None
         self._function: LocalFunction | None = None  # of the trees so far, once it is asked for
         self._cells: list[SolvedCell] = []  # of all trees
-        self._cell_rows: list[np.ndarray] = []  # and their rows
+        self._cell_rows: list[np.ndarray] = []  # and their rows that have coefficients
+        self._totals: dict[int, float] = {}  # weights of rows that stand for others, too, with theirs
         self._sums = np.zeros(rows.problem.Y.shape)  # of leave-one-out residuals
         self._variances = np.zeros(len(rows.X))
         self._scores = np.zeros(rows.problem.Y.shape)  # sums of what trees make of their rows
         self._counts = np.zeros(len(rows.X))  # of trees that have a row
-        self._solver = CellSolver.of(rows, parts, alpha)
+        self._solver = CellSolver.of(rows, parts, alpha, most)
 
     @property
     def n_trees(self) -> int:
@@ -90,7 +91,10 @@ class Forest:
             if not self._trees:
                 self._variances[rows] = own.variances
             self._cells.append(own.kept())
-        self._cell_rows += started.cells
+            self._cell_rows.append(rows[own.rows])
+            if len(own.coef) == 1 < len(rows):
+                weights = self._rows.problem.relative_weights(rows)
+                self._totals[int(rows[0])] = float(len(rows) if weights is None else weights.sum())
         self._trees.append(started.tree)
         self._next = self._function = None
 
@@ -136,6 +140,9 @@ class Forest:
         X, _, weights = known.part(ordered)
         numbers = np.zeros(len(known.X), np.int32)
         numbers[ordered] = np.arange(len(ordered))
+        if self._totals:
+            weights = np.ones(len(ordered)) if weights is None else weights.copy()
+            weights[numbers[list(self._totals)]] = list(self._totals.values())
         return LocalFunction(
             **KernelFunction.arrays_of(self._parts, known.problem.categorical, X, known.frame, self._alpha, weights),
             **CellTrees.joined(self._trees).arrays(),

@@ -139,6 +139,8 @@ class LocalMachine(KernelCandidate):
             error = self._grow(forest)
             self._curve.append((forest.n_trees, error))
             goes_on = run.step()
+        if goes_on and forest.n_trees < most:
+            run.cut_short = run.cut_short or "the trees"
         return goes_on
 
     def _worthwhile_trees(self) -> int:

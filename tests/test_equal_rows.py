@@ -1,0 +1,98 @@
+"""Cells of rows that do not differ, which no tree can split: they may be more than a cell takes."""
+
+import numpy as np
+import pytest
+
+from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
+from binfeat._machine.kernel_algebra import matrices, sums
+from binfeat._machine.kernel_algebra.bounded import LogLoss, SquaredHinge
+from binfeat._machine.machines.cell_solver import CellSolver
+
+LOCAL = {"features": "local", "cell_rows": 100, "random_state": 0}
+N_ROWS, ALPHA = 60, 0.3
+
+
+@pytest.fixture
+def kernel():
+    of_kernels = [
+        matrices.kernel_matrix(kernel, np.zeros(2, bool), 1) for kernel in (kernels.Laplacian(), kernels.RBF())
+    ]
+    return sums.KernelSum(of_kernels, [0.7, 0.3], np.ones((2, 2)), 1)
+
+
+@pytest.fixture
+def equal(rng):
+    """Columns, targets and weights of rows that do not differ."""
+    X = np.tile(np.float32([[0.4], [-1.3]]), N_ROWS)
+    return X, rng.normal(size=(N_ROWS, 2)).astype(np.float32), rng.uniform(0.5, 2, size=N_ROWS)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_one_row_stands_for_all(kernel, equal, is_weighted):
+    X, Y, weights = equal
+    weights = weights if is_weighted else None
+    whole, one = (CellSolver(kernel, ALPHA, None, most)(X, Y, weights) for most in (N_ROWS, 10))
+    np.testing.assert_array_equal(one.rows, [0])
+    np.testing.assert_allclose(one.coef, whole.coef.sum(axis=0, keepdims=True), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(one.intercept, whole.intercept, rtol=1e-4, atol=1e-5)
+    for what in ("scores", "residuals", "variances"):
+        np.testing.assert_allclose(getattr(one, what), getattr(whole, what), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", [LogLoss(), SquaredHinge()])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_one_row_stands_for_labels(kernel, equal, loss, is_weighted):
+    X, weights = equal[0], equal[2] if is_weighted else None
+    Y = np.where(np.arange(N_ROWS) % 3 == 0, 1.0, -1.0)[:, np.newaxis]
+    whole, few = (CellSolver(kernel, ALPHA, loss, most)(X, Y, weights) for most in (N_ROWS, 30))
+    np.testing.assert_array_equal(few.rows, [0])
+    np.testing.assert_allclose(few.scores, whole.scores, atol=2e-3)
+    np.testing.assert_allclose(few.intercept, whole.intercept, atol=2e-3)
+    np.testing.assert_array_equal(few.residuals, Y - few.scores)
+    np.testing.assert_allclose(few.residuals, whole.residuals, atol=0.1)  # of 59 other rows
+
+
+def places(n_of_each, counts):
+    """Inputs 0 and 1, and as many labels of 1 as are counted, last."""
+    labels = [np.arange(n_of_each) >= n_of_each - count for count in counts]
+    return np.repeat([[0.0], [1.0]], n_of_each, axis=0), np.concatenate(labels).astype(int)
+
+
+@pytest.mark.parametrize("loss", ["squared", "log", "squared_hinge"])
+def test_shares_of_labels_are_those_of_all_rows(loss):
+    X, y = places(900, [300, 600])
+    machine = KernelMachineClassifier(**LOCAL, loss=loss).fit(X, y)
+    np.testing.assert_allclose(machine.predict_proba([[0.0], [1.0]])[:, 1], [1 / 3, 2 / 3], atol=0.01)
+
+
+def test_means_and_deviations_are_those_of_all_rows(rng):
+    X = np.repeat(np.arange(3.0), 700)[:, np.newaxis]
+    y = np.concatenate([np.sort(rng.normal(mean, 1, 700)) for mean in (0, 2, 1)])
+    machine = KernelMachineRegressor(**LOCAL).fit(X, y)
+    mean, std = machine.predict(np.arange(3.0)[:, np.newaxis], return_std=True)
+    np.testing.assert_allclose(mean, y.reshape(3, -1).mean(axis=1), atol=0.02)
+    np.testing.assert_allclose(std, 1 / np.sqrt(700), rtol=0.2)
+    assert machine.held_out_error_[0] * y.var() == pytest.approx(1, rel=0.1)
+    low, high = machine.predict_interval([[1.0]], coverage=0.8)[0]
+    assert np.mean((low < y[700:1400]) & (y[700:1400] < high)) == pytest.approx(0.8, abs=0.05)
+    source = blocks(X, y, block_rows=500)
+    np.testing.assert_array_equal(
+        KernelMachineRegressor(**LOCAL).fit(source).predict(X[::700]), machine.predict(X[::700])
+    )
+
+
+def test_weights_are_rows(rng):
+    X, y = np.repeat([0.0, 1.0], 300)[:, np.newaxis], rng.normal(size=600)
+    weights = rng.integers(1, 4, size=600)
+    given = LOCAL | {"kernel": "laplacian", "gamma": 1.0, "scaling": None}
+    machine = KernelMachineRegressor(**given, alpha=2.0).fit(X, y, sample_weight=weights)
+    again = KernelMachineRegressor(**given, alpha=2.0).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    new = [[0.0], [0.3], [1.0]]
+    np.testing.assert_allclose(machine.predict(new), again.predict(new), rtol=1e-4, atol=1e-6)
+
+
+def test_few_rows_that_differ_from_very_many_are_cells_of_their_own(rng):
+    X, y = np.zeros((3000, 2)), 0.1 * rng.normal(size=3000)
+    X[[7, 1501, 2223]], y[[7, 1501, 2223]] = 5.0, 10.0
+    machine = KernelMachineRegressor(**LOCAL).fit(X, y)
+    np.testing.assert_allclose(machine.predict([[0.0, 0.0], [5.0, 5.0]]), [0, 10], atol=1.5)
