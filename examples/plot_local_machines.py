@@ -10,6 +10,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import ListedColormap
 
 from binfeat import KernelMachineRegressor
 
@@ -37,7 +39,8 @@ ticks = np.linspace(0, 1, 300)
 plane = np.stack(np.meshgrid(ticks, ticks), axis=-1).reshape(-1, 2)
 cells = one.apply(plane)[:, 0]
 shuffled = rng.permutation(cells.max() + 1)[cells].reshape(300, 300)
-axes[0].imshow(shuffled, origin="lower", extent=(0, 1, 0, 1), cmap="Pastel1", interpolation="nearest")
+pale = ListedColormap(0.6 + 0.4 * colormaps["hsv"](np.linspace(0, 1, cells.max() + 1, endpoint=False)))
+axes[0].imshow(shuffled, origin="lower", extent=(0, 1, 0, 1), cmap=pale, interpolation="nearest")
 axes[0].scatter(*X[::4].T, s=1.5, color="0.25", linewidths=0)
 axes[0].set_title(f"{cells.max() + 1} cells of {len(X):,} rows", loc="left", fontsize="medium")
 
