@@ -64,6 +64,10 @@ class CellRows:
 
         return split_into_cells(self.X, self.rows, spread, most, rng, _DISORDER if tree else 0.0)
 
+    def samples(self, parts: list[KernelPart], most: int, seed: int) -> list[np.ndarray]:
+        """Rows of the cells of a first tree, so many at most of each."""
+        return [thinned(cell, most) for cell in self.split(parts, most, seed, 0)[1]]
+
     def inverse_diagonal(
         self, parts: list[KernelPart], alpha: float, weights: np.ndarray | None, n_jobs: int | None
     ) -> tuple[np.ndarray, bool]:
@@ -73,8 +77,7 @@ class CellRows:
         rows that do not differ are more than a cell takes.
         """
         kernel = kernel_sum(parts, self.frame, self.problem.categorical, 1)
-        most = rows_of_cell(len(self.rows))
-        cells = [thinned(cell, most) for cell in self.split(parts, most, 0, 0)[1]]
+        cells = self.samples(parts, rows_of_cell(len(self.rows)), 0)
         known = [(self.columns(rows), None if weights is None else weights[rows]) for rows in cells]
         landmarks = self.columns(thinned(self.rows, _LANDMARKS))
         found = inverse_diagonals(kernel, known, landmarks, alpha, n_jobs)

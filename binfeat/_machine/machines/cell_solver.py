@@ -1,7 +1,6 @@
 """What solves one cell: an exact machine of its rows."""
 
 from dataclasses import dataclass, replace
-from types import EllipsisType
 
 import numpy as np
 from scipy.optimize import minimize
@@ -26,14 +25,13 @@ _NOTHING = np.empty(0)
 class SolvedCell:
     """Coefficients of the rows of a cell, and what leaving each of them out tells."""
 
-    coef: np.ndarray  # (n_kept, n_targets)
+    coef: np.ndarray  # (n_rows, n_targets); or (1, n_targets), if the first row stands for all, which do not differ
     intercept: np.ndarray  # (n_targets,)
     alpha: float  # that the coefficients took
     scores: np.ndarray  # (n_rows, n_targets), of the rows
     residuals: np.ndarray  # (n_rows, n_targets), leave-one-out
     variances: np.ndarray  # (n_rows,), of the predictions without each row, as multiples of the noise
     gain: float = 0.0  # that one more step promises, of a loss that takes steps
-    rows: np.ndarray | EllipsisType = ...  # that are kept: places of those that coefficients belong to
 
     def kept(self) -> "SolvedCell":
         """What a machine has of it."""
@@ -111,7 +109,7 @@ class CellSolver:
         self, score: np.ndarray, c: float, n_rows: int, residuals: np.ndarray, variances: np.ndarray
     ) -> SolvedCell:
         scores, coef = np.tile(score, (n_rows, 1)), score / c
-        return SolvedCell(coef[np.newaxis], coef, self.alpha, scores, residuals, variances, rows=np.zeros(1, np.int64))
+        return SolvedCell(coef[np.newaxis], coef, self.alpha, scores, residuals, variances)
 
     def _minimised(self, loss: BoundedLoss, X: np.ndarray, Y: np.ndarray, weights: Weights) -> SolvedCell:
         K = self.kernel(X, X)

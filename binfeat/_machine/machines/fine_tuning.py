@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from binfeat._common.subsets import thinned
 from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import inverse_root, residuals
 from binfeat._machine.machines.cell_search import Cell, CellSearch
@@ -98,8 +97,7 @@ class FineTuning:
     def _cells(self, parts: list[KernelPart]) -> list[np.ndarray]:
         """Rows of cells that may be learned from, in random order."""
         seed = self._run.settings.seed
-        most = self._plan.set_rows
-        cells = [thinned(cell, most) for cell in self._cell_rows.split(parts, most, seed, 0)[1]]
+        cells = self._cell_rows.samples(parts, self._plan.set_rows, seed)
         known = [own for own in cells if len(own) >= _FEWEST and not is_constant(self._rows.problem.Y[own])] or cells
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 

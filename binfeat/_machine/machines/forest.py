@@ -91,7 +91,7 @@ class Forest:
             if not self._trees:
                 self._variances[rows] = own.variances
             self._cells.append(own.kept())
-            self._cell_rows.append(rows[own.rows])
+            self._cell_rows.append(rows[: len(own.coef)])
             if len(own.coef) == 1 < len(rows):
                 weights = self._rows.problem.relative_weights(rows)
                 self._totals[int(rows[0])] = float(len(rows) if weights is None else weights.sum())
