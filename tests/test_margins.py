@@ -17,8 +17,9 @@ from sklearn.metrics import log_loss
 from sklearn.svm import LinearSVC
 
 from binfeat import KernelMachineClassifier, blocks, kernels
+from binfeat._common.labels import Labels
 from binfeat._machine.kernel_algebra import bounded, solve
-from binfeat._machine.kernel_algebra.bounded import LogLoss, SoftmaxLoss, SquaredHinge, left_out, minimise
+from binfeat._machine.kernel_algebra.bounded import ColumnsLoss, LogLoss, SoftmaxLoss, SquaredHinge, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root, solver_by
 from binfeat._machine.machines import exact
 
@@ -26,6 +27,7 @@ GAMMA = [0.5, 0.3, 0.1]
 GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.3, "gamma": GAMMA, "scaling": None, "random_state": 0}
 LOSSES = ["log", "squared_hinge"]
 KINDS = [(LogLoss(), 1), (LogLoss(), 3), (SoftmaxLoss(), 3), (SquaredHinge(), 1), (SquaredHinge(), 3)]
+BESIDE = ColumnsLoss([(slice(0, 3), SoftmaxLoss()), (slice(3, 4), LogLoss())])
 
 
 @pytest.fixture
@@ -65,6 +67,17 @@ def test_derivatives_are_those_by_differences(loss, n_targets, rng):
         np.testing.assert_allclose(loss.curvatures(Y, S)[:, 0], own.sum(axis=0) / 2, rtol=1e-3)
     else:
         np.testing.assert_allclose(loss.curvatures(Y, S), bends, rtol=1e-4, atol=1e-8)
+
+
+def test_columns_side_by_side_are_the_sum_of_their_losses(rng):
+    Y = np.hstack([targets(rng, SoftmaxLoss(), 3), targets(rng, LogLoss(), 1)])
+    S = rng.normal(size=Y.shape)
+    parts = [(loss, Y[:, own], S[:, own]) for own, loss in BESIDE.columns]
+    np.testing.assert_allclose(BESIDE.halves(Y, S), sum(loss.halves(*pair) for loss, *pair in parts))
+    np.testing.assert_allclose(BESIDE(Y, S), sum(loss(*pair) for loss, *pair in parts) / 2)
+    np.testing.assert_array_equal(BESIDE.pulls(Y, S), np.hstack([loss.pulls(*pair) for loss, *pair in parts]))
+    classes, label = (loss.curvatures(*pair) for loss, *pair in parts)
+    np.testing.assert_array_equal(BESIDE.curvatures(Y, S), np.hstack([np.repeat(classes, 3, axis=1), label]))
 
 
 @pytest.mark.parametrize(("loss", "n_targets"), KINDS)
@@ -134,7 +147,7 @@ def test_linear_kernels_are_logistic_regression(rng, to_the_end):
     for n_classes in (2, 3):
         labels = (X[:, :n_classes] + rng.gumbel(size=(150, n_classes))).argmax(axis=1)
         Y = 2.0 * np.eye(n_classes)[labels][:, [1] if n_classes == 2 else slice(None)] - 1
-        loss = bounded.bounded_loss("log", n_classes)
+        loss = bounded.bounded_loss("log", Labels(np.arange(n_classes)))
         K = (X @ X.T - 1).astype(np.float32)  # the ones that are added are the last input
         found, _ = minimise(loss, solver_by(precise_inverse_root, K), 0.7, None, Y)
         peer = LogisticRegression(C=(2 if n_classes == 2 else 1) / 0.7, fit_intercept=False, tol=1e-10, max_iter=10_000)
@@ -173,7 +186,7 @@ def test_a_machine_minimises_what_is_written(loss, n_classes, rng, to_the_end):
     weights = rng.uniform(0.5, 2.0, size=100)
     machine = KernelMachineClassifier(**GIVEN, loss=loss).fit(X, labels, sample_weight=weights)
     Y = np.where(np.eye(n_classes)[labels] > 0, 1.0, -1.0)
-    kind = type(bounded.bounded_loss(loss, n_classes)).__name__
+    kind = type(bounded.bounded_loss(loss, Labels(np.arange(n_classes)))).__name__
     expected = naive.penalised_margins(
         kernels.Laplacian()(X, gamma=GAMMA), Y[:, 1:] if n_classes == 2 else Y, weights, 0.3, kind
     )

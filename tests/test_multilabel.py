@@ -13,6 +13,7 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import accuracy_score, log_loss
 
 from binfeat import CGRidgeClassifier, KernelMachineClassifier, RandomBinning, blocks
+from binfeat._machine.kernel_algebra import bounded
 
 X, Y = make_multilabel_classification(n_samples=300, n_features=6, n_classes=3, random_state=0)
 
@@ -111,6 +112,20 @@ def test_each_column_of_labels_is_a_machine_of_its_own():
         assert np.mean(predicted[:, k] == alone.predict(X)) > 0.99
 
 
+@pytest.mark.parametrize("features", ["exact", "local"])
+@pytest.mark.parametrize("loss", ["log", "squared_hinge"])
+def test_each_column_of_labels_has_a_loss_of_its_own(loss, features, monkeypatch):
+    """Nothing but the solution of a machine alone, whose probabilities are calibrated as they are."""
+    monkeypatch.setattr(bounded, "_ENOUGH", 1e-9)
+    given = FIXED | {"features": features, "loss": loss, "cell_rows": 100, "n_trees": 2}
+    machine = KernelMachineClassifier(**given).fit(X, COLUMNS)
+    p, predicted = machine.predict_proba(X), machine.predict(X)
+    for k in range(2):
+        alone = KernelMachineClassifier(**given).fit(X, COLUMNS[:, k])
+        np.testing.assert_allclose(p[k], alone.predict_proba(X), atol=5e-3)
+        assert np.mean(predicted[:, k] == alone.predict(X)) > 0.99
+
+
 def test_columns_of_labels_are_as_in_forests(few_steps):
     codes = np.column_stack([Y[:, 0] + Y[:, 1], 5 * Y[:, 2]])
     forest = RandomForestClassifier(n_estimators=5, random_state=0).fit(X[:200], codes[:200])
@@ -158,8 +173,6 @@ def test_bad_columns_of_labels():
         KernelMachineClassifier().fit(X, np.column_stack([COLUMNS[:, 1], np.full(300, "cat")]))
     with pytest.raises(ValueError, match="class_weight is for one label a row"):
         KernelMachineClassifier(class_weight="balanced").fit(X, COLUMNS)
-    with pytest.raises(ValueError, match="loss='log' is of one column of labels"):
-        KernelMachineClassifier(loss="log").fit(X, COLUMNS)
     with pytest.raises(ValueError, match="scoring='accuracy' is of one column of labels; got 2: a callable may do"):
         KernelMachineClassifier(scoring="accuracy").fit(X, COLUMNS)
     with pytest.raises(ValueError, match="continuous"):

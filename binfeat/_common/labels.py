@@ -1,5 +1,6 @@
 """Labels as targets of one class against the rest, and back; class weights."""
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -127,10 +128,15 @@ class LabelColumns:
         parts = zip(self._with(scores), columns_of(y), strict=True)
         return LabelColumns(tuple(own.calibrated(part, column, weights) for (own, part), column in parts))
 
+    @property
+    def places(self) -> list[slice]:
+        """Where the targets of each column are."""
+        bounds = np.cumsum([0, *(own.n_targets for own in self.columns)])
+        return [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
+
     def _with(self, scores: np.ndarray) -> list[tuple[Labels, np.ndarray]]:
         """Each column's labels with the scores of their targets."""
-        ends = np.cumsum([own.n_targets for own in self.columns])
-        return list(zip(self.columns, np.split(scores, ends[:-1], axis=1), strict=True))
+        return [(own, scores[:, place]) for own, place in zip(self.columns, self.places, strict=True)]
 
 
 AnyLabels = Labels | LabelColumns

@@ -5,7 +5,7 @@ from typing import cast
 
 import numpy as np
 
-from binfeat._common.labels import AnyLabels, Labels
+from binfeat._common.labels import AnyLabels
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES, bounded_loss
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
@@ -35,7 +35,7 @@ def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
     if run.settings.loss in DEVIANCES:
         return _working(problem, run)
     if run.settings.loss in BOUNDED_LOSSES:
-        return MarginProblem.of(problem, bounded_loss(run.settings.loss, cast(Labels, problem.targets).n_exclusive))
+        return MarginProblem.of(problem, bounded_loss(run.settings.loss, cast(AnyLabels, problem.targets)))
     if run.settings.chooses_transform and not has_targets:
         known = _about_medians(problem) if run.settings.is_robust else problem
         problem = replace(problem, targets=_choose_targets(known, run))

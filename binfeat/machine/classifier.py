@@ -46,8 +46,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
-        `Matern` of nu 3/2 or 5/2, or with "auto" a sum of kernels; grids take a kernel with a pitch law, and Fourier
-        features a radial one in any case, the given one if it is; see Notes.
+        `Matern` of nu 1/2, 3/2, 5/2 or infinity, or with "auto" a sum of kernels; grids take a kernel with a pitch law,
+        and Fourier features a radial one in any case, the given one if it is; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
         as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
@@ -176,11 +176,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     |w|^2``, y being -1 and 1, so that 2 s are log-odds; of more classes twice the cross entropy of their softmax, and a
     penalty for each class. On a linear kernel that is `sklearn.linear_model.LogisticRegression` with ``C = 2 / alpha``,
     or ``1 / alpha`` for more classes, and a penalised intercept. With "squared_hinge" each class minimises ``sum_i v_i
-    max(0, 1 - y_i s(x_i))^2 + alpha |w|^2``. Length scales, kernel and sums of kernels are those of squares; the
-    penalty is chosen by the loss of scores that leave each row out, to first order (Rad & Maleki 2020). Steps of L-BFGS
-    begin with a bound of the curvature (Boehning 1992), so that one factor of the kernel matrix serves all classes and
-    up to 20 steps; where these are not enough, the next 20 begin with the curvature that was reached. "auto" is "exact"
-    for up to 10,000 rows, with `cv` or `groups` up to 1,500, and "local" for more.
+    max(0, 1 - y_i s(x_i))^2 + alpha |w|^2``. Several columns of labels have the sum of what each minimises. Length
+    scales, kernel and sums of kernels are those of squares; the penalty is chosen by the loss of scores that leave each
+    row out, to first order (Rad & Maleki 2020). Steps of L-BFGS begin with a bound of the curvature (Boehning 1992), so
+    that one factor of the kernel matrix serves all classes and up to 20 steps; where these are not enough, the next 20
+    begin with the curvature that was reached. "auto" is "exact" for up to 10,000 rows, with `cv` or `groups` up to
+    1,500, and "local" for more.
 
     References
     ----------
@@ -312,8 +313,6 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
             classes, counts = np.unique(column, return_counts=True)
             require_two(classes)
             doubt_classes(classes, counts)
-        if len(columns) > 1 and self.loss in BOUNDED_LOSSES:
-            raise ValueError(f"loss={self.loss!r} is of one column of labels; got {len(columns)}: fit one for each.")
         if len(columns) > 1 and isinstance(self.scoring, str):
             raise ValueError(
                 f"scoring={self.scoring!r} is of one column of labels; got {len(columns)}: a callable may do."

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
+from binfeat._common.labels import AnyLabels, LabelColumns
 from binfeat._machine.kernel_algebra.leave_one_out import Root, Solve, Weights, residuals_by
 
 _MEMORY = 10  # steps that directions are made of
@@ -106,14 +107,38 @@ class SquaredHinge(BoundedLoss):
         return (Y * S < 1.0).astype(np.float64)
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnsLoss(BoundedLoss):
+    """The sum of the losses of several columns of labels, whose targets stand side by side."""
+
+    bound = 0.5
+    columns: list[tuple[slice, BoundedLoss]]  # targets of each, and their loss
+
+    def __call__(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
+        return np.mean([loss(Y[:, own], S[:, own]) for own, loss in self.columns], axis=0)
+
+    def halves(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
+        return np.sum([loss.halves(Y[:, own], S[:, own]) for own, loss in self.columns], axis=0)
+
+    def pulls(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
+        return np.hstack([loss.pulls(Y[:, own], S[:, own]) for own, loss in self.columns])
+
+    def curvatures(self, Y: np.ndarray, S: np.ndarray) -> np.ndarray:
+        parts = [(S[:, own], loss.curvatures(Y[:, own], S[:, own])) for own, loss in self.columns]
+        return np.hstack([np.broadcast_to(curvatures, scores.shape) for scores, curvatures in parts])
+
+
 BOUNDED_LOSSES = "log", "squared_hinge"
 
 
-def bounded_loss(name: str, n_exclusive: int) -> BoundedLoss:
-    """The loss of a name, of so many classes of which each row has one; 2 are one target, or labels of their own."""
+def bounded_loss(name: str, labels: AnyLabels) -> BoundedLoss:
+    """The loss of a name, for the targets of labels."""
     if name == "squared_hinge":
         return SquaredHinge()
-    return LogLoss() if n_exclusive == 2 else SoftmaxLoss()
+    if isinstance(labels, LabelColumns):
+        losses = [bounded_loss(name, own) for own in labels.columns]
+        return ColumnsLoss(list(zip(labels.places, losses, strict=True)))
+    return LogLoss() if labels.n_exclusive == 2 else SoftmaxLoss()
 
 
 @dataclass(frozen=True, eq=False)
