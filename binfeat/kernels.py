@@ -365,7 +365,7 @@ _NO_PITCH_LAW: dict[type, str] = {
 }
 
 
-EXACT_NUS = (1.5, 2.5, np.inf)  # of the Matern kernels whose length scales can be learned
+EXACT_NUS = (0.5, 1.5, 2.5, np.inf)  # of the Matern kernels whose length scales can be learned
 
 
 def _resolve(kernel: object) -> object:
@@ -405,8 +405,7 @@ def any_kernel(kernel: object, asked: str) -> Kernel:
     """The kernel object for a name or an object; ValueError if neither exact machines nor grids take it."""
     found = _known(
         kernel,
-        "'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern(1.5), Matern(2.5), Hat, "
-        "GammaPitch, Product, Skip",
+        "'auto', 'laplacian', 'rbf', 'hat', or one of kernels.Laplacian, RBF, Matern, Hat, GammaPitch, Product, Skip",
     )
     if isinstance(found, Laplacian | RBF | Matern):
         return exact_kernel(found, asked)
@@ -419,8 +418,8 @@ def exact_kernel(kernel: object, asked: str) -> Kernel:
     if is_exact(found):
         return found
     raise ValueError(
-        f"{asked} takes kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, Matern(1.5) "
-        f"and Matern(2.5); got {kernel!r}."
+        f"{asked} takes kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, and Matern with nu 0.5, "
+        f"1.5, 2.5 or infinity; got {kernel!r}."
     )
 
 

@@ -84,8 +84,8 @@ def learn_gamma(
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         Targets: numbers, or labels of classes.
     kernel : str or object of `binfeat.kernels`, default="laplacian"
-        Kernel whose length scales are learned: a kernel with a pitch law, "rbf", or `Matern` with nu 3/2, 5/2 or
-        infinity.
+        Kernel whose length scales are learned: a kernel with a pitch law, "rbf", or `Matern` with nu 1/2, 3/2,
+        5/2 or infinity.
     categorical_features : array-like of bool, int or str, default=None
         Inputs whose values are category numbers, as in `RandomBinning`.
     sample_weight : float or array-like of shape (n_rows,), default=None
@@ -163,7 +163,7 @@ def _known_kernel(kernel):
         return RBF()
     if is_radial(kernel):
         if getattr(kernel, "nu", np.inf) not in EXACT_NUS:
-            raise ValueError(f"kernel must be Matern with nu 1.5, 2.5 or infinity, or another kernel; got {kernel!r}.")
+            raise ValueError(f"kernel must be Matern with nu 0.5, 1.5, 2.5 or infinity, or another; got {kernel!r}.")
         return kernel
     return binning_kernel(kernel)
 

@@ -19,7 +19,7 @@ def columns(rng, n):
 
 @pytest.mark.parametrize("is_mapped", [False, True])
 @pytest.mark.parametrize(
-    "kernels", [[Laplacian()], [RBF()], [Matern(1.5), Laplacian()], [Matern(2.5), Linear()]], ids=repr
+    "kernels", [[Laplacian()], [RBF()], [Matern(1.5), Laplacian()], [Matern(2.5), Linear()], [Matern(0.5)]], ids=repr
 )
 def test_values_are_those_of_whole_rows(rng, monkeypatch, kernels, is_mapped):
     monkeypatch.setattr(changed_inputs, "_BLOCK", 7)

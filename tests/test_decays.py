@@ -42,28 +42,40 @@ def test_gaussian(squares):
     np.testing.assert_allclose(parts[0], np.exp(-s), atol=20 * ULP)
 
 
-@pytest.mark.parametrize(("is_smooth", "series"), [(False, (1, 1, 0)), (True, (1, 1, 1 / 3))])
-def test_matern(squares, is_smooth, series):
+@pytest.mark.parametrize(("smoothness", "series"), [(0, (1, 0, 0)), (1, (1, 1, 0)), (2, (1, 1, 1 / 3))])
+def test_matern(squares, smoothness, series):
     parts, s = squares
-    z = np.sqrt((10 if is_smooth else 6) * s)
+    factor = 4 * smoothness + 2
+    z = np.sqrt(factor * s)
     alone, falls = parts[0].copy(), np.empty(s.shape, np.float32)
-    matern_values(alone, *parts[1:], is_smooth, NO_FALLS)
-    matern_values(*parts, is_smooth, falls)
+    matern_values(alone, *parts[1:], smoothness, NO_FALLS)
+    matern_values(*parts, smoothness, falls)
     np.testing.assert_array_equal(parts[0], alone)
     np.testing.assert_allclose(parts[0], np.polyval(series[::-1], z) * np.exp(-z), atol=20 * ULP)
     step = 1e-6
 
     def values(square):
-        z = np.sqrt((10 if is_smooth else 6) * square)
+        z = np.sqrt(factor * square)
         return np.polyval(series[::-1], z) * np.exp(-z)
 
     np.testing.assert_allclose(falls, (values(s - step) - values(s + step)) / (2 * step), rtol=1e-4, atol=1e-6)
+
+
+def test_rows_that_do_not_differ_have_no_fall():
+    products, falls, squares = (
+        np.zeros((1, 2), np.float32),
+        np.full((1, 2), np.nan, np.float32),
+        np.zeros(2, np.float32),
+    )
+    matern_values(products, squares[:1], squares, 0, falls)
+    np.testing.assert_array_equal(products, 1.0)
+    np.testing.assert_array_equal(falls, 0.0)
 
 
 def test_a_row_and_itself(rng):
     """What rounding leaves of its distance is not below 0."""
     A = (100 * rng.normal(size=(50, 4))).astype(np.float32)
     products, squares = -2 * A @ A.T, np.einsum("ij,ij->i", A, A)
-    matern_values(products, squares, squares, False, NO_FALLS)
+    matern_values(products, squares, squares, 1, NO_FALLS)
     assert np.isfinite(products).all()
     assert (products <= 1).all()

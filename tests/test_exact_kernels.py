@@ -8,7 +8,14 @@ import pytest
 
 from binfeat import kernels
 from binfeat._common.arrays import Scratch
-from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
+from binfeat._engine.distances import (
+    distance_sums,
+    profile_products,
+    profile_sums,
+    sign_sums,
+    squared_distances,
+    weighted_distances,
+)
 from binfeat._machine.kernel_algebra import leave_one_out, matrices
 
 
@@ -32,6 +39,7 @@ PROFILES = {
     kernels.Cauchy(): lambda t: 1 / (1 + t * t),
     kernels.RBF(): lambda s: math.exp(-s),
     kernels.Matern(np.inf): lambda s: math.exp(-s),
+    kernels.Matern(0.5): lambda s: math.exp(-math.sqrt(2 * s)),
     kernels.Matern(1.5): lambda s: (1 + math.sqrt(6 * s)) * math.exp(-math.sqrt(6 * s)),
     kernels.Matern(2.5): lambda s: (1 + math.sqrt(10 * s) + 10 * s / 3) * math.exp(-math.sqrt(10 * s)),
 }
@@ -81,6 +89,16 @@ def test_weighted_distances(columns, n_jobs):
     out = np.full((9, 7), np.nan, np.float32)
     weighted_distances(A, B, GAMMA.astype(np.float32), CATEGORICAL, out, n_jobs=n_jobs)
     np.testing.assert_allclose(out, np.tensordot(GAMMA, pairwise(A, B, distance), 1), rtol=1e-6, atol=1e-6)
+
+
+def test_squared_distances(columns, n_jobs):
+    """Those of rows that nearly agree have all digits."""
+    A, B = columns
+    B[:, 0] = A[:, 0] + np.float32(1e-4)
+    out = np.full((9, 7), np.nan, np.float32)
+    squared_distances(A, B, out, n_jobs=n_jobs)
+    differences = A.astype(np.float64)[:, :, np.newaxis] - B[:, np.newaxis]
+    np.testing.assert_allclose(out, (differences**2).sum(axis=0), rtol=1e-6)
 
 
 def test_inputs_of_gamma_0_are_passed_over(columns):
@@ -211,7 +229,9 @@ def test_gradient_of_the_leave_one_out_error(kernel, categorical, weighted, rng)
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("categorical", [set(), {3}])
-@pytest.mark.parametrize("kernel", [kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [kernels.RBF(), kernels.Matern(0.5), kernels.Matern(1.5), kernels.Matern(2.5)], ids=repr
+)
 def test_gradient_in_a_linear_map(kernel, categorical, weighted, rng):
     """Values and leave-one-out errors of linearly mapped inputs, and their differences by every entry of the map."""
     X, Y, linear_map = table(rng, 12), rng.normal(size=(12, 2)), rng.normal(size=(5, 4))

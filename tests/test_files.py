@@ -325,7 +325,7 @@ def test_load_names_what_is_wrong_with_a_file(saved, tmp_path):
 
 @pytest.mark.parametrize(
     "kernel",
-    [kernels.Laplacian(), kernels.RBF(), kernels.Matern(2.5), kernels.Hat(), kernels.GammaPitch(8.0)],
+    [kernels.Laplacian(), kernels.RBF(), kernels.Matern(0.5), kernels.Hat(), kernels.GammaPitch(8.0)],
     ids=repr,
 )
 def test_load_knows_kernels(rng, kernel, tmp_path):

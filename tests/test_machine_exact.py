@@ -501,7 +501,8 @@ def test_a_row_alone_is_predicted_as_in_a_batch(table, n_rows):
 
 @pytest.mark.parametrize("features", ["exact", *hard("local")])
 @pytest.mark.parametrize(
-    "kernel", ["rbf", kernels.Matern(2.5), *hard(kernels.RBF(), kernels.Matern(1.5), kernels.Laplacian())]
+    "kernel",
+    ["rbf", kernels.Matern(0.5), *hard(kernels.Matern(2.5), kernels.RBF(), kernels.Matern(1.5), kernels.Laplacian())],
 )
 def test_a_kernel_that_is_asked_for_is_taken(kernel, features, rng):
     X = rng.uniform(-1, 1, size=(300, 2))

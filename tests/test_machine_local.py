@@ -180,12 +180,12 @@ def test_apply_gives_the_cells(table):
 
 
 @pytest.mark.engine
-@pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, np.inf])
+@pytest.mark.parametrize("nu", [0, 0.5, 1.5, 2.5, np.inf])
 def test_expansions_of_cells(rng, nu):
     """Compiled sums, beside matrices of kernel values; one cell has no coefficients."""
     n_inputs, categorical = 6, np.array([False] * 5 + [True])
     linear_map = rng.normal(size=(n_inputs, 3)) if nu == 2.5 else None
-    radial = {0.5: kernels.Laplacian(), np.inf: kernels.RBF()}.get(nu) or kernels.Matern(nu)
+    radial = {0: kernels.Laplacian(), np.inf: kernels.RBF()}.get(nu) or kernels.Matern(nu)
     of_kernels = [
         matrices.kernel_matrix(radial, categorical, 1, linear_map),
         matrices.kernel_matrix(matrices.Linear(), categorical, 1),

@@ -35,7 +35,9 @@ def assert_same(machine, X, tolerance=1e-5):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("kernel", ["laplacian", "rbf", kernels.Matern(1.5), kernels.Matern(2.5)], ids=str)
+@pytest.mark.parametrize(
+    "kernel", ["laplacian", "rbf", kernels.Matern(0.5), kernels.Matern(1.5), kernels.Matern(2.5)], ids=str
+)
 @pytest.mark.parametrize("given", [GIVEN, LOCAL], ids=["exact", "local"])
 def test_every_kernel(rows, given, kernel):
     X, y = rows

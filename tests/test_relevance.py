@@ -97,7 +97,7 @@ def test_sparse_input_and_other_kernels(table):
     X = np.where(np.abs(X) < 0.7, 0.0, X)
     dense = learn_gamma(X, y, **QUICK)
     np.testing.assert_array_equal(learn_gamma(sparse.csr_array(X), y, **QUICK).gamma, dense.gamma)
-    others = "rbf", "hat", kernels.GammaPitch(8), kernels.Matern(1.5), kernels.Matern(2.5), kernels.Matern(np.inf)
+    others = "rbf", "hat", kernels.GammaPitch(8), *map(kernels.Matern, (0.5, 1.5, 2.5, np.inf))
     for kernel in others:
         assert learn_gamma(X, y, kernel=kernel, **QUICK).relevances.argmax() == 1
 
@@ -129,7 +129,7 @@ def test_ctrl_c_is_raised(table):
     ("options", "error", "message"),
     [
         ({"kernel": "cauchy"}, ValueError, "kernel='cauchy' cannot be approximated by random binning"),
-        ({"kernel": kernels.Matern(1.0)}, ValueError, "kernel must be Matern with nu 1.5, 2.5 or infinity"),
+        ({"kernel": kernels.Matern(1.0)}, ValueError, "kernel must be Matern with nu 0.5, 1.5, 2.5 or infinity"),
         ({"max_steps": 0}, ValueError, "max_steps must be at least 1, got 0"),
         ({"max_steps": 10_001}, ValueError, "max_steps must be at most 10000, got 10001"),
         ({"max_steps": "auto"}, TypeError, "max_steps must be an integer of at least 1, got 'auto'"),

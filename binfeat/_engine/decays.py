@@ -12,6 +12,7 @@ from binfeat._engine.fused import multiply_add
 from binfeat._engine.policy import jit
 
 _ZERO, _HALF, _ONE = np.float32(0), np.float32(0.5), np.float32(1)
+_NEAREST = np.float32(1e-4)  # rows that differ by less fall together
 _MOST, _HALVINGS = np.float32(87), np.float32(-1 / np.log(2))
 _HIGH, _LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)  # of log 2: 355 / 512, and the rest
 _C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1 / n) for n in (2, 6, 24, 120, 720, 5040))
@@ -73,6 +74,15 @@ def gaussian_values(products, A_squares, B_squares):
 
 
 @jit
+def _exponential(row, square, squares, falls):
+    for j in range(row.shape[0]):
+        z = np.sqrt(np.float32(2) * max(row[j] + square + squares[j], _ZERO))
+        fall = decay(z)
+        row[j] = fall
+        falls[j] = fall / z if z > _NEAREST else _ZERO
+
+
+@jit
 def _matern_once(row, square, squares, falls):
     for j in range(row.shape[0]):
         z = np.sqrt(np.float32(6) * max(row[j] + square + squares[j], _ZERO))
@@ -91,19 +101,23 @@ def _matern_twice(row, square, squares, falls):
 
 
 @jit
-def matern_values(products, A_squares, B_squares, is_smooth, falls):
+def matern_values(products, A_squares, B_squares, smoothness, falls):
     """Values of Matern's kernel at squared distances, and how fast they fall with these.
+
+    With nu 1/2 that is infinite for rows that do not differ, and 0 is told: what it is multiplied by is 0.
 
     Parameters
     ----------
     products, A_squares, B_squares : as of `gaussian_values`
-    is_smooth : bool; nu is 5/2, not 3/2
+    smoothness : 0, 1 or 2; nu is a half more
     falls : (n, m) float32, written; or (0, 0) if they are not wanted
     """
     unwanted = np.empty(products.shape[1], np.float32)
     for i in range(products.shape[0]):
         row_of_falls = falls[i] if falls.shape[0] else unwanted
-        if is_smooth:
+        if smoothness == 2:
             _matern_twice(products[i], A_squares[i], B_squares, row_of_falls)
-        else:
+        elif smoothness == 1:
             _matern_once(products[i], A_squares[i], B_squares, row_of_falls)
+        else:
+            _exponential(products[i], A_squares[i], B_squares, row_of_falls)

@@ -63,6 +63,25 @@ def weighted_distances(A, B, gamma, categorical, out):
                 j += 1
 
 
+@driver(work="out")
+def squared_distances(A, B, out):
+    """Squared distances of all pairs, by differences: those of rows that nearly agree have all digits.
+
+    Parameters
+    ----------
+    A : (n_inputs, n) float32
+    B : (n_inputs, m) float32
+    out : (n, m) float32, written
+    """
+    for a in prange(out.shape[0]):
+        row = out[a]
+        row[:] = _ZERO
+        for j in range(A.shape[0]):
+            x, others = A[j, a], B[j]
+            for b in range(row.shape[0]):
+                row[b] += (others[b] - x) * (others[b] - x)
+
+
 @jit
 def _add_weighted(x, others, weights, categorical, out):
     if categorical:

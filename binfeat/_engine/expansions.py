@@ -9,13 +9,13 @@ from binfeat._engine.decays import fused_decay
 from binfeat._engine.fused import multiply_add
 from binfeat._engine.policy import jit
 
-LAPLACIAN, GAUSSIAN, MATERN_ONCE, MATERN_TWICE = range(4)
+LAPLACIAN, GAUSSIAN, EXPONENTIAL, MATERN_ONCE, MATERN_TWICE = range(5)
 LANES = 4  # coordinates that are summed side by side
 SUMS = 64  # sums side by side, which are added in the end
 _TILE = 8 * SUMS  # rows of the machine at a time, whose coordinates stay in a near cache
 _BLOCK = 128  # coordinates, a multiple of twice `LANES`, that do so
 _BATCH = 32  # rows that share what is read of each block, if there are several
-_ZERO, _ONE, _THREE, _SIX, _TEN = (np.float32(value) for value in (0, 1, 3, 6, 10))
+_ZERO, _ONE, _TWO, _THREE, _SIX, _TEN = (np.float32(value) for value in (0, 1, 2, 3, 6, 10))
 
 
 @jit
@@ -96,6 +96,9 @@ def _decline(kind, values):
     if kind in (LAPLACIAN, GAUSSIAN):
         for m in range(values.size):
             values[m] = fused_decay(values[m])
+    elif kind == EXPONENTIAL:
+        for m in range(values.size):
+            values[m] = fused_decay(np.sqrt(_TWO * values[m]))
     elif kind == MATERN_ONCE:
         for m in range(values.size):
             z = np.sqrt(_SIX * values[m])

@@ -92,11 +92,11 @@ class ServedMachineBase(KernelMachineBase):
 
         The value of a set of inputs is the mean output when these are the row's, and every other input is drawn from
         the background rows, each for itself. Where the kernel is a sum of products over inputs, values are in closed
-        form, by Owen's integral (1972); Matern's kernel is taken as a mixture of Gaussians, off by less than 3e-4, with
-        which values of targets without noise may be off by a hundredth of the targets' standard deviation. Machines
-        with a `linear_map_` or random features are sampled: pairs of a permutation of the inputs and its reverse. A
-        date or a missing number counts with all columns that come from it. In a local machine a row stays in its cells,
-        whose means are its base value.
+        form, by Owen's integral (1972); Matern's kernel is taken as a mixture of Gaussians, off by less than 3e-4 (nu
+        1/2: 1e-3), with which values of targets without noise may be off by a hundredth of the targets' standard
+        deviation. Machines with a `linear_map_` or random features are sampled: pairs of a permutation of the inputs
+        and its reverse. A date or a missing number counts with all columns that come from it. In a local machine a row
+        stays in its cells, whose means are its base value.
 
         Explained are predictions of a regressor, in the units of y or of transformed targets (logarithms, say), and
         the raw scores of a classifier, one for each class of three or more, before probabilities are calibrated.

@@ -43,8 +43,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
-        `Matern` of nu 3/2 or 5/2, or with "auto" a sum of kernels; grids take a kernel with a pitch law, and Fourier
-        features a radial one in any case, the given one if it is; see Notes.
+        `Matern` of nu 1/2, 3/2, 5/2 or infinity, or with "auto" a sum of kernels; grids take a kernel with a pitch law,
+        and Fourier features a radial one in any case, the given one if it is; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
         as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial

@@ -126,6 +126,8 @@ def _decline(graph: Graph, kernel: object, distances: str) -> str:
     if not isinstance(kernel, Matern):
         return graph.add("Exp", graph.add("Neg", distances))
     z = graph.add("Sqrt", graph.add("Mul", distances, 4 * kernel.nu))
+    if kernel.nu == 0.5:
+        return graph.add("Exp", graph.add("Neg", z))
     polynomial = graph.add("Add", z, 1.0)
     if kernel.nu == 2.5:
         polynomial = graph.add("Add", polynomial, graph.add("Div", graph.add("Mul", z, z), 3.0))

@@ -14,7 +14,7 @@ from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat.kernels import RBF, Laplacian, Matern
 
 _KINDS: dict[type, int] = {Laplacian: expansions.LAPLACIAN, RBF: expansions.GAUSSIAN}
-_MATERN = {1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}
+_MATERN = {0.5: expansions.EXPONENTIAL, 1.5: expansions.MATERN_ONCE, 2.5: expansions.MATERN_TWICE}
 _VALUES = 2**20  # of a kernel between two looks at signals, some milliseconds
 _LEAST_ROWS, _MOST_ROWS = 64, 4096  # of a block
 _FEW = 16  # rows, which are not worth sorting by cells

@@ -12,7 +12,10 @@ from binfeat._machine.kernel_algebra.matrices import (
     LaplacianMatrix,
     LinearMatrix,
     RadialMatrix,
+    differences_of,
+    has_cusp,
     radial_values,
+    squares_of,
 )
 from binfeat._machine.kernel_algebra.sums import KernelSum
 
@@ -99,14 +102,14 @@ class _Products:
             self._whole[rows] = self.U[:, rows].T @ self.V
 
     def __call__(self, rows: slice, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
-        return self.with_squares(rows, changed, own)[0]
+        return self.with_rows(rows, changed, own)[0]
 
-    def with_squares(self, rows: slice, changed: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The products, and the squares of the changed rows, mapped."""
+    def with_rows(self, rows: slice, changed: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The products, and the changed rows, mapped."""
         M = self._mapped(np.eye(len(changed), dtype=np.float32)[:, changed])
         differences = own.astype(np.float64) - self._A[changed, rows]
         products = self._whole[rows] + differences.T.astype(np.float32) @ (M.T @ self.V).astype(np.float32)
-        return products, ((self.U[:, rows] + M @ differences) ** 2).sum(axis=0)
+        return products, self.U[:, rows] + M @ differences
 
     def _mapped(self, X: np.ndarray) -> np.ndarray:
         return self._matrix.coordinates(X, self._gamma).astype(np.float64)
@@ -118,12 +121,15 @@ class _Radial:
     def __init__(self, matrix: RadialMatrix, A: np.ndarray, B: np.ndarray, gamma: np.ndarray) -> None:
         self._kernel, self._named = matrix.kernel, matrix.categorical
         self._products = _Products(matrix, A, B, gamma, -2.0)
-        self._B_squares = (self._products.V**2).sum(axis=0).astype(np.float32) / np.float32(4.0)
+        self._B_mapped = self._products.V / -2.0
+        self._B_squares = squares_of(self._kernel, self._B_mapped)
         of_named = A[self._named], B[self._named], gamma[self._named]
         self._mismatches = _Distances(self._named[self._named], *of_named) if self._named.any() else None
 
     def __call__(self, rows: slice, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
-        values, squares = self._products.with_squares(rows, changed, own)
+        values, mapped = self._products.with_rows(rows, changed, own)
+        if has_cusp(self._kernel):
+            values = differences_of(mapped, self._B_mapped, 1)
         if self._mismatches is not None:
             values += self._mismatches(rows, changed[self._named], own[self._named[changed]])
-        return radial_values(self._kernel, values, squares.astype(np.float32), self._B_squares)
+        return radial_values(self._kernel, values, squares_of(self._kernel, mapped), self._B_squares)

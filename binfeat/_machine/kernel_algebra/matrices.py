@@ -13,7 +13,14 @@ import numpy as np
 
 from binfeat._common.arrays import Scratch
 from binfeat._engine.decays import decays, gaussian_values, matern_values
-from binfeat._engine.distances import distance_sums, profile_products, profile_sums, sign_sums, weighted_distances
+from binfeat._engine.distances import (
+    distance_sums,
+    profile_products,
+    profile_sums,
+    sign_sums,
+    squared_distances,
+    weighted_distances,
+)
 from binfeat._kernels.base import Kernel, ProductKernel
 from binfeat.kernels import RBF, Laplacian, Matern
 
@@ -174,7 +181,7 @@ class ProfileMatrix(DifferentiableMatrix):
 
 
 class RadialMatrix(DifferentiableMatrix):
-    """Exact values of the Gaussian, or of Matern kernels of nu 3/2 and 5/2, of numbers and of categorical inputs.
+    """Exact values of the Gaussian, or of Matern kernels of nu 1/2, 3/2 and 5/2, of numbers and of categorical inputs.
 
     A categorical input adds ``gamma_j`` to the squared distance of two rows that differ in it.
     """
@@ -182,7 +189,7 @@ class RadialMatrix(DifferentiableMatrix):
     def prepared(self, A: np.ndarray, gamma: np.ndarray) -> Prepared:
         """The scaled rows, their squares, and their categories."""
         scaled = self.coordinates(A, gamma)
-        return scaled, _typed(np.einsum("ji,ji->i", scaled, scaled)), _typed(A[self.categorical])
+        return scaled, squares_of(self.kernel, scaled), _typed(A[self.categorical])
 
     def of_prepared(self, A: Prepared, B: Prepared, gamma: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return self._values(A, B, gamma, out, _UNWANTED)
@@ -196,7 +203,10 @@ class RadialMatrix(DifferentiableMatrix):
     ) -> np.ndarray:
         """Values for pairs of prepared rows; `falls` gets minus their derivatives by the squared distances."""
         (A_scaled, A_squares, A_codes), (B_scaled, B_squares, B_codes) = A, B
-        S = _typed(np.matmul((-2 * A_scaled).T, B_scaled, out=out))
+        if has_cusp(self.kernel):
+            S = differences_of(A_scaled, B_scaled, self.n_jobs, out)
+        else:
+            S = _typed(np.matmul((-2 * A_scaled).T, B_scaled, out=out))
         if self.categorical.any():
             own, mismatches = self.categorical, np.empty_like(S)
             weighted_distances(A_codes, B_codes, _typed(gamma[own]), own[own], mismatches, n_jobs=self.n_jobs)
@@ -223,17 +233,36 @@ def _nu(kernel: Kernel) -> float:
     return getattr(kernel, "nu", np.inf)
 
 
+def has_cusp(kernel: Kernel) -> bool:
+    """Whether rows that nearly agree need distances by differences: the kernel falls with the distance itself."""
+    return _nu(kernel) == 0.5
+
+
+def squares_of(kernel: Kernel, A: np.ndarray) -> np.ndarray:
+    """Squares (n,), float32, of mapped rows (rank, n), which make distances of products; 0 where differences do."""
+    return _typed(np.zeros(A.shape[1]) if has_cusp(kernel) else np.einsum("ji,ji->i", A, A))
+
+
+def differences_of(A: np.ndarray, B: np.ndarray, n_jobs: int | None, out: np.ndarray | None = None) -> np.ndarray:
+    """Squared distances (n, m), float32, of mapped rows (rank, n) and (rank, m), by differences."""
+    out = np.empty((A.shape[1], B.shape[1]), np.float32) if out is None else out
+    squared_distances(_typed(A), _typed(B), out, n_jobs=n_jobs)
+    return out
+
+
 def radial_values(
     kernel: Kernel, S: np.ndarray, A_squares: np.ndarray, B_squares: np.ndarray, falls: np.ndarray = _UNWANTED
 ) -> np.ndarray:
     """Values of a radial kernel, instead of minus twice the inner products S of rows with these squares, float32.
+
+    Of a kernel with a cusp S are the squared distances, as `differences_of` has them.
 
     `falls` gets minus their derivatives by the squared distances, unless it is empty.
     """
     if np.isinf(_nu(kernel)):
         gaussian_values(S, A_squares, B_squares)
     else:
-        matern_values(S, A_squares, B_squares, _nu(kernel) == 2.5, falls)
+        matern_values(S, A_squares, B_squares, int(_nu(kernel)), falls)
     return S
 
 
@@ -288,7 +317,7 @@ def is_radial(kernel: object) -> TypeGuard[RBF | Matern]:
 def differentiable_matrix(
     kernel: Kernel, categorical: np.ndarray, n_jobs: int | None = None, linear_map: np.ndarray | None = None
 ) -> DifferentiableMatrix:
-    """Exact values of a product kernel, or of `RBF` or `Matern` with nu 3/2 or 5/2, which alone use the linear map."""
+    """Exact values of a product kernel, or of a radial kernel, which alone uses the linear map."""
     arguments = kernel, np.ascontiguousarray(categorical, dtype=bool), n_jobs
     if is_radial(kernel):
         return RadialMatrix(*arguments) if linear_map is None else MappedRadialMatrix(*arguments, linear_map=linear_map)
