@@ -148,3 +148,17 @@ def test_a_limit_that_alters_the_machine_is_said(limits, rng, features, max_byte
     machine = KernelMachineRegressor(**options, max_bytes=int(max_bytes)).fit(X, y)
     assert len(re.findall(words, machine.summary())) == 1
     assert "max_bytes" not in KernelMachineRegressor(**options).fit(X, y).summary()
+
+
+@pytest.mark.parametrize("features", ["exact", "local"])
+def test_kernel_matrices_that_are_asked_for_and_do_not_fit_are_refused(limits, rng, features):
+    limits(n_steps=5)
+    X = rng.normal(size=(400, 2))
+    options = {"features": features, "random_state": 0}
+    message = rf"max_bytes must be at least ([\d,]+) for features='{features}' of 400 rows.*; got 20,000\. Use features="
+    with pytest.raises(ValueError, match=message) as refusal:
+        KernelMachineRegressor(**options, max_bytes=20_000).fit(X, X[:, 0])
+    enough = int(str(refusal.value).split()[5].replace(",", ""))
+    assert KernelMachineRegressor(**options, max_bytes=enough).fit(X, X[:, 0]).features_ == features
+    with pytest.raises(ValueError, match="max_bytes must be at least"):
+        KernelMachineRegressor(**options, max_bytes=enough - 1).fit(X, X[:, 0])

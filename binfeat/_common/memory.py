@@ -27,6 +27,14 @@ def allowed_bytes(max_bytes, part):
     return math.inf if limit is None else limit // part
 
 
+def require_bytes(n_bytes, max_bytes, what, remedy):
+    """Refuse work that takes more than `max_bytes` with a ValueError, or as `require_memory` where that is None."""
+    if max_bytes is None:
+        require_memory(n_bytes, what, remedy)
+    elif n_bytes > max_bytes:
+        raise ValueError(f"max_bytes must be at least {n_bytes:,} for {what}; got {max_bytes:,}. {remedy}")
+
+
 def require_memory(n_bytes, what, remedy):
     """Refuse work that does not fit in memory, before anything is allocated, with a MemoryError that has a remedy."""
     limit = memory_limit()

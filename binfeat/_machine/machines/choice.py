@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from binfeat._common.held_out import surely_less
-from binfeat._common.memory import require_memory
+from binfeat._common.memory import require_bytes
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.kernel_algebra.solve import MOST_FACTORED
@@ -37,9 +37,9 @@ class MachineChoice:
         """What rows and settings allow; ValueError or MemoryError if that is nothing."""
         choice = cls(problem, rows, run)
         asks_local = run.settings.features == "local" or choice._needs_kernel_values
-        if asks_local and not rows.in_memory:
-            local_size.require_bytes(rows, problem, run)
         takes_exact = choice._takes_exact()
+        if asks_local and not takes_exact:
+            local_size.require_bytes(rows, problem, run)
         may_be_local = choice._is_open and not takes_exact
         takes_local = asks_local or (may_be_local and local_size.fits(rows, problem, run))
         return replace(choice, takes_exact=takes_exact, takes_local=takes_local)
@@ -123,8 +123,9 @@ class MachineChoice:
                     f"loss={settings.loss!r} needs one factor for all steps, which exact machines have of up to "
                     f"{MOST_FACTORED:,} rows; got {len(problem.table):,} and features='exact'. Use 'local' or 'auto'."
                 )
-            n_bytes = exact_bytes(len(problem.table), problem.n_solves)
-            require_memory(n_bytes, "an exact machine of so many rows", "Use features='auto' or fewer rows.")
+            n_bytes = int(exact_bytes(len(problem.table), problem.n_solves))
+            what = f"features='exact' of {len(problem.table):,} rows"
+            require_bytes(n_bytes, settings.max_bytes, what, "Use features='auto', or fewer rows.")
             return True
         return self._may_be_exact and len(problem.table) <= most_exact_rows(problem, self.run)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from binfeat._common.memory import require_memory
+from binfeat._common import memory
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.feature_bytes import fit_bytes
 from binfeat._machine.problem import Problem
@@ -59,15 +59,9 @@ def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
 
 def require_bytes(rows: AllRows, problem: Problem, run: Run) -> None:
     """Refuse rows of which a tree takes too much: by a ValueError, or a MemoryError where `max_bytes` is None."""
-    n_bytes, allowed = _shared_bytes(rows, problem, run) + _tree_bytes(rows, problem), run.settings.max_bytes
-    if allowed is None:
-        what = f"a local machine of {rows.n_all:,} rows"
-        require_memory(n_bytes, what, "Use features='binning', or fewer rows.")
-    elif n_bytes > allowed:
-        raise ValueError(
-            f"max_bytes must be at least {n_bytes:,} for features='local' of {rows.n_all:,} rows and "
-            f"{problem.table.shape[1]} columns; got {allowed:,}. Use features='binning' with less."
-        )
+    n_bytes = _shared_bytes(rows, problem, run) + _tree_bytes(rows, problem)
+    what = f"features='local' of {rows.n_all:,} rows and {problem.table.shape[1]} columns"
+    memory.require_bytes(n_bytes, run.settings.max_bytes, what, "Use features='binning' or 'fourier', or fewer rows.")
 
 
 def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run) -> float:
