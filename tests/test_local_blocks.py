@@ -199,7 +199,9 @@ def test_too_little_memory_for_all_rows_is_refused(noisy, memory_of):
     with pytest.raises(ValueError, match="max_bytes must be at least"):
         KernelMachineRegressor(**GIVEN, max_bytes=enough - 1).fit(source)
     memory_of(enough - 1)
-    with pytest.raises(MemoryError, match=r"features='local' of 2,000 rows and 3 columns needs about .* Use features='binning'"):
+    with pytest.raises(
+        MemoryError, match=r"features='local' of 2,000 rows and 3 columns needs about .* Use features='binning'"
+    ):
         KernelMachineRegressor(**GIVEN).fit(source)
 
 

@@ -155,7 +155,9 @@ def test_kernel_matrices_that_are_asked_for_and_do_not_fit_are_refused(limits, r
     limits(n_steps=5)
     X = rng.normal(size=(400, 2))
     options = {"features": features, "random_state": 0}
-    message = rf"max_bytes must be at least ([\d,]+) for features='{features}' of 400 rows.*; got 20,000\. Use features="
+    message = (
+        rf"max_bytes must be at least ([\d,]+) for features='{features}' of 400 rows.*; got 20,000\. Use features="
+    )
     with pytest.raises(ValueError, match=message) as refusal:
         KernelMachineRegressor(**options, max_bytes=20_000).fit(X, X[:, 0])
     enough = int(str(refusal.value).split()[5].replace(",", ""))

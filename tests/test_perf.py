@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from perf import __main__ as command
 from perf import data, floors, gate, judge, measure, peers, plots, record, report, sides, suite
-from perf.cases import serving
+from perf.cases import losses, serving
 from perf.measure import Times
 from perf.record import Row
 
@@ -486,3 +486,14 @@ def test_pages_of_machines_in_service():
     assert '"exact, 5,000 rows", "2", "2", "2", "2", "2", "2"' in parts["kinds"]
     assert parts["beside"].split('"')[1:8:2] == ["rows of the fit", "what", "ours", "LightGBM"]
     assert '"5,000", "fit, s", "1", "3", "4"' in parts["beside"]
+
+
+def test_parts_of_losses_are_the_ratios_of_all_tables():
+    figures = {("a", "log-loss"): (0.2, 0.4), ("b", "log-loss"): (0.3, 0.2), ("a", "pinball loss"): (1.0, 0.00001)}
+    rows = [record.Row(f"{name}, {what} / LightGBM", *own, reach=("<=", 1)) for (name, what), own in figures.items()]
+    rows += [record.Row("a, fit / LightGBM", 1.0, 2.0), record.Row("log-loss / LightGBM, median", 0.9, reach=("<=", 1))]
+    parts = losses.parts({"rows": [row.as_dict() for row in rows]})
+    assert '"log-loss", "LightGBM", "2", "0.87", "1.00", "1", "b (1.50)"' in parts["losses"]
+    assert parts["losses"].count("log-loss") == 1
+    assert '"a", "pinball loss", "10000.000"' in parts["tables"]
+    assert "log-loss" not in parts["tables"]

@@ -1,5 +1,7 @@
 """Losses that users are judged by: log-loss, AUC, Brier score, calibration, pinball loss, Poisson deviance."""
 
+import re
+from operator import itemgetter
 from time import perf_counter
 
 import numpy as np
@@ -12,6 +14,7 @@ from perf.peers import QUICK, skipped
 from perf.record import Row
 from perf.suite import guarded, names_among
 from perf.tables import TABLES, counts, loss_peers
+from perf.tables.page import csv_table
 from perf.tables.scores import auc_of, log_loss_of
 from perf.tables.splitting import is_regression
 from perf.tables.standings import geometric_mean
@@ -30,6 +33,47 @@ REACH = {
     ("Poisson deviance", "LightGBM"): 0.97,
     ("seconds of a fit", "squares"): 4,
 }
+
+
+def parts(content):
+    """Tables of the page: each loss beside each peer, and the tables whose losses are on no other page."""
+    ratios = _ratios(content["rows"])
+    return {"losses": _by_loss(ratios), "tables": _by_table(ratios)}
+
+
+def _ratios(rows):
+    """Ours over a peer's, by loss and peer, then by table."""
+    found = {}
+    for row in map(Row.from_dict, rows):
+        if row.reach == ("<=", 1) and row.reference is not None:
+            name, what, peer = re.fullmatch("(.*?), (.*) / (.*)", row.what).groups()
+            found.setdefault((what, peer), {})[name] = _ratio(row.ours, row.reference)
+    return found
+
+
+def _by_loss(ratios):
+    header = "ours / the peer's", "peer", "tables", "mean", "median", "lower on", "higher by 2 % or more on"
+    lines = []
+    for (what, peer), own in ratios.items():
+        worse = [f"{name} ({ratio:.2f})" for name, ratio in sorted(own.items(), key=itemgetter(1)) if ratio >= 1.02]
+        mean, median = geometric_mean(list(own.values())), np.median(list(own.values()))
+        lower = sum(ratio < 1 for ratio in own.values())
+        lines.append((what, peer, len(own), f"{mean:.2f}", f"{median:.2f}", lower, ", ".join(reversed(worse))))
+    return csv_table(header, lines)
+
+
+def _by_table(ratios):
+    lines = {}
+    for (what, peer), own in ratios.items():
+        for name, ratio in own.items() if what in ("pinball loss", "Poisson deviance") else ():
+            lines.setdefault((name, what), {})[peer] = f"{ratio:.3f}"
+    peers = list(dict.fromkeys(peer for own in lines.values() for peer in own))
+    cells = [(*of, *(own.get(peer, "") for peer in peers)) for of, own in lines.items()]
+    return csv_table(("table", "ours / the peer's", *peers), cells)
+
+
+def _ratio(ours, theirs):
+    return max(ours, _LEAST_FIGURE) / max(theirs, _LEAST_FIGURE)
 
 
 def add_options(parser):
@@ -84,8 +128,7 @@ def _table(name, most_rows, quick, loss, ratios):
             yield skipped(peer)
             continue
         for what, figure in judged(split, theirs).items():
-            ratio = max(figures[what], _LEAST_FIGURE) / max(figure, _LEAST_FIGURE)
-            ratios.setdefault((what, peer), []).append(ratio)
+            ratios.setdefault((what, peer), []).append(_ratio(figures[what], figure))
             yield Row(f"{name}, {what} / {peer}", figures[what], figure, reach=("<=", 1), unit="")
         yield Row(f"{name}, fit / {peer}", seconds, peer_seconds)
 

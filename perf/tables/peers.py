@@ -13,6 +13,8 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import RidgeClassifierCV, RidgeCV
@@ -29,7 +31,7 @@ OURS, LIGHTGBM = "binfeat", "lightgbm"
 _N_TREES, _N_LEAVES, _N_LEAVES_OF_MANY_ROWS, _MANY_ROWS = 500, 63, 255, 100_000
 _N_COMPONENTS = 600
 _ALPHAS = np.geomspace(1e-4, 1e3, 8)
-_MOST_ROWS_OF_SVM, _MOST_ROWS_OF_XRFM = 10_000, 20_000
+_MOST_ROWS_OF_GAUSSIAN_PROCESS, _MOST_ROWS_OF_SVM, _MOST_ROWS_OF_XRFM = 1_000, 10_000, 20_000
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,15 @@ def _svm(X, y, seed):
     return make_pipeline(as_numbers(X), machine)
 
 
+def _gaussian_process(X, y, seed):
+    """A length scale for each input and noise for numbers, one length scale for classes, by the marginal likelihood."""
+    if not is_regression(y):
+        return make_pipeline(as_numbers(X), GaussianProcessClassifier(ConstantKernel() * RBF(), random_state=seed))
+    numbers = as_numbers(X)
+    kernel = ConstantKernel() * RBF(np.ones(numbers.fit_transform(X).shape[1])) + WhiteKernel()
+    return make_pipeline(numbers, GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed))
+
+
 def as_numbers(X):
     """Medians for missing numbers, standard scaling, a column of 0 and 1 for each category."""
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
@@ -169,6 +180,7 @@ MACHINES = {
     "extra_trees": Peer(_trees),
     "rbf_sampler": Peer(_rbf_sampler),
     "nystroem": Peer(_nystroem),
+    "gaussian_process": Peer(_gaussian_process, most_rows=_MOST_ROWS_OF_GAUSSIAN_PROCESS),
     "svm": Peer(_svm, most_rows=_MOST_ROWS_OF_SVM),
     "xrfm": Peer(_xrfm, "xrfm", _MOST_ROWS_OF_XRFM),
     "realmlp": Peer(partial(_network, "RealMLP_TD"), "pytabkit"),
