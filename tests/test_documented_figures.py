@@ -1,5 +1,6 @@
 """Figures that pages repeat are those of the code, and are the same on every page."""
 
+import csv
 import re
 import tomllib
 from pathlib import Path
@@ -128,26 +129,64 @@ def percent_lower(ratio):
     return round(100 * (1 - float(ratio)))
 
 
+def standings(part, title=None):
+    """Rows of a table of the standings: the first of a part of the page, or that below a title."""
+    text = (DOCS / "standings.rst").read_text(encoding="utf-8").partition(f".. perf: {part}\n")[2]
+    own = text if title is None else text.partition(f"\n{title}\n^^^")[2]
+    (header, *rows) = csv.reader(
+        re.findall(r'^ +(?::header: )?(".*")$', own.split(".. csv-table::")[1], flags=re.MULTILINE),
+        skipinitialspace=True,
+    )
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def beside(part, title):
+    """Our figures over those of each peer, on a group of tables."""
+    return {row["ours / the peer's"]: row for row in standings(part, title)}
+
+
 def test_losses_of_the_readme_are_those_that_were_measured():
-    tables = rows_of_tables(NOTES / "losses.md")
-    measured = {row[0].split(",")[0].split(" at")[0]: row for row in tables if len(row) == 6 and row[1].isdigit()}
+    measured = [row for row in standings("losses:losses") if row["peer"] == "LightGBM"]
     shown = [row for row in rows_of_tables(ROOT / "README.md") if row[-1][0].isdigit()]
     assert len(shown) == 4
     for loss, mean, median, lower in shown:
-        _, n_tables, ratio, middle, n_lower, _ = next(row for name, row in measured.items() if loss.startswith(name))
-        assert (mean, median) == (f"{percent_lower(ratio)} %", f"{percent_lower(middle)} %")
-        assert lower.startswith(f"{n_lower} of {n_tables}")
+        own = next(row for row in measured if loss.startswith(row["ours / the peer's"]))
+        assert (mean, median) == (f"{percent_lower(own['mean'])} %", f"{percent_lower(own['median'])} %")
+        assert lower.startswith(f"{own['lower on']} of {own['tables']}")
 
 
 def test_tables_drawn_at_random_in_the_readme():
-    page = (DOCS / "standings.rst").read_text(encoding="utf-8").partition(".. perf: tables.drawn:groups")[2]
-    of_all = page.split(".. csv-table::")[1]
-    ours = {peer: figures for peer, *figures in re.findall(r'"(\w+)", "(\d+)", ".*?", "(.*?)", "(.*?)"', of_all)}
-    n_tables, median, mean = ours["lightgbm"]
-    said = f"of LightGBM with 500 trees by {percent_lower(median)} % in the median and {percent_lower(mean)} % in"
-    assert f"On {n_tables} tables drawn at random," in README
-    assert said in README
-    assert "than CatBoost's by {} % and {} %.".format(*map(percent_lower, ours["catboost"][1:])) in README
+    ours = beside("tables.drawn:groups", "Real tables")
+    figures = {peer: (percent_lower(row["median"]), percent_lower(row["mean"])) for peer, row in ours.items()}
+    assert "of LightGBM with 500 trees by {} % in the median and {} % in".format(*figures["lightgbm"]) in README
+    assert "than CatBoost's by {} % and {} %.".format(*figures["catboost"]) in README
+    tables = standings("tables.drawn:tables")
+    first = sum(float(row["our error, %"]) <= float(row["best peer's, %"]) for row in tables)
+    assert f"Of {len(tables)} tables drawn at random it is first, alone or with others, on {first}." in README
+    small = sum(int(row["training rows"]) <= Limits().exact_rows for row in tables)
+    assert f"On {len(tables)} tables drawn at random, {small} of them so small," in README
+
+
+def test_large_tables_in_the_readme():
+    ours = beside("tables:groups", "All with more than 15,000 training rows")
+    figures = {peer: (percent_lower(row["median"]), percent_lower(row["mean"])) for peer, row in ours.items()}
+    said = (
+        "the error was {} % (median) and {} % (geometric mean) lower than that of LightGBM with 500 trees, {} and {} % "
+        "lower than of LightGBM stopped early."
+    )
+    assert f"On {ours['lightgbm']['tables']} real tables with more than 15,000 rows " in README
+    assert said.format(*figures["lightgbm"], *figures["lightgbm_stopped"]) in README
+
+
+def test_seconds_in_the_readme():
+    ours = beside("tables:groups", "Real tables")
+    fits, predictions = (
+        [f"{float(ours[peer][what]):.2g}" for peer in ("lightgbm", "xgboost", "catboost")]
+        for what in ("fit", "predict")
+    )
+    tables = ours["lightgbm"]["tables"]
+    said = "a fit: {} times LightGBM's, {} XGBoost's, {} CatBoost's".format(*fits) + f" ({tables} tables, medians)"
+    assert f"{said}; to predict {', '.join(predictions)}." in README
 
 
 def test_python_of_the_readme():

@@ -87,6 +87,7 @@ def test_groups_have_real_tables_by_kind_and_size_and_made_ones_apart():
         "up to 1,500 training rows": 1,
         "up to 5,000 training rows": 1,
         "more than 150,000 training rows": 2,
+        "all with more than 15,000 training rows": 2,
         "made tables": 1,
     }
 

@@ -11,6 +11,7 @@ from perf.tables.peers import OURS
 from perf.tables.standings import geometric_mean
 
 _SIZES = (0, 1_500, 5_000, 15_000, 50_000, 150_000, np.inf)
+_MANY = 15_000  # rows, where boosting is strongest
 _LEAST_LOSS = 1e-4  # added to both losses of a ratio, so that a table without errors does not decide
 _TEN_TO_ONE, _MIDDLE, _ROUNDS, _INTERVAL = 400, 1000, 200, (2.5, 97.5)
 _WEAK = 1e4  # inverse of a penalty that only keeps finite who always wins
@@ -39,6 +40,7 @@ def groups(standings):
     for low, high in pairwise(_SIZES):
         name = f"up to {high:,} training rows" if np.isfinite(high) else f"more than {low:,} training rows"
         found[name] = [standing for standing in real if low < standing.traits.n_train <= high]
+    found[f"all with more than {_MANY:,} training rows"] = [own for own in real if own.traits.n_train > _MANY]
     found["made tables"] = [standing for standing in standings if standing.is_made]
     return {name: own for name, own in found.items() if own}
 
