@@ -1,5 +1,6 @@
 """The performance suite's own logic: statistics, records, guards, loaders, the report, the gate's decisions."""
 
+import argparse
 import json
 import subprocess
 import types
@@ -497,3 +498,11 @@ def test_parts_of_losses_are_the_ratios_of_all_tables():
     assert parts["losses"].count("log-loss") == 1
     assert '"a", "pinball loss", "10000.000"' in parts["tables"]
     assert "log-loss" not in parts["tables"]
+
+
+@pytest.mark.parametrize("name", [name for name in suite.CASES if hasattr(suite.CASES[name], "NARROWING")])
+def test_a_run_without_options_is_a_whole_one(name):
+    parser = argparse.ArgumentParser()
+    suite.CASES[name].add_options(parser)
+    given = vars(parser.parse_args([]))
+    assert not any(given[option] for option in suite.CASES[name].NARROWING)

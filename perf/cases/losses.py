@@ -80,15 +80,15 @@ def add_options(parser):
     """What narrows the case; such a run is not recorded."""
     group = parser.add_argument_group("options of losses")
     group.add_argument("--only", type=names_among({**TABLES, **counts.TABLES}), metavar="TABLE,...")
-    group.add_argument("--rows", type=int, default=_MOST_ROWS, metavar="N", help="train on the first N rows at most")
-    group.add_argument("--loss", default="squared", help="what classifiers of ours minimise")
+    group.add_argument("--rows", type=int, metavar="N", help="train on the first N rows at most")
+    group.add_argument("--loss", help="what classifiers of ours minimise")
 
 
-def run(quick, only=None, rows=_MOST_ROWS, loss="squared"):
+def run(quick, only=None, rows=None, loss=None):
     """Rows of every table, and of all tables together."""
-    ratios = {}
+    ratios, most_rows = {}, _QUICK_ROWS if quick else rows or _MOST_ROWS
     for name in _QUICK_TABLES if quick else only or {**TABLES, **counts.TABLES}:
-        for row in guarded(name, _table, name, _QUICK_ROWS if quick else rows, quick, loss, ratios):
+        for row in guarded(name, _table, name, most_rows, quick, loss or "squared", ratios):
             print(*row.cells, flush=True)
             yield row
     for (what, peer), own in sorted(ratios.items()):
