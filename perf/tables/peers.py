@@ -31,6 +31,7 @@ OURS, LIGHTGBM = "binfeat", "lightgbm"
 _N_TREES, _N_LEAVES, _N_LEAVES_OF_MANY_ROWS, _MANY_ROWS = 500, 63, 255, 100_000
 _N_COMPONENTS = 600
 _ALPHAS = np.geomspace(1e-4, 1e3, 8)
+_MOST_LENGTH_SCALES = 30
 _MOST_ROWS_OF_GAUSSIAN_PROCESS, _MOST_ROWS_OF_SVM, _MOST_ROWS_OF_XRFM = 1_000, 10_000, 20_000
 
 
@@ -151,12 +152,14 @@ def _svm(X, y, seed):
 
 
 def _gaussian_process(X, y, seed):
-    """A length scale for each input and noise for numbers, one length scale for classes, by the marginal likelihood."""
-    if not is_regression(y):
-        return make_pipeline(as_numbers(X), GaussianProcessClassifier(ConstantKernel() * RBF(), random_state=seed))
+    """With parameters of the greatest marginal likelihood; many length scales take minutes a step."""
     numbers = as_numbers(X)
-    kernel = ConstantKernel() * RBF(np.ones(numbers.fit_transform(X).shape[1])) + WhiteKernel()
-    return make_pipeline(numbers, GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed))
+    n_inputs = numbers.fit_transform(X).shape[1]
+    kernel = ConstantKernel() * RBF(np.ones(n_inputs if n_inputs <= _MOST_LENGTH_SCALES else 1))
+    if not is_regression(y):
+        return make_pipeline(numbers, GaussianProcessClassifier(kernel, random_state=seed))
+    machine = GaussianProcessRegressor(kernel + WhiteKernel(), normalize_y=True, random_state=seed)
+    return make_pipeline(numbers, machine)
 
 
 def as_numbers(X):
