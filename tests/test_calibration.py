@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 from scipy.special import softmax
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.svm import SVC
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
@@ -170,6 +170,12 @@ def test_scores_of_probabilities_choose_by_calibrated_ones(three):
     X, labels = three
     by_loss = KernelMachineClassifier(random_state=0, scoring="neg_log_loss").fit(X[:300], labels[:300])
     assert by_loss.held_out_error_[0] == pytest.approx(log_loss(labels[300:], by_loss.predict_proba(X[300:])), abs=0.25)
+    by_auc = KernelMachineClassifier(random_state=0, scoring="roc_auc_ovr").fit(X[:300], labels[:300])
+    assert -by_auc.held_out_error_[0] == pytest.approx(
+        roc_auc_score(labels[300:], by_auc.predict_proba(X[300:]), multi_class="ovr"), abs=0.1
+    )
+    with pytest.raises(ValueError, match="scoring='roc_auc' is of two classes; got 3: use 'roc_auc_ovr' or"):
+        KernelMachineClassifier(scoring="roc_auc").fit(X, labels)
 
 
 def test_files_with_a_factor_are_read(three):

@@ -313,12 +313,20 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
             classes, counts = np.unique(column, return_counts=True)
             require_two(classes)
             doubt_classes(classes, counts)
+        self._check_scoring(columns)
+        weights = weights_by_class(sample_weight, self.class_weight, y)
+        return y, None if weights is None else weights.ravel()
+
+    def _check_scoring(self, columns: list[np.ndarray]) -> None:
+        """Refuse with a ValueError scores by name that columns of labels do not have."""
         if len(columns) > 1 and isinstance(self.scoring, str):
             raise ValueError(
                 f"scoring={self.scoring!r} is of one column of labels; got {len(columns)}: a callable may do."
             )
-        weights = weights_by_class(sample_weight, self.class_weight, y)
-        return y, None if weights is None else weights.ravel()
+        if columns and is_word(self.scoring, "roc_auc") and (n_classes := len(np.unique(columns[0]))) > 2:
+            raise ValueError(
+                f"scoring='roc_auc' is of two classes; got {n_classes}: use 'roc_auc_ovr' or 'roc_auc_ovo'."
+            )
 
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> AnyLabels:
         return labels_in(y)
