@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks
 from binfeat._linear import cg
 from binfeat._machine.features import growth, sizing
+from binfeat._machine.machines import local_size
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
@@ -156,8 +157,11 @@ def test_callbacks_stop_a_fit(table):
 
 
 @pytest.mark.parametrize("Machine", [KernelMachineRegressor, KernelMachineClassifier])
-def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(rng, clock_of_fits, limits, Machine):
+def test_a_limit_of_time_leaves_as_many_rows_as_cells_can_be_solved_of(
+    rng, clock_of_fits, limits, monkeypatch, Machine
+):
     clock_of_fits(lambda: 0.0)
+    monkeypatch.setattr(local_size, "_cell_seconds", lambda n_rows, n_inputs: 0.05)
     limits(n_steps=10, exact_rows=1000)
     X = rng.uniform(-1, 1, size=(20_000, 3))
     y = np.sin(3 * X[:, 0]) + X[:, 1]

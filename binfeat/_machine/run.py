@@ -26,6 +26,7 @@ class Phase(Enum):
     TARGETS = 0.1
     SEARCH = 1 / 3
     EXACT = 1 / 2
+    CELLS = 0.8
     OVERALL_FACTOR = 0.6
     SOLUTION = 1.0
 

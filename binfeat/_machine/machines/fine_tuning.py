@@ -35,10 +35,11 @@ class Plan:
     set_rows: int  # at most
     n_steps: int
     takes_samples: bool  # beside cells
+    phase: Phase  # in which the machine has to be solved
 
 
-CELLS = Plan(500, 60, takes_samples=False)  # for machines that have cells, too
-ALL_ROWS = Plan(750, 30, takes_samples=True)  # inputs that the tree splits hardly vary within a cell
+CELLS = Plan(500, 60, False, Phase.CELLS)  # for machines that have cells, too
+ALL_ROWS = Plan(750, 30, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
 
 
 class FineTuning:
@@ -70,7 +71,7 @@ class FineTuning:
                 seed=run.settings.seed,
                 n_jobs=run.settings.n_jobs,
             )
-            self._search(search, cells, lambda: run.step() and run.may_continue(Phase.EXACT, seconds))
+            self._search(search, cells, lambda: run.step() and run.may_continue(self._plan.phase, seconds))
             parts, alpha, error = search.parts, search.alpha, search.error
         if not rows.problem.is_judged_by_squares and self._learns_alpha:
             alpha = self._scored(cells[:_SCORED], parts, alpha, seconds)
@@ -144,7 +145,7 @@ class FineTuning:
         seconds += self._run.clock.used - start
 
         def may_try(alpha: float) -> bool:
-            return self._least_alpha <= alpha <= MOST_ALPHA and self._run.may_continue(Phase.EXACT, seconds)
+            return self._least_alpha <= alpha <= MOST_ALPHA and self._run.may_continue(self._plan.phase, seconds)
 
         for move in (1 / _DECREASE, _DECREASE):
             before = alpha

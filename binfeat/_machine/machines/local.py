@@ -102,7 +102,7 @@ class LocalMachine(KernelCandidate):
 
         def may_gain(best: _OneTree) -> bool:
             is_open = best.loss > self._problem.negligible and not self._kernels.is_perfect
-            return is_open and self._run.may_continue(Phase.EXACT, self._seconds)
+            return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
 
         return Descent(self._with_one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
 

@@ -1,16 +1,24 @@
 """Whether a local machine fits in memory and time, and how many trees it may have."""
 
+from functools import cache
+from time import perf_counter
+
 import numpy as np
 
 from binfeat._common import memory
+from binfeat._engine.policy import one_blas_thread, thread_count
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.feature_bytes import fit_bytes
+from binfeat._machine.kernel_algebra.leave_one_out import inverse_root, squared_row_norms
+from binfeat._machine.kernel_algebra.matrices import kernel_matrix
+from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import FEWER_ROWS, Phase, Run
+from binfeat.kernels import Laplacian, Matern
 
 MOST_TREES, _MOST_WORK = 8, 1_600_000  # rows of all trees together
 _CELL_BYTES = 32  # of a pair of rows: matrices of cells side by side
-_PAIR_SECONDS, _INPUT_SECONDS = 8e-9, 1e-10  # of a pair of rows in a cell, and of each of its inputs
+_FEW_ROWS, _MANY_INPUTS = 64, 100  # of a cell whose seconds are measured
 _OF_TREE = 0.7  # of the time that is left
 _NUMBER, _TARGET = 4, 16  # bytes of a row in a tree: its place, and a coefficient and a residual for each target
 
@@ -32,18 +40,35 @@ def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
 
 
 def tree_seconds(rows: AllRows, problem: Problem, run: Run) -> float:
-    """What a tree is expected to take, on a slow processor."""
-    return rows.n_all * _row_seconds(min(rows.n_all, cell_rows(run)), problem.table.shape[1])
+    """What a tree is expected to take; 0 where time has no limit."""
+    if run.settings.max_seconds is None:
+        return 0.0
+    return rows.n_all * _row_seconds(min(rows.n_all, cell_rows(run)), problem.table.shape[1], run)
 
 
 def rows_in_time(n_inputs: int, run: Run) -> float:
     """Rows of which a tree is expected to end in time, after what comes before."""
-    return _OF_TREE * run.clock.left_of(Phase.EXACT) / _row_seconds(cell_rows(run), n_inputs)
+    left = _OF_TREE * run.clock.left_of(Phase.CELLS)
+    return left if np.isinf(left) else left / _row_seconds(cell_rows(run), n_inputs, run)
 
 
-def _row_seconds(n_rows: int, n_inputs: int) -> float:
-    """Of a row in a cell of so many."""
-    return n_rows * (_PAIR_SECONDS + n_inputs * _INPUT_SECONDS)
+def _row_seconds(n_rows: int, n_inputs: int, run: Run) -> float:
+    """Of a row in a cell of so many, beside the threads' others."""
+    return _cell_seconds(n_rows, n_inputs) / n_rows / thread_count(run.settings.n_jobs)
+
+
+@cache
+def _cell_seconds(n_rows: int, n_inputs: int) -> float:
+    """Of a cell in one thread, with two kernels, as this computer has it; measured, but for inputs beyond many."""
+    n_known = min(n_inputs, _MANY_INPUTS)
+    matrices = [kernel_matrix(kernel, np.zeros(n_known, bool), 1) for kernel in (Laplacian(), Matern(1.5))]
+    kernel = KernelSum(matrices, [0.5, 0.5], np.full((2, n_known), 1 / n_known), 1)
+    X = np.random.default_rng(0).normal(size=(n_known, n_rows)).astype(np.float32)
+    with one_blas_thread():
+        for rows in (X[:, :_FEW_ROWS].copy(), X):  # the first loads what is compiled
+            start = perf_counter()
+            squared_row_norms(inverse_root(kernel(rows, rows), 0.1)[0])
+    return (perf_counter() - start) * n_inputs / n_known
 
 
 def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
@@ -54,7 +79,7 @@ def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
         most = (fit_bytes(run.settings.max_bytes) - _cell_bytes(rows, run)) / of_row
         run.note_memory(f"cells of {max(0, int(most)):,} rows")
     are_few = run.cut_short == FEWER_ROWS  # since time is short
-    return in_memory and (are_few or run.may_continue(Phase.EXACT, tree_seconds(rows, problem, run)))
+    return in_memory and (are_few or run.may_continue(Phase.CELLS, tree_seconds(rows, problem, run)))
 
 
 def require_bytes(rows: AllRows, problem: Problem, run: Run) -> None:
