@@ -19,7 +19,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, ker
 from binfeat._machine import problem
 from binfeat._machine.conclusion import _error
 from binfeat._machine.kernel_algebra import leave_one_out, solve, sums
-from binfeat._machine.machines import exact, exact_tuning
+from binfeat._machine.machines import exact, exact_tuning, linear_part
 
 pd = pytest.importorskip("pandas")
 
@@ -149,6 +149,23 @@ def test_a_linear_part_where_targets_are_linear(rng, monkeypatch):
 
 
 @pytest.mark.hard
+@pytest.mark.parametrize("n_inputs", [4, 25, 60])
+def test_what_ridge_regression_leaves(rng, n_inputs):
+    """Generalised cross-validation by the matrix that makes predictions, where some inputs are the same."""
+    X = rng.normal(size=(30, n_inputs))
+    X[:, 1] = X[:, 0]
+    Y = X[:, :2] + rng.normal(size=(30, 2))
+    found, alpha = linear_part._linear_error(X.T.astype(np.float32), Y)
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    errors = {}
+    for penalty in linear_part._PENALTIES:
+        S = X @ np.linalg.solve(X.T @ X + 30 * penalty * np.eye(n_inputs), X.T)
+        errors[penalty] = np.mean((Y - S @ Y) ** 2) / (1 - np.trace(S) / 30) ** 2
+    best = min(errors, key=errors.get)
+    assert found == pytest.approx(errors[best], rel=1e-3)
+    assert alpha == pytest.approx(30 * best / n_inputs)
+
+
 def test_values_too_far_for_a_linear_part(rng):
     """Of more rows than origin and unit of an input are known by, one may be so far that float32 holds no kernel."""
     X = rng.normal(size=(2000, 2))

@@ -9,7 +9,7 @@ import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors, even_folds, of_mean_one
 from binfeat._common.labels import AnyLabels, Labels
-from binfeat._engine.policy import one_blas_thread
+from binfeat._engine.policy import one_blas_thread, threads_to_factorise
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat._machine.kernel_algebra.reweighted import at_minimum
@@ -180,6 +180,10 @@ class Problem:
 
         Rows of a group are left out together.
         """
+        with threads_to_factorise(len(rows)):
+            return self._left_out(rows, K, alpha, root)
+
+    def _left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         Y = self.Y[rows]
         own = self.relative_weights(rows), Y.astype(np.float32)
         return Y - residuals(K, alpha, *own, root, self.groups_of(rows))
@@ -190,8 +194,9 @@ class Problem:
         K are kernel values of all pairs of both, first those of the machine.
         """
         n_rows = len(rows)
-        coef = self._coef(rows, K[:n_rows, :n_rows], alpha, root)
-        return (K[n_rows:, :n_rows] + np.float32(1.0)) @ coef
+        with threads_to_factorise(n_rows):
+            coef = self._coef(rows, K[:n_rows, :n_rows], alpha, root)
+            return (K[n_rows:, :n_rows] + np.float32(1.0)) @ coef
 
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """Coefficients (n_rows, n_targets) of an exact machine of some rows."""
@@ -285,7 +290,7 @@ class MarginProblem(Problem):
         weights = of_mean_one(self.weights_of(rows))
         return lambda scores: weights * self.loss(self.Y[rows], scores)
 
-    def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+    def _left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         Y, weights = self.Y[rows], self.relative_weights(rows)
         found, alpha = minimise(self.loss, solver_by(root, K), alpha, weights, Y)
         return left_out(self.loss, K, alpha, weights, Y, found.scores, root, self.groups_of(rows))
@@ -337,7 +342,7 @@ class WorkingProblem(Problem):
     def is_judged_by_squares(self) -> bool:
         return False
 
-    def left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
+    def _left_out(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         """At the minimum of their own penalised deviance.
 
         Where few rows have targets above 0, one of them may have nearly all of the curvature around it, of which the

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from binfeat._engine.policy import threads_to_factorise
 from binfeat._machine.fitted.kernel_function import KernelPart
 from binfeat._machine.kernel_algebra.matrices import Linear
 from binfeat._machine.machines.kernel_rows import KernelRows
@@ -12,6 +13,7 @@ _MOST_NOISE = 0.9  # share of the variance of the targets
 _NEAR, _NEAR_ROWS = 2.0, 400  # times the error so far, up to which a linear machine's is near, and rows that tell
 _WIDE_ROWS = 750  # that tell it of tables with many inputs, whose machines are to be no worse than linear ones
 _FARTHEST = 1e4  # mean square of the largest values, in standard deviations, beyond which float32 is too coarse
+_ROUNDING = 1e-6  # share of the largest eigenvalue
 _PENALTIES = 10.0 ** np.arange(-3.0, 3.0)  # of a linear machine, by the rows
 
 
@@ -69,10 +71,21 @@ def _linear_error(columns: np.ndarray, Y: np.ndarray) -> tuple[float, float]:
     By generalised cross-validation (Golub, Heath & Wahba 1979).
     """
     X, Y = (values - values.mean(axis=0) for values in (columns.T, Y))
-    values, U = np.linalg.eigh(X @ X.T)
+    with threads_to_factorise(len(X)):
+        values, parts = _spectrum(X, Y)
     penalties = len(X) * _PENALTIES
     kept = values / (values + penalties[:, np.newaxis])
-    left = (1 - kept) ** 2 @ ((U.T @ Y) ** 2).sum(axis=1)
+    left = (1 - kept) ** 2 @ parts + (Y**2).sum() - parts.sum()
     errors = left / Y.size / (1 - kept.sum(axis=1) / len(X)) ** 2
     best = int(np.argmin(errors))
     return float(errors[best]), float(penalties[best] / X.shape[1])
+
+
+def _spectrum(X: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Squares of the singular values of X, and of what Y has along the left singular vectors."""
+    if len(X) <= X.shape[1]:
+        values, U = np.linalg.eigh(X @ X.T)
+        return np.maximum(values, 0.0), ((U.T @ Y) ** 2).sum(axis=1)
+    values, V = np.linalg.eigh(X.T @ X)
+    parts, counts = ((V.T @ (X.T @ Y)) ** 2).sum(axis=1), values > _ROUNDING * values[-1]
+    return np.maximum(values, 0.0), np.divide(parts, values, out=np.zeros_like(parts), where=counts)
