@@ -18,7 +18,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine import problem
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat._machine.machines import exact_size, forest
+from binfeat._machine.machines import exact_size, forest, local_size
 from binfeat._machine.machines.fine_tuning import second_kernel
 from binfeat._machine.search.length_scales import LengthScales
 
@@ -547,3 +547,11 @@ def test_damaged_trees_are_refused(table, name):
     state = {**machine.__getstate__(), "_local": {**machine._local, name: DAMAGE[name](machine._local[name])}}
     with pytest.raises(ValueError, match="This KernelMachineRegressor is damaged: "):
         clone(machine).__setstate__(state)
+
+
+def test_seconds_of_a_cell_are_measured_and_grow_with_rows_and_inputs(monkeypatch):
+    assert local_size._cell_seconds(100, 4) == local_size._cell_seconds(100, 4) > 0  # measured once
+    ticks = iter(range(1000))
+    monkeypatch.setattr(local_size, "perf_counter", lambda: float(next(ticks)))
+    seconds = local_size._cell_seconds.__wrapped__
+    assert [seconds(100, 4), seconds(3000, 4), seconds(100, 400)] == [1.0, 8.0, 4.0]

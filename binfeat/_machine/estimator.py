@@ -76,8 +76,10 @@ def _without_copies(rows: GivenRows, cells: np.ndarray, run: Run) -> tuple[Given
 def _in_time(rows: GivenRows, run: Run) -> GivenRows:
     """As many of the rows, at random, as cells can be solved of in the time limit: grids of all tell less by then."""
     n_rows, n_inputs = rows.table.shape
+    if n_rows <= _FEWEST or run.settings.names_features:
+        return rows
     most = int(min(n_rows, max(_FEWEST, rows_in_time(n_inputs, run))))
-    if most == n_rows or run.settings.names_features:
+    if most == n_rows:
         return rows
     run.cut_short = FEWER_ROWS
     run.note("rows", f"{most:,} of {n_rows:,}, for max_seconds", np.nan)

@@ -255,9 +255,8 @@ def radial_values(
 ) -> np.ndarray:
     """Values of a radial kernel, instead of minus twice the inner products S of rows with these squares, float32.
 
-    Of a kernel with a cusp S are the squared distances, as `differences_of` has them.
-
-    `falls` gets minus their derivatives by the squared distances, unless it is empty.
+    Of a kernel with a cusp S are the squared distances, as `differences_of` has them. `falls` gets minus the
+    derivatives of the values by the squared distances, unless it is empty.
     """
     if np.isinf(_nu(kernel)):
         gaussian_values(S, A_squares, B_squares)

@@ -18,7 +18,7 @@ from binfeat.kernels import Laplacian, Matern
 
 MOST_TREES, _MOST_WORK = 8, 1_600_000  # rows of all trees together
 _CELL_BYTES = 32  # of a pair of rows: matrices of cells side by side
-_FEW_ROWS, _MANY_INPUTS = 64, 100  # of a cell whose seconds are measured
+_FEW_ROWS, _MANY_ROWS, _MANY_INPUTS = 64, 1500, 100  # of a cell whose seconds are measured
 _OF_TREE = 0.7  # of the time that is left
 _NUMBER, _TARGET = 4, 16  # bytes of a row in a tree: its place, and a coefficient and a residual for each target
 
@@ -59,16 +59,16 @@ def _row_seconds(n_rows: int, n_inputs: int, run: Run) -> float:
 
 @cache
 def _cell_seconds(n_rows: int, n_inputs: int) -> float:
-    """Of a cell in one thread, with two kernels, as this computer has it; measured, but for inputs beyond many."""
-    n_known = min(n_inputs, _MANY_INPUTS)
-    matrices = [kernel_matrix(kernel, np.zeros(n_known, bool), 1) for kernel in (Laplacian(), Matern(1.5))]
-    kernel = KernelSum(matrices, [0.5, 0.5], np.full((2, n_known), 1 / n_known), 1)
-    X = np.random.default_rng(0).normal(size=(n_known, n_rows)).astype(np.float32)
+    """Of a cell in one thread, with two kernels, as this computer has it: measured, and more for more than many."""
+    d, n = min(n_inputs, _MANY_INPUTS), min(n_rows, _MANY_ROWS)
+    matrices = [kernel_matrix(kernel, np.zeros(d, bool), 1) for kernel in (Laplacian(), Matern(1.5))]
+    kernel = KernelSum(matrices, [0.5, 0.5], np.full((2, d), 1 / d), 1)
+    X = np.random.default_rng(0).normal(size=(d, n)).astype(np.float32)
     with one_blas_thread():
         for rows in (X[:, :_FEW_ROWS].copy(), X):  # the first loads what is compiled
             start = perf_counter()
             squared_row_norms(inverse_root(kernel(rows, rows), 0.1)[0])
-    return (perf_counter() - start) * n_inputs / n_known
+    return (perf_counter() - start) * (n_inputs / d) * (n_rows / n) ** 3
 
 
 def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
