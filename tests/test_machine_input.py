@@ -108,8 +108,11 @@ def test_bad_parameters(table, parameter, value, error, message):
     ("kernel", "message"),
     [
         ("cauchy", "kernel='cauchy' cannot be approximated by random binning"),
-        (kernels.Matern(0.5), r"features='auto' takes .* or one of kernels.Laplacian, RBF, Matern\(1.5\)"),
-        ("matern", r"kernel must be 'auto', 'laplacian', 'rbf', 'hat', or .*Matern\(1.5\), .*; got 'matern'"),
+        (
+            kernels.Matern(0.7),
+            r"'auto' takes .*, RBF, and Matern with nu 0.5, 1.5, 2.5 or infinity; got Matern\(nu=0.7",
+        ),
+        ("matern", "kernel must be 'auto', 'laplacian', 'rbf', 'hat', or .*RBF, Matern, Hat, .*; got 'matern'"),
         (np.ones(2), "kernel must be 'auto', 'laplacian', 'rbf', 'hat', or"),
     ],
 )
