@@ -13,7 +13,7 @@ from binfeat._machine.kernel_algebra import solve
 from binfeat._machine.limits import Limits
 
 ROOT = Path(__file__).parents[1]
-DOCS, NOTES = ROOT / "examples" / "docs", ROOT / "perf" / "notes"
+DOCS = ROOT / "examples" / "docs"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 EXACT_ROWS = f"{Limits().exact_rows:,} rows"

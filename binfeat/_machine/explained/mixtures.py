@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from binfeat._kernels.base import Kernel
+from binfeat._machine.kernel_algebra.matrices import has_cusp
 from binfeat.kernels import Matern
 
 _RATES = 0.225 * 2.2 ** np.arange(24)  # of Gaussian kernels, to choose from
@@ -15,10 +16,10 @@ _AT_ZERO = 100.0  # weight of the value at 0, which is 1
 
 
 @functools.cache
-def _of_matern(nu: float) -> tuple[np.ndarray, np.ndarray]:
+def _of_matern(kernel: Matern) -> tuple[np.ndarray, np.ndarray]:
     weights = np.where(_SQUARES == 0, _AT_ZERO, 1.0)
-    values = Matern(nu)(np.sqrt(_SQUARES)[:, np.newaxis], np.zeros((1, 1)), gamma=1.0)[:, 0]
-    rates = _RATES if nu == 0.5 else _RATES[:_N_SMOOTH]
+    values = kernel(np.sqrt(_SQUARES)[:, np.newaxis], np.zeros((1, 1)), gamma=1.0)[:, 0]
+    rates = _RATES if has_cusp(kernel) else _RATES[:_N_SMOOTH]
     shares, _ = nnls(np.exp(-np.outer(_SQUARES, rates)) * weights[:, np.newaxis], values * weights, maxiter=100_000)
     kept = shares > 0
     return rates[kept], shares[kept] / shares.sum()
@@ -31,4 +32,4 @@ def gaussian_mixture(kernel: Kernel) -> tuple[np.ndarray, np.ndarray]:
     few of these, found by non-negative least squares, are off by less than 3e-4 at any distance, and by 1e-3 with
     nu 1/2, whose cusp at 0 takes narrow ones.
     """
-    return _of_matern(kernel.nu) if isinstance(kernel, Matern) else (np.ones(1), np.ones(1))
+    return _of_matern(kernel) if isinstance(kernel, Matern) else (np.ones(1), np.ones(1))

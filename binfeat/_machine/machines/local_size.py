@@ -9,9 +9,9 @@ from binfeat._common import memory
 from binfeat._engine.policy import one_blas_thread, thread_count
 from binfeat._machine.features.all_rows import AllRows
 from binfeat._machine.features.feature_bytes import fit_bytes
-from binfeat._machine.kernel_algebra.leave_one_out import inverse_root, squared_row_norms
 from binfeat._machine.kernel_algebra.matrices import kernel_matrix
 from binfeat._machine.kernel_algebra.sums import KernelSum
+from binfeat._machine.machines.cell_solver import CellSolver
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import FEWER_ROWS, Phase, Run
 from binfeat.kernels import Laplacian, Matern
@@ -64,10 +64,11 @@ def _cell_seconds(n_rows: int, n_inputs: int) -> float:
     matrices = [kernel_matrix(kernel, np.zeros(d, bool), 1) for kernel in (Laplacian(), Matern(1.5))]
     kernel = KernelSum(matrices, [0.5, 0.5], np.full((2, d), 1 / d), 1)
     X = np.random.default_rng(0).normal(size=(d, n)).astype(np.float32)
+    solve = CellSolver(kernel, 0.1, None, n)
     with one_blas_thread():
         for rows in (X[:, :_FEW_ROWS].copy(), X):  # the first loads what is compiled
             start = perf_counter()
-            squared_row_norms(inverse_root(kernel(rows, rows), 0.1)[0])
+            solve(rows, rows[:1].T, None)
     return (perf_counter() - start) * (n_inputs / d) * (n_rows / n) ** 3
 
 
