@@ -24,6 +24,7 @@ QUANTILES = (0.1, 0.5, 0.9)
 _QUICK_TABLES, _QUICK_ROWS = ("diabetes", "breast_cancer", "made_exposures"), 300
 _MOST_ROWS = 50_000
 _LEAST_FIGURE = 1e-4  # that ratios are made of, so that a table without errors does not decide
+_SLOWER = ", fit / of squares"  # ends what is told of seconds beside those of squares
 _BINS = 15  # of confidence, with equally many rows
 REACH = {
     ("log-loss", "LightGBM"): 0.75,
@@ -37,14 +38,14 @@ REACH = {
 
 def parts(content):
     """Tables of the page: each loss beside each peer, and the tables whose losses are on no other page."""
-    ratios = _ratios(content["rows"])
+    ratios = _ratios(map(Row.from_dict, content["rows"]))
     return {"losses": _by_loss(ratios), "tables": _by_table(ratios)}
 
 
 def _ratios(rows):
     """Ours over a peer's, by loss and peer, then by table."""
     found = {}
-    for row in map(Row.from_dict, rows):
+    for row in rows:
         if row.reach == ("<=", 1) and row.reference is not None:
             name, what, peer = re.fullmatch("(.*?), (.*) / (.*)", row.what).groups()
             found.setdefault((what, peer), {})[name] = _ratio(row.ours, row.reference)
@@ -86,11 +87,15 @@ def add_options(parser):
 
 def run(quick, only=None, rows=None, loss=None):
     """Rows of every table, and of all tables together."""
-    ratios, most_rows = {}, _QUICK_ROWS if quick else rows or _MOST_ROWS
+    found, most_rows = [], _QUICK_ROWS if quick else rows or _MOST_ROWS
     for name in _QUICK_TABLES if quick else only or {**TABLES, **counts.TABLES}:
-        for row in guarded(name, _table, name, most_rows, quick, loss or "squared", ratios):
+        for row in guarded(name, _table, name, most_rows, quick, loss or "squared"):
             print(*row.cells, flush=True)
+            found.append(row)
             yield row
+    ratios = {of: list(own.values()) for of, own in _ratios(found).items()}
+    if slower := [row.ours / row.reference for row in found if row.what.endswith(_SLOWER)]:
+        ratios["seconds of a fit", "squares"] = slower
     for (what, peer), own in sorted(ratios.items()):
         reach = ("<=", REACH[what, peer]) if (what, peer) in REACH else None
         yield Row(f"{what} / {peer}, geometric mean of {len(own)}", geometric_mean(own), reach=reach, unit="")
@@ -98,8 +103,8 @@ def run(quick, only=None, rows=None, loss=None):
         yield Row(f"{what}, lower than {peer}", 100 * np.mean(np.array(own) < 1), unit=f"% of {len(own)}")
 
 
-def _table(name, most_rows, quick, loss, ratios):
-    """Rows of a table; adds its ratios to those of each figure and peer."""
+def _table(name, most_rows, quick, loss):
+    """Rows of a table."""
     is_count = name in counts.TABLES
     try:
         split = noisy((counts.TABLES if is_count else TABLES)[name](), most_rows)
@@ -119,8 +124,7 @@ def _table(name, most_rows, quick, loss, ratios):
     figures = judged(split, found)
     if options.get("loss", "squared") != "squared":
         _, of_squares = _timed(ours(split, options | {"loss": "squared"}))
-        ratios.setdefault(("seconds of a fit", "squares"), []).append(seconds / of_squares)
-        yield Row(f"{name}, fit / of squares", seconds, of_squares)
+        yield Row(f"{name}{_SLOWER}", seconds, of_squares)
     for peer, fit in peers.items():
         try:
             theirs, peer_seconds = _timed(fit)
@@ -128,7 +132,6 @@ def _table(name, most_rows, quick, loss, ratios):
             yield skipped(peer)
             continue
         for what, figure in judged(split, theirs).items():
-            ratios.setdefault((what, peer), []).append(_ratio(figures[what], figure))
             yield Row(f"{name}, {what} / {peer}", figures[what], figure, reach=("<=", 1), unit="")
         yield Row(f"{name}, fit / {peer}", seconds, peer_seconds)
 
