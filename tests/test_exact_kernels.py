@@ -8,8 +8,10 @@ import pytest
 
 from binfeat import kernels
 from binfeat._common.arrays import Scratch
+from binfeat._engine.decays import decays
 from binfeat._engine.distances import (
     distance_sums,
+    laplacian_values,
     profile_products,
     profile_sums,
     sign_sums,
@@ -112,9 +114,18 @@ def test_inputs_of_gamma_0_are_passed_over(columns):
 
 def test_distance_sums(rng, columns, n_jobs):
     X = columns[0]
-    weights, out = rng.normal(size=(9, 9)).astype(np.float32), np.full((5, 9), np.nan, np.float32)
+    weights, out = np.tril(rng.normal(size=(9, 9))).astype(np.float32), np.full((5, 9), np.nan, np.float32)
     distance_sums(X, weights, CATEGORICAL, out, n_jobs=n_jobs)
     np.testing.assert_allclose(out, np.einsum("ab,jab->jb", weights, pairwise(X, X, distance)), rtol=1e-5, atol=1e-5)
+
+
+def test_values_of_the_laplacian_by_pairs_are_those_of_two_sides(columns, n_jobs):
+    X, gamma = columns[0], GAMMA.astype(np.float32)
+    out, expected = np.full((9, 9), np.nan, np.float32), np.empty((9, 9), np.float32)
+    laplacian_values(X, gamma, CATEGORICAL, out, n_jobs=n_jobs)
+    weighted_distances(X, X, gamma, CATEGORICAL, expected)
+    decays(expected)
+    np.testing.assert_array_equal(out, expected)
 
 
 def test_sign_sums(rng, columns, n_jobs):
@@ -180,7 +191,7 @@ def test_each_kernel_has_its_kind():
 
 def test_a_table_of_the_laplacian_is_the_laplacian(rng):
     """Its two ways, values and slopes."""
-    X, M = columns_of(table(rng, 12), 0.0), rng.normal(size=(12, 12)).astype(np.float32)
+    X, M = columns_of(table(rng, 12), 0.0), np.tril(rng.normal(size=(12, 12))).astype(np.float32)
     kinds = matrices.LaplacianMatrix, matrices.ProfileMatrix
     found = [kind(kernels.Laplacian(), CATEGORICAL).with_slopes(X, GAMMA, Scratch()) for kind in kinds]
     (K, slopes), (other, other_slopes) = found

@@ -75,6 +75,7 @@ def tiles(monkeypatch):
     monkeypatch.setattr(cholesky, "_MANY", 40)
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("n_rows", [39, 40, 48, 65])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_factor_by_tiles_is_the_same_for_any_number_of_threads(rng, tiles, threads, n_rows, dtype):
@@ -109,6 +110,20 @@ def test_triangles_of_any_size(rng, n_rows):
     np.testing.assert_allclose(U, expected, rtol=0, atol=1e-5)
     whole[1 : n_rows + 1, 2 : n_rows + 2] = before[1 : n_rows + 1, 2 : n_rows + 2]
     np.testing.assert_array_equal(whole, before)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("n_columns", [1, 2, 7])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_with_an_inverse_by_its_root(rng, n_columns, dtype, order):
+    B = np.triu(rng.normal(size=(30, 30))).astype(dtype)
+    A = np.asarray(rng.normal(size=(30, n_columns)), np.float32, order=order)
+    before = A.copy()
+    found = cholesky.times_square(B, A)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, B @ (B.T @ A), rtol=1e-5, atol=1e-4)
+    np.testing.assert_array_equal(A, before)
 
 
 @pytest.mark.parametrize("kernel", KINDS, ids=repr)

@@ -258,7 +258,7 @@ def test_slopes_of_a_sum(rng, with_map):
     gammas, shares = rng.uniform(0.2, 1.0, size=(3, 4)), [0.5, 0.3, 0.2]
     whole = np.append(gammas.ravel(), shares)
     total = sum_slopes.SumWithSlopes(of_kernels)
-    M = rng.normal(size=(40, 40)).astype(np.float32)
+    M = np.tril(rng.normal(size=(40, 40))).astype(np.float32)
 
     def value(logs):
         return float((M * total.with_slopes(X, np.exp(logs), leave_one_out.Scratch())[0]).sum(dtype=np.float64))

@@ -45,6 +45,13 @@ fused_decay = _decay_by(multiply_add)  # half as long; its last bit depends on t
 
 
 @jit
+def decays_of(row):
+    """``exp(-t)`` of distances t, (n,) float32, updated."""
+    for j in range(row.shape[0]):
+        row[j] = decay(row[j])
+
+
+@jit
 def decays(distances):
     """``exp(-t)`` of distances t.
 
@@ -53,9 +60,7 @@ def decays(distances):
     distances : (n, m) float32, updated
     """
     for i in range(distances.shape[0]):
-        row = distances[i]
-        for j in range(row.shape[0]):
-            row[j] = decay(row[j])
+        decays_of(distances[i])
 
 
 @jit

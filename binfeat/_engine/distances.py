@@ -6,18 +6,21 @@ All arrays are float32. Rows are columns here, so that the loop over one side of
 import numpy as np
 from numba import prange
 
+from binfeat._engine.decays import decays_of
 from binfeat._engine.policy import driver, jit
+from binfeat._engine.triangles import mirror_below_diagonal
 
 _ZERO = np.float32(0)
+_WHOLE = 32  # numbers that a loop takes at once: half a row ends a little behind the diagonal
 
 
 @jit
 def _add_differences(x, others, gamma, categorical, out):
     if categorical:
-        for b in range(others.shape[0]):
+        for b in range(out.shape[0]):
             out[b] += gamma if others[b] != x else _ZERO
     else:
-        for b in range(others.shape[0]):
+        for b in range(out.shape[0]):
             out[b] += gamma * abs(others[b] - x)
 
 
@@ -38,6 +41,27 @@ def _are_four_numbers(categorical, j):
     return j + 4 <= categorical.shape[0] and not categorical[j : j + 4].any()
 
 
+@jit
+def _half(a):
+    """End of a part of row a that has all before the diagonal."""
+    return (a // _WHOLE + 1) * _WHOLE
+
+
+@jit
+def _set_distances(A, a, B, gamma, categorical, out):
+    """Distances of column a of A from the first columns of B."""
+    out[:] = _ZERO
+    j = 0
+    while j < A.shape[0]:
+        if _are_four_numbers(categorical, j):
+            _add_differences_of_four(A, a, B, gamma, j, out)
+            j += 4
+        else:
+            if gamma[j] > _ZERO:
+                _add_differences(A[j, a], B[j], gamma[j], categorical[j], out)
+            j += 1
+
+
 @driver(work="out")
 def weighted_distances(A, B, gamma, categorical, out):
     """Distances ``sum_j gamma_j |a_j - b_j|`` of all pairs; a categorical input adds gamma_j where values differ.
@@ -51,16 +75,24 @@ def weighted_distances(A, B, gamma, categorical, out):
     out : (n, m) float32, written
     """
     for a in prange(out.shape[0]):
-        out[a] = _ZERO
-        j = 0
-        while j < A.shape[0]:
-            if _are_four_numbers(categorical, j):
-                _add_differences_of_four(A, a, B, gamma, j, out[a])
-                j += 4
-            else:
-                if gamma[j] > _ZERO:
-                    _add_differences(A[j, a], B[j], gamma[j], categorical[j], out[a])
-                j += 1
+        _set_distances(A, a, B, gamma, categorical, out[a])
+
+
+@driver(work="out")
+def laplacian_values(X, gamma, categorical, out):
+    """``exp(-t)`` of the distances t of all pairs of rows, as `weighted_distances` has them; each pair is made once.
+
+    Parameters
+    ----------
+    X : (n_inputs, n) float32
+    gamma, categorical : as in `weighted_distances`
+    out : (n, n) float32, written
+    """
+    for a in prange(out.shape[0]):
+        row = out[a, : _half(a)]
+        _set_distances(X, a, X, gamma, categorical, row)
+        decays_of(row)
+    mirror_below_diagonal(out)
 
 
 @driver(work="out")
@@ -85,10 +117,10 @@ def squared_distances(A, B, out):
 @jit
 def _add_weighted(x, others, weights, categorical, out):
     if categorical:
-        for b in range(others.shape[0]):
+        for b in range(weights.shape[0]):
             out[b] += weights[b] if others[b] != x else _ZERO
     else:
-        for b in range(others.shape[0]):
+        for b in range(weights.shape[0]):
             out[b] += weights[b] * abs(others[b] - x)
 
 
@@ -111,7 +143,7 @@ def distance_sums(X, weights, categorical, out):
     Parameters
     ----------
     X : (n_inputs, m) float32
-    weights : (m, m) float32
+    weights : (m, m) float32, 0 above the diagonal
     categorical : (n_inputs,) bool; |x_aj - x_bj| is 1 there where values differ
     out : (n_inputs, m) float32, written
     """
@@ -121,10 +153,10 @@ def distance_sums(X, weights, categorical, out):
         together = _are_four_numbers(categorical, first)
         for a in range(X.shape[1]):
             if together:
-                _add_weighted_of_four(X, a, first, weights[a], out)
+                _add_weighted_of_four(X, a, first, weights[a, : _half(a)], out)
             else:
                 for j in range(first, last):
-                    _add_weighted(X[j, a], X[j], weights[a], categorical[j], out[j])
+                    _add_weighted(X[j, a], X[j], weights[a, : _half(a)], categorical[j], out[j])
 
 
 @jit

@@ -2,6 +2,8 @@
 
 from binfeat._engine.policy import jit
 
+_SIDE = 16  # of a tile, whose rows share cache lines
+
 
 @jit
 def clear_below_diagonal(A):
@@ -23,5 +25,9 @@ def mirror_below_diagonal(A):
     ----------
     A : (n, n) float32 or float64, updated
     """
-    for i in range(1, A.shape[0]):
-        A[:i, i] = A[i, :i]
+    n = A.shape[0]
+    for top in range(0, n, _SIDE):
+        for left in range(0, top + 1, _SIDE):
+            for i in range(top, min(top + _SIDE, n)):
+                for j in range(left, min(left + _SIDE, i)):
+                    A[j, i] = A[i, j]

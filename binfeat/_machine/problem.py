@@ -11,6 +11,7 @@ from binfeat._common.held_out import Scoring, SquaredErrors, even_folds, of_mean
 from binfeat._common.labels import AnyLabels, Labels
 from binfeat._engine.policy import one_blas_thread, threads_to_factorise
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat._machine.kernel_algebra.cholesky import times_square
 from binfeat._machine.kernel_algebra.leave_one_out import Root, residuals, solver_by
 from binfeat._machine.kernel_algebra.reweighted import at_minimum
 from binfeat._machine.table.codes import columns_of_codes
@@ -362,7 +363,7 @@ class WorkingProblem(Problem):
     def _coef(self, rows: np.ndarray, K: np.ndarray, alpha: float, root: Root) -> np.ndarray:
         alpha, weights, Y = self._at_minimum(rows, K, alpha)
         B, _ = root(K, alpha, weights)
-        return B @ (B.T @ Y)
+        return times_square(B, Y)
 
     def _at_minimum(self, rows: np.ndarray, K: np.ndarray, alpha: float) -> tuple[float, np.ndarray, np.ndarray]:
         squares = self.Y[rows], cast(np.ndarray, self.weights)[rows]

@@ -8,7 +8,7 @@ import numpy as np
 
 from binfeat._common.arrays import Scratch
 from binfeat._engine.triangles import clear_below_diagonal, mirror_below_diagonal
-from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle
+from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle, pair_weights, times_square
 from binfeat._machine.kernel_algebra.matrices import Slopes, square
 
 _PROBES = 32  # so few take hardly any of the time of a step
@@ -26,7 +26,10 @@ class WithSlopes(Protocol):
     """A kernel, or a sum of kernels, with derivatives by its parameters."""
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, and a function of M, overwritten: ``sum_ab M_ab dK_ab`` for every parameter."""
+        """Kernel matrix of X, and a function of M, overwritten: ``sum_ab M_ab dK_ab`` for every parameter.
+
+        M has all of each pair below the diagonal, and zeros above.
+        """
 
 
 class SingularKernelError(ValueError):
@@ -46,9 +49,10 @@ def factor(
     alpha = max(alpha, least)
     shift = np.ones(len(K), U.dtype) if weights is None else (1.0 / weights).astype(U.dtype)
     np.add(K, 1.0, out=U, dtype=U.dtype)
-    diagonal = U.diagonal().copy()
+    place = np.einsum("ii->i", U)
+    diagonal = place.copy()
     for _ in range(8):
-        U[np.diag_indices_from(U)] = diagonal + U.dtype.type(alpha) * shift
+        place[...] = diagonal + U.dtype.type(alpha) * shift
         if factorise(U, n_jobs):
             clear_below_diagonal(U)
             return U, alpha
@@ -89,7 +93,7 @@ def solver_by(root: Root, K: np.ndarray) -> Callable[[float, Weights], tuple[Sol
 
     def factored(alpha: float, weights: Weights) -> tuple[Solve, float]:
         B, alpha = root(K, alpha, weights)
-        return lambda Y: B @ (B.T @ Y.astype(B.dtype)), alpha
+        return lambda Y: times_square(B, Y), alpha
 
     return factored
 
@@ -109,7 +113,7 @@ def residuals(
 ) -> np.ndarray:
     """Leave-one-out residuals of shape (n_rows, n_targets), or those without the rows of the same number in groups."""
     B, _ = root(K, alpha, weights)
-    return residuals_by(B, B @ (B.T @ Y), groups)
+    return residuals_by(B, times_square(B, Y), groups)
 
 
 def residuals_by(B: np.ndarray, coef: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
@@ -182,22 +186,14 @@ def leave_one_out(
     X, (n_inputs, m), and Y, (m, T), are float32, X about mean zero; weights are above 0. Matrices are made in the
     scratch of earlier calls: new memory would take a third of the time.
     """
-    (m, n_targets), scratch = Y.shape, Scratch() if scratch is None else scratch
+    m, scratch = len(Y), Scratch() if scratch is None else scratch
     probes = random_signs(rng, m, len(gamma))
     K, slopes = matrix.with_slopes(X, gamma, scratch)
     is_precise = needs_precision(m, alpha)
     B, alpha = inverse_root(K, alpha, weights, np.empty((m, m)) if is_precise else square(scratch, "B", m))
-    shares = np.ones(m, np.float32) if weights is None else weights.astype(np.float32)
-    c, g = B @ (B.T @ Y), np.einsum("ij,ij->i", B, B)[:, np.newaxis]
-    r = c / g
-    u = shares[:, np.newaxis] * r / g
-    w = (u * c).sum(axis=1, keepdims=True) / n_targets / g
-    sides = B @ (B.T @ np.hstack([w * probes, u, probes]))
-    n_probes, last = probes.shape[1], sides.shape[1] - probes.shape[1]
-    left, right = sides[:, :last], np.hstack([sides[:, last:], c])
-    left[:, :n_probes] /= n_probes
-    left[:, n_probes:] /= -n_targets
-    M = (left @ right.T).astype(np.float32) if is_precise else np.matmul(left, right.T, out=B)
+    shares = np.ones(m, B.dtype) if weights is None else weights
+    c, g = times_square(B, Y), np.einsum("ij,ij->i", B, B)
+    error = pair_weights(B, c, g, shares, probes)
+    M = B.astype(np.float32, copy=False)
     by_alpha = float((np.diag(M) / shares).sum(dtype=np.float64))
-    error = float((shares[:, np.newaxis] * r * r).mean(dtype=np.float64))
     return LeaveOneOut(error, 2 / m * slopes(M), 2 / m * alpha * by_alpha)

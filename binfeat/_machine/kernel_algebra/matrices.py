@@ -15,6 +15,7 @@ from binfeat._common.arrays import Scratch
 from binfeat._engine.decays import decays, gaussian_values, matern_values
 from binfeat._engine.distances import (
     distance_sums,
+    laplacian_values,
     profile_products,
     profile_sums,
     sign_sums,
@@ -96,7 +97,10 @@ class DifferentiableMatrix(KernelMatrix):
     """Exact values of a kernel of distances, and their derivatives by its parameters."""
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
-        """Kernel matrix of X, in scratch, and a function of M, overwritten: ``sum_ab M_ab dK_ab / d log gamma_j``."""
+        """Kernel matrix of X, in scratch, and a function of M, overwritten: ``sum_ab M_ab dK_ab / d log gamma_j``.
+
+        M has all of each pair below the diagonal, and zeros above.
+        """
         K, factors = self._with_factors(X, gamma, scratch)
         return K, lambda M: self._slopes(X, gamma, np.multiply(factors, M, out=M), scratch)
 
@@ -118,7 +122,7 @@ class DifferentiableMatrix(KernelMatrix):
         return out
 
     def _distance_sums(self, X: np.ndarray, weights: np.ndarray, some: Inputs = _ALL) -> np.ndarray:
-        """Weighted sum of the distances of all pairs of rows, for some inputs."""
+        """Weighted sum of the distances of all pairs of rows, whose weights are below the diagonal, for some inputs."""
         sums = np.empty_like(X[some])
         distance_sums(X[some], weights, self.categorical[some], sums, n_jobs=self.n_jobs)
         return sums.sum(axis=1, dtype=np.float64)
@@ -135,6 +139,11 @@ class LaplacianMatrix(DifferentiableMatrix):
         K = self._distances(A[0], B[0], gamma, out)
         decays(K)
         return K
+
+    def _with_factors(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
+        K = square(scratch, "K", X.shape[1])
+        laplacian_values(X, _typed(gamma), self.categorical, K, n_jobs=self.n_jobs)
+        return K, K
 
     def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
         return -gamma * self._distance_sums(X, weights)

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from binfeat._common.arrays import quotients
+from binfeat._machine.kernel_algebra.cholesky import times_square
 from binfeat._machine.kernel_algebra.leave_one_out import (
     LEAST_ALPHA,
     Solve,
@@ -66,7 +67,7 @@ def factored(K: np.ndarray, alpha: float, weights: Weights, n_jobs: int | None =
     """Solves with a matrix, which is overwritten by its Cholesky factor, and the alpha that it took."""
     if needs_precision(len(K), alpha):
         B, alpha = inverse_root(K, alpha, weights, np.empty(K.shape))
-        return lambda Y: B @ (B.T @ Y), alpha
+        return lambda Y: times_square(B, Y), alpha
     U, alpha = factor(K, alpha, weights, K, n_jobs)
     return lambda Y: lapack.spotrs(U.T, Y.astype(np.float32), lower=1)[0], alpha
 

@@ -29,7 +29,7 @@ class SumWithSlopes:
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
         """Kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of every parameter."""
-        total = square(scratch, "sum", X.shape[1])
+        total, own_share = (square(scratch, name, X.shape[1]) for name in ("sum", "share"))
         total[...] = 0.0
         gammas, shares = self._parted(gamma)
         values, slopes = list[np.ndarray](), list[Slopes | None]()
@@ -38,7 +38,7 @@ class SumWithSlopes:
                 K, slopes_of = matrix.with_slopes(X, own, memory)
             else:
                 K, slopes_of = matrix(X, X, own), None
-            total += np.float32(share) * K
+            total += np.multiply(K, np.float32(share), out=own_share)
             values.append(K)
             slopes.append(slopes_of)
         self.spreads = np.array([float(K.diagonal().mean() - K.mean(dtype=np.float64)) for K in values])
@@ -48,7 +48,8 @@ class SumWithSlopes:
             for k, (matrix, share, slopes_of) in enumerate(zip(self._matrices, shares, slopes, strict=True)):
                 by_share[k] = share * float(np.vdot(M, values[k]))
                 if slopes_of is not None:
-                    by_gamma[k] = share * _by_gamma(matrix, slopes_of(M.copy()))
+                    np.copyto(own_share, M)
+                    by_gamma[k] = share * _by_gamma(matrix, slopes_of(own_share))
             return np.append(by_gamma.ravel(), by_share)
 
         return total, all_slopes

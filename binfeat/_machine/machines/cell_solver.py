@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 
 from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
+from binfeat._machine.kernel_algebra.cholesky import times_square
 from binfeat._machine.kernel_algebra.leave_one_out import (
     Weights,
     left_out_variances,
@@ -69,7 +70,7 @@ class CellSolver:
             nothing = np.zeros(Y.shape)
             return SolvedCell(nothing, Y[0].astype(np.float64), self.alpha, Y, nothing, np.zeros(len(Y)))
         B, alpha = precise_inverse_root(self.kernel(X, X), self.alpha, weights, overwrite=True)
-        coef = B @ (B.T @ Y)
+        coef = times_square(B, Y)
         g = squared_row_norms(B)
         intercept = coef.sum(axis=0, dtype=np.float64)
         scores = Y - alpha * coef / (1.0 if weights is None else weights[:, np.newaxis])
