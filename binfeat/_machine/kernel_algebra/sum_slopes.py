@@ -25,7 +25,12 @@ class SumWithSlopes:
     def __init__(self, matrices: Sequence[KernelMatrix]) -> None:
         self._matrices = matrices
         self._scratches = [Scratch() for _ in matrices]
-        self.spreads = np.zeros(len(matrices))  # of each kernel's values: what rows differ by, for the last rows
+        self._values: list[np.ndarray] = []  # of each kernel, for the last rows
+
+    @property
+    def spreads(self) -> np.ndarray:
+        """Of each kernel, how much the last rows differ by its values."""
+        return np.array([float(K.diagonal().mean() - K.mean(dtype=np.float64)) for K in self._values])
 
     def with_slopes(self, X: np.ndarray, gamma: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, Slopes]:
         """Kernel matrix of X, and a function of M: ``sum_ab M_ab dK_ab / d log`` of every parameter."""
@@ -41,7 +46,7 @@ class SumWithSlopes:
             total += np.multiply(K, np.float32(share), out=own_share)
             values.append(K)
             slopes.append(slopes_of)
-        self.spreads = np.array([float(K.diagonal().mean() - K.mean(dtype=np.float64)) for K in values])
+        self._values = values
 
         def all_slopes(M: np.ndarray) -> np.ndarray:
             by_gamma, by_share = np.zeros(gammas.shape), np.zeros(len(shares))

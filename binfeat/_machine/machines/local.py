@@ -23,7 +23,7 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 
 _GAIN = 0.003  # share of the error that one more tree has to take away
 _LEAST_GAIN = 0.01  # times the negligible error, which is what it has to take away at least
-_FEW_CELLS = 16  # of the second tree, which tell how many trees are worth their time
+_FEW_CELLS = 8  # of the second tree, which tell how many trees are worth their time
 _LEAST_ALPHA = 1e-5
 _MOST_ERRORS = 10_000  # residuals that are kept
 
