@@ -18,6 +18,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
     precise_inverse_root,
     random_signs,
     residuals,
+    squared_row_norms,
     weighted_squares,
 )
 
@@ -110,6 +111,17 @@ def test_triangles_of_any_size(rng, n_rows):
     np.testing.assert_allclose(U, expected, rtol=0, atol=1e-5)
     whole[1 : n_rows + 1, 2 : n_rows + 2] = before[1 : n_rows + 1, 2 : n_rows + 2]
     np.testing.assert_array_equal(whole, before)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("n_rows", [1, 31, 32, 33, 70])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_norms_of_the_rows_of_a_triangle(rng, n_rows, dtype):
+    """In float64; what is below the diagonal is not read."""
+    U = rng.normal(size=(n_rows, n_rows)).astype(dtype)
+    expected = (np.triu(U).astype(np.float64) ** 2).sum(axis=1)
+    U[np.tril_indices(n_rows, -1)] = np.nan
+    np.testing.assert_allclose(squared_row_norms(U), expected, rtol=1e-13)
 
 
 @pytest.mark.engine

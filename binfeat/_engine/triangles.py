@@ -1,6 +1,7 @@
 """Triangles of square matrices."""
 
 from binfeat._engine.policy import jit
+from binfeat._engine.vectors import dot
 
 _SIDE = 16  # of a tile, whose rows share cache lines
 
@@ -31,3 +32,17 @@ def mirror_below_diagonal(A):
             for i in range(top, min(top + _SIDE, n)):
                 for j in range(left, min(left + _SIDE, i)):
                     A[j, i] = A[i, j]
+
+
+@jit
+def squared_row_norms(U, out):
+    """Squared norms of the rows of an upper triangle.
+
+    Parameters
+    ----------
+    U : (n, n) float32 or float64
+        What is below the diagonal is not read.
+    out : (n,) float64, written
+    """
+    for i in range(U.shape[0]):
+        out[i] = dot(U[i, i:], U[i, i:])

@@ -29,8 +29,8 @@ def _total(sums):
 
 
 @jit
-def _dot(a, b):
-    """Interleaved sums, because in a single sum each addition would wait for the previous one."""
+def dot(a, b):
+    """The inner product, by interleaved sums, because in a single sum each addition would wait for the previous one."""
     sums = np.zeros(LANES)
     for start in range(0, a.shape[0], LANES):
         lane_a, lane_b = a[start : start + LANES], b[start : start + LANES]
@@ -72,7 +72,7 @@ def partial_dots(a, b, out):
     """
     for task in prange(out.size):
         k, block = _block(task, out.shape[1], a.shape[1])
-        out[k, task % out.shape[1]] = _dot(a[k, block], b[min(k, b.shape[0] - 1), block])
+        out[k, task % out.shape[1]] = dot(a[k, block], b[min(k, b.shape[0] - 1), block])
 
 
 @driver(work="a")

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from binfeat._common.arrays import Scratch
-from binfeat._engine.triangles import clear_below_diagonal, mirror_below_diagonal
+from binfeat._engine import triangles
 from binfeat._machine.kernel_algebra.cholesky import factorise, invert_triangle, pair_weights, times_square
 from binfeat._machine.kernel_algebra.matrices import Slopes, square
 
@@ -54,9 +54,9 @@ def factor(
     for _ in range(8):
         place[...] = diagonal + U.dtype.type(alpha) * shift
         if factorise(U, n_jobs):
-            clear_below_diagonal(U)
+            triangles.clear_below_diagonal(U)
             return U, alpha
-        mirror_below_diagonal(U)
+        triangles.mirror_below_diagonal(U)
         alpha = max(10.0 * alpha, least * float(diagonal.max()))  # linear kernels have values far above 1
     raise SingularKernelError("the kernel matrix of the rows is not positive definite for any penalty")
 
@@ -98,9 +98,11 @@ def solver_by(root: Root, K: np.ndarray) -> Callable[[float, Weights], tuple[Sol
     return factored
 
 
-def squared_row_norms(A: np.ndarray) -> np.ndarray:
-    """Diagonal of ``A A'``, in float64: of an inverse, if A is its root."""
-    return np.einsum("ij,ij->i", A, A, dtype=np.float64)
+def squared_row_norms(B: np.ndarray) -> np.ndarray:
+    """Diagonal of ``B B'``, in float64: of an inverse, if B is its root, an upper triangle."""
+    out = np.empty(len(B))
+    triangles.squared_row_norms(B, out)
+    return out
 
 
 def residuals(
