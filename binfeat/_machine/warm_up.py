@@ -1,6 +1,7 @@
 """Compiles what predictions need, before the first one."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from binfeat._machine.table.scalers import Quantiles
 _N, _INPUTS, _TARGETS = 400, 5, 3  # rows, more than any kind takes one by one
 _ROOTS = 5  # samples of a posterior
 _NUS = (0.0, np.inf, 1.5, 2.5, -1.0)  # of all kernels
+_TINY = 1e-6  # a penalty that takes float64
 _WIDE = 2**16  # bins of a grid whose codes take 32 bits
 
 
@@ -47,6 +49,7 @@ def warm_up() -> None:
             _posterior(function).variances(X)
             if isinstance(function, ExactFunction):
                 ManyRowsPosterior(function, None).variances(X)
+                replace(function, alpha=np.array(_TINY)).posterior(None, None, None)
 
 
 def _posterior(function: KernelFunction | FeatureFunction) -> Posterior:
