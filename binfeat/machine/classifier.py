@@ -58,9 +58,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
         Number of trees of a local machine. "auto" takes up to 8, with up to 1.6 million rows in all trees together, as
-        long as another lowers the squared error by 0.3 %, and by 1e-8 of the variance, as 16 cells of the second tell.
+        long as another lowers the squared error by 0.3 %, and by 1e-8 of the variance, as cells of the second tell.
     cell_rows : "auto" or int, default="auto"
-        Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500.
+        Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500. With 3,000 errors
+        were 2 % lower in the mean of eleven large tables, in twice the time.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
         How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also take ranks besides or learn a
