@@ -55,6 +55,12 @@ def _row(A):
 
 
 @jit
+def _sizes(A):
+    """Rows and columns of A as Fortran sees them."""
+    return np.int32(A.shape[1]), np.int32(A.shape[0])
+
+
+@jit
 def factorise(A, potrf):
     """Replace the upper triangle of A by U with ``A = U' U``.
 
@@ -87,22 +93,23 @@ def invert_triangle(U, begin, end, trtri, trmm):
         Addresses.
     """
     if end - begin <= _SMALL:
-        info = np.zeros(1, np.int32)
-        _call(trtri, (_LOWER, _AS_IS, np.int32(end - begin), U[begin:end, begin:end], _row(U), info))
+        _call(trtri, (_LOWER, _AS_IS, np.int32(end - begin), U[begin:end, begin:end], _row(U), np.int32(0)))
         return
     middle = begin + (end - begin) // 2
     invert_triangle(U, begin, middle, trtri, trmm)
     invert_triangle(U, middle, end, trtri, trmm)
     first, corner, last = U[begin:middle, begin:middle], U[begin:middle, middle:end], U[middle:end, middle:end]
-    _multiply(corner, _RIGHT, first, _AS_IS, -1.0, trmm)
-    _multiply(corner, _LEFT, last, _AS_IS, 1.0, trmm)
+    _apply(trmm, corner, _RIGHT, first, _AS_IS, -1.0)
+    _apply(trmm, corner, _LEFT, last, _AS_IS, 1.0)
 
 
 @jit
-def _multiply(A, side, U, form, factor, trmm):
-    """Multiply A in place by a factor and an upper triangle U, or its transpose; the side is Fortran's."""
-    n_rows, n_columns = np.int32(A.shape[0]), np.int32(A.shape[1])
-    _call(trmm, (side, _LOWER, form, _AS_IS, n_columns, n_rows, U.dtype.type(factor), U, _row(U), A, _row(A)))
+def _apply(routine, A, side, U, form, factor):
+    """Multiply A in place by a factor and an upper triangle U, or by its inverse if the routine is `trsm`, not `trmm`.
+
+    The side, and whether U is transposed, are Fortran's.
+    """
+    _call(routine, (side, _LOWER, form, _AS_IS, *_sizes(A), U.dtype.type(factor), U, _row(U), A, _row(A)))
 
 
 @jit
@@ -117,8 +124,8 @@ def times_square(B, A, trmm):
     trmm : int
         Address.
     """
-    _multiply(A, _RIGHT, B, _TRANSPOSED, 1.0, trmm)
-    _multiply(A, _RIGHT, B, _AS_IS, 1.0, trmm)
+    _apply(trmm, A, _RIGHT, B, _TRANSPOSED, 1.0)
+    _apply(trmm, A, _RIGHT, B, _AS_IS, 1.0)
 
 
 @jit
@@ -131,8 +138,7 @@ def solve_triangle(U, A, trsm):
     trsm : int
         Address.
     """
-    n_rows, n_columns, one = np.int32(A.shape[0]), np.int32(A.shape[1]), U.dtype.type(1.0)
-    _call(trsm, (_RIGHT, _LOWER, _TRANSPOSED, _AS_IS, n_columns, n_rows, one, U, _row(U), A, _row(A)))
+    _apply(trsm, A, _RIGHT, U, _TRANSPOSED, 1.0)
 
 
 @jit
@@ -145,8 +151,8 @@ def subtract_square(A, C, syrk):
     syrk : int
         Address.
     """
-    n_rows, n_columns, one = np.int32(A.shape[0]), np.int32(A.shape[1]), A.dtype.type(1.0)
-    _call(syrk, (_LOWER, _AS_IS, n_columns, n_rows, -one, A, _row(A), one, C, _row(C)))
+    one = A.dtype.type(1.0)
+    _call(syrk, (_LOWER, _AS_IS, *_sizes(A), -one, A, _row(A), one, C, _row(C)))
 
 
 @jit
@@ -159,8 +165,8 @@ def subtract_product(A, B, C, gemm):
     gemm : int
         Address.
     """
-    sizes, one = (np.int32(C.shape[1]), np.int32(C.shape[0]), np.int32(A.shape[0])), A.dtype.type(1.0)
-    _call(gemm, (_AS_IS, _TRANSPOSED, *sizes, -one, B, _row(B), A, _row(A), one, C, _row(C)))
+    one = A.dtype.type(1.0)
+    _call(gemm, (_AS_IS, _TRANSPOSED, *_sizes(C), np.int32(len(A)), -one, B, _row(B), A, _row(A), one, C, _row(C)))
 
 
 @jit

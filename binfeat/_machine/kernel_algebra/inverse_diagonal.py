@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._machine.kernel_algebra.cholesky import times_square
 from binfeat._machine.kernel_algebra.leave_one_out import Weights, inverse_root, precise_inverse_root, squared_row_norms
 from binfeat._machine.kernel_algebra.sums import KernelSum
 
@@ -51,7 +52,7 @@ class CellInverse:
             F = self._features(X)
             # To K is added 1 1', which F F' has.
             root, _ = precise_inverse_root(kernel(X, X) - F @ F.T, alpha, weights)
-            return _KnownCell(X, F, root, root @ (root.T @ F))
+            return _KnownCell(X, F, root, times_square(root, F))
 
         self._cells = side_by_side(solve, cells, n_jobs)
         with one_blas_thread():
