@@ -18,7 +18,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine import problem
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat._machine.machines import exact_size, forest, local_size
+from binfeat._machine.machines import exact_size, forest, local, local_size
 from binfeat._machine.machines.fine_tuning import second_kernel
 from binfeat._machine.search.length_scales import LengthScales
 
@@ -478,6 +478,43 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
     assert exact_size.exact_seconds(600, 3) > 3 * 600 * 50
     assert re.findall("[A-Z]\\w+", limited.kernel_) == re.findall("[A-Z]\\w+", free.kernel_)
     np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.5)  # steps of the search follow the seconds
+
+
+def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monkeypatch):
+    """Where a tree takes 10 s, and three of twice as many rows in a cell are expected to take 120."""
+    limits(n_steps=15, cell_rows=50)
+    now, grow = [0.0], forest.Forest.grow
+
+    def slow_grow(self):
+        now[0] += 10
+        grow(self)
+
+    clock_of_fits(lambda: now[0])
+    monkeypatch.setattr(forest.Forest, "grow", slow_grow)
+    X = rng.normal(size=(600, 4))
+
+    def fitted(**options):
+        return KernelMachineRegressor(features="local", n_trees=2, random_state=0, **options).fit(X, smooth(X))
+
+    free, ample = fitted(), fitted(max_seconds=1e6)
+    assert [np.diff(machine._local["starts"]).max() > 50 for machine in (free, ample)] == [False, True]
+    assert ample.held_out_error_[0] < free.held_out_error_[0]
+    assert "rows of a cell" in ample.summary()
+    hurried, given = fitted(max_seconds=150), fitted(max_seconds=1e6, cell_rows=50)
+    narrow = fitted(max_seconds=1e6, max_bytes=32 * 100**2)
+    monkeypatch.setattr(local, "_GAIN", 1.0)  # cannot be had
+    for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
+        np.testing.assert_array_equal(machine.predict(X), free.predict(X))
+
+
+def test_interrupted_with_larger_cells(rng, limits):
+    limits(n_steps=15, cell_rows=50)
+    X = rng.normal(size=(300, 3))
+    machine = KernelMachineRegressor(features="local", max_seconds=1000, random_state=0)
+    with interrupted(forest.Forest, "grow", 2, once=True), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, smooth(X))
+    assert (machine.status_, machine.n_trees_) == ("interrupted", 1)
+    assert np.diff(machine._local["starts"]).max() <= 50
 
 
 def test_a_callback_stops_it(rng, short):

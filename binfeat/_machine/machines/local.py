@@ -1,6 +1,7 @@
 """Local machines: exact kernel machines of all rows, each in a cell of its own."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from binfeat._machine.machines.fine_tuning import CELLS, FineTuning
 from binfeat._machine.machines.forest import Forest
 from binfeat._machine.machines.kernel_candidate import KernelCandidate
 from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.machines.local_size import cell_rows, most_trees, tree_seconds
+from binfeat._machine.machines.local_size import cell_rows, may_double, most_trees, tree_seconds
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_ALPHA
@@ -49,7 +50,7 @@ class LocalMachine(KernelCandidate):
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
-        self._tree_seconds = 0.0
+        self._tree_seconds, self._most = 0.0, cell_rows(run)
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
@@ -84,6 +85,7 @@ class LocalMachine(KernelCandidate):
         known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
         self._rows, self._numbers, self._each_cell = replace(every, known=known), whole.numbers, whole.each_cell
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
+        self._may_double = partial(may_double, rows=rows, problem=self._problem, run=run)
 
     def _begin(self, run: Run) -> None:
         """The kernel, and the first tree."""
@@ -94,8 +96,11 @@ class LocalMachine(KernelCandidate):
         first = self._with_one_tree(Hyperparameters(tuned.parts, tuned.alpha))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
-        self._params, self._forest = first.params, first.forest
-        self._curve.append((1, first.loss))
+        self._keep(first)
+        self._enlarge(first)
+
+    def _keep(self, tree: _OneTree) -> None:
+        self._params, self._forest, self._curve = tree.params, tree.forest, [(1, tree.loss)]
 
     def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
         """The penalty that one tree is best with: leaving out single rows, whose groups stay, it is too small."""
@@ -106,13 +111,27 @@ class LocalMachine(KernelCandidate):
 
         return Descent(self._with_one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
 
+    def _enlarge(self, best: _OneTree) -> None:
+        """Twice as many rows in a cell, again and again, while there is time for it and left-out rows gain."""
+        while best.loss > self._problem.negligible and self._may_double(self._most, self._tree_seconds):
+            seconds, self._most = self._tree_seconds, 2 * self._most
+            larger = self._with_one_tree(best.params)
+            if larger.loss > (1 - _GAIN) * best.loss:
+                self._tree_seconds, self._most = seconds, self._most // 2
+                break
+            self._keep(larger)
+            self._run.note("rows of a cell", f"{self._most:,} at most", larger.loss)
+            best = larger
+            if not self._run.step():
+                break
+
     def _with_one_tree(self, params: Hyperparameters) -> _OneTree:
         forest = self._new_forest(self._rows.known, params)
         return _OneTree(params, self._grow(forest), forest)
 
     def _new_forest(self, rows: np.ndarray, known: Hyperparameters) -> Forest:
-        cells, most, settings = self._rows.cells(rows), cell_rows(self._run), self._run.settings
-        return Forest(cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell)
+        cells, settings = self._rows.cells(rows), self._run.settings
+        return Forest(cells, known.parts, known.alpha, self._most, settings.seed, settings.n_jobs, self._each_cell)
 
     def _grow(self, forest: Forest) -> float:
         """Add a tree; the error with it."""
@@ -135,7 +154,8 @@ class LocalMachine(KernelCandidate):
         most = self._most_trees
         if run.settings.n_trees is None and most > 1:
             most = 1 if self._kernels.is_perfect else min(most, self._worthwhile_trees())
-        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
+        seconds = self._tree_seconds  # of a whole tree: of the second some cells may be solved
+        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, seconds):
             error = self._grow(forest)
             self._curve.append((forest.n_trees, error))
             goes_on = run.step()

@@ -20,19 +20,30 @@ MOST_TREES, _MOST_WORK = 8, 1_600_000  # rows of all trees together
 _CELL_BYTES = 32  # of a pair of rows: matrices of cells side by side
 _FEW_ROWS, _MANY_ROWS, _MANY_INPUTS = 64, 1500, 100  # of a cell whose seconds are measured
 _OF_TREE = 0.7  # of the time that is left
+_LARGER_TREES = 3  # of larger cells, for which there has to be time
 _NUMBER, _TARGET = 4, 16  # bytes of a row in a tree: its place, and a coefficient and a residual for each target
 
 
 def cell_rows(run: Run) -> int:
-    """Rows of a cell at most."""
+    """Rows of a cell at most, to begin with."""
     return run.settings.cell_rows or run.limits.cell_rows
+
+
+def may_double(most: int, seconds: float, rows: AllRows, problem: Problem, run: Run) -> bool:
+    """Whether cells of twice so many rows may be tried, where a tree of cells of so many took `seconds`.
+
+    Only where the user says how much time there is.
+    """
+    is_open = run.settings.max_seconds is not None and run.settings.cell_rows is None and most < rows.n_all
+    in_memory = _trees_by_bytes(rows, problem, run, 2 * most) >= 2  # the one before, and the new one
+    return is_open and in_memory and run.may_continue(Phase.CELLS, _LARGER_TREES * 4 * seconds)
 
 
 def most_trees(rows: AllRows, problem: Problem, run: Run) -> int:
     """Trees that a local machine may have."""
     if run.settings.n_trees is not None:
         return run.settings.n_trees
-    by_bytes = _trees_by_bytes(rows, problem, run)
+    by_bytes = _trees_by_bytes(rows, problem, run, cell_rows(run))
     by_work = min(max(1, _MOST_WORK // rows.n_all), MOST_TREES)
     if 0 < by_bytes < by_work:
         run.note_memory(f"{by_bytes} trees")
@@ -74,10 +85,10 @@ def _cell_seconds(n_rows: int, n_inputs: int) -> float:
 
 def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
     """Whether memory is enough for a tree, and time, too."""
-    in_memory = _trees_by_bytes(rows, problem, run) > 0
+    in_memory = _trees_by_bytes(rows, problem, run, cell_rows(run)) > 0
     if not (in_memory or rows.in_memory):
-        of_row = (_shared_bytes(rows, problem, run) - _cell_bytes(rows, run) + _tree_bytes(rows, problem)) / rows.n_all
-        most = (fit_bytes(run.settings.max_bytes) - _cell_bytes(rows, run)) / of_row
+        of_row = (_shared_bytes(rows, problem) + _tree_bytes(rows, problem)) / rows.n_all
+        most = (fit_bytes(run.settings.max_bytes) - _cell_bytes(rows, cell_rows(run))) / of_row
         run.note_memory(f"cells of {max(0, int(most)):,} rows")
     are_few = run.cut_short == FEWER_ROWS  # since time is short
     return in_memory and (are_few or run.may_continue(Phase.CELLS, tree_seconds(rows, problem, run)))
@@ -85,24 +96,23 @@ def fits(rows: AllRows, problem: Problem, run: Run) -> bool:
 
 def require_bytes(rows: AllRows, problem: Problem, run: Run) -> None:
     """Refuse rows of which a tree takes too much: by a ValueError, or a MemoryError where `max_bytes` is None."""
-    n_bytes = _shared_bytes(rows, problem, run) + _tree_bytes(rows, problem)
+    n_bytes = _shared_bytes(rows, problem) + _cell_bytes(rows, cell_rows(run)) + _tree_bytes(rows, problem)
     what = f"features='local' of {rows.n_all:,} rows and {problem.table.shape[1]} columns"
     memory.require_bytes(n_bytes, run.settings.max_bytes, what, "Use features='binning' or 'fourier', or fewer rows.")
 
 
-def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run) -> float:
-    left = fit_bytes(run.settings.max_bytes) - _shared_bytes(rows, problem, run)
+def _trees_by_bytes(rows: AllRows, problem: Problem, run: Run, most: int) -> float:
+    left = fit_bytes(run.settings.max_bytes) - _shared_bytes(rows, problem) - _cell_bytes(rows, most)
     return left // _tree_bytes(rows, problem)
 
 
-def _shared_bytes(rows: AllRows, problem: Problem, run: Run) -> int:
+def _shared_bytes(rows: AllRows, problem: Problem) -> int:
     """What all trees have in common."""
-    support = 4 * rows.n_all * problem.table.shape[1]
-    return rows.kept_bytes + support + _cell_bytes(rows, run)
+    return rows.kept_bytes + 4 * rows.n_all * problem.table.shape[1]
 
 
-def _cell_bytes(rows: AllRows, run: Run) -> int:
-    return _CELL_BYTES * min(rows.n_all, cell_rows(run)) ** 2
+def _cell_bytes(rows: AllRows, most: int) -> int:
+    return _CELL_BYTES * min(rows.n_all, most) ** 2
 
 
 def _tree_bytes(rows: AllRows, problem: Problem) -> int:

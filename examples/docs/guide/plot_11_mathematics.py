@@ -125,7 +125,8 @@ print("and by differences ", np.round(differences, 7))
 # V_c^{-1}) c = Y_c`. The prediction is the mean over trees whose places and inputs of splits are drawn. The squared
 # error of T trees is :math:`E + V / T` if V is the variance of what single trees say of a row, which is half of the
 # squared difference of two: trees are added while each takes 0.3 % away. A fit costs n m kernel values and :math:`n m^2
-# / 3` multiplications a tree; a prediction m values.
+# / 3` multiplications a tree; a prediction m values. Where there is a limit of seconds, m is doubled as long as three
+# trees of such cells would end in time, and one of them has a leave-one-out error that is lower by 0.3 %.
 #
 # Losses, probabilities, quantiles
 # --------------------------------
