@@ -179,6 +179,12 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         Returns
         -------
         self : RandomBinning
+
+        Raises
+        ------
+        TypeError, ValueError
+            If a parameter is out of range, the kernel has no pitch law, X has infinite values, or a block is not like
+            the others; the message names it.
         """
         table = self._begin(X)
         if not self._hashed:

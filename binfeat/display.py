@@ -31,7 +31,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "RotationDisplay":
         raise AttributeError(f"module 'binfeat.display' has no attribute {name!r}")
-    message = "RotationDisplay has the name LinearMapDisplay now. The old name will be removed."
+    message = "RotationDisplay is now called LinearMapDisplay; the old name will be removed in version 0.3."
     warn(message, FutureWarning)
     return LinearMapDisplay
 
@@ -89,6 +89,10 @@ class RelevanceDisplay:
             Names of the inputs; None uses the column names seen in `fit`, if there were any.
         max_features, ax : as in `plot`
 
+        Returns
+        -------
+        display : RelevanceDisplay
+
         Raises
         ------
         TypeError
@@ -110,6 +114,10 @@ class RelevanceDisplay:
         **bar_kwargs : dict
             Passed to `Axes.barh`.
 
+        Returns
+        -------
+        display : RelevanceDisplay
+
         Raises
         ------
         ValueError
@@ -130,12 +138,12 @@ class RelevanceDisplay:
 
 @dataclass(eq=False, repr=False)
 class LearningCurveDisplay:
-    """Held-out error against grids, rows or iterations, to the right of the steps of an earlier search.
+    """Held-out error against grids, trees, rows or iterations, to the right of the steps of an earlier search.
 
     Parameters
     ----------
     x : array-like of shape (n_points,)
-        Numbers of grids, rows or iterations.
+        Numbers of grids, trees, rows or iterations.
     error : array-like of shape (n_points,) or (n_points, n_folds)
         Errors. Of several folds, the mean is drawn, with a band of one standard error above and below.
     x_name : str, default="Grids"
@@ -190,6 +198,10 @@ class LearningCurveDisplay:
             Fitted machine.
         ax, **line_kwargs : as in `plot`
 
+        Returns
+        -------
+        display : LearningCurveDisplay
+
         Raises
         ------
         TypeError
@@ -207,6 +219,10 @@ class LearningCurveDisplay:
             Axes to draw on; None makes a new figure.
         **line_kwargs : dict
             Passed to `Axes.plot`, for the points.
+
+        Returns
+        -------
+        display : LearningCurveDisplay
 
         Raises
         ------

@@ -82,7 +82,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
     -----
     UserWarning
         If more than a tenth of the rows share no bin with another row, or if, with ``gamma="scale"``, an input has more
-        than ten times the spread of a typical one, so that rows are similar by it alone.
+        than five times the spread of a typical one, so that rows are similar by it alone.
     ConvergenceWarning
         If the residual is above `tol` after `max_iter` iterations.
 

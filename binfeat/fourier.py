@@ -105,7 +105,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     The samplers. Errors are RMS errors of the estimated kernel divided by those of "iid", for pairs with kernel values
     between 0.15 and 0.9 and 64 to 1,024 frequencies.
 
-    - "iid", independent frequencies: every kernel. "auto" takes it for all but the next two kernels.
+    - "iid", independent frequencies: every kernel. "auto" takes it for all kernels but `RBF` and `Matern`.
     - "orthogonal", blocks of orthogonal directions (Yu et al. 2016): `RBF` (0.55 to 0.65 from 4 inputs on) and
       `Matern` (0.8 for nu = 1.5); no other law is isotropic. "auto" takes it for these two.
     - "qmc", quasi-random points (Avron et al. 2016): every kernel but `Spectral`. Never worse than "iid". The best

@@ -8,7 +8,8 @@ the input.
 Random binning needs the *pitch law* of a product's profile: the law of the cell widths, with distribution function
 ``F(t) = 1 - k(t) + t k'(t)`` (Rahimi & Recht 2007, section 4 and Lemma 1, integrated once so that no second derivative
 is needed). Random Fourier features need the *spectral law*: the law of frequencies w with
-``E[cos(w @ (x - y))] = k(x, y)``. The maps and samplers that each kernel works with:
+``E[cos(w @ (x - y))] = k(x, y)``. The maps and samplers of each kernel follow; D_j is ``x_j - y_j``, q the share of
+`Skip`, k_j its kernel along input j:
 
 ============  ==========================================  =======  ==============================
 kernel        value                                       binning  Fourier

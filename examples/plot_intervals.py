@@ -2,8 +2,8 @@
 Error bars
 ==========
 
-A kernel machine is the mean of a Gaussian process, so that it knows where it knows little. Its intervals reach as many
-of its standard deviations as were enough for rows that it had not seen. They hold what they promise whatever the noise.
+A kernel machine is the mean of a Gaussian process, so that it knows where it knows little. Its intervals reach as far
+as was enough for rows that it had not seen. On average they hold what they promise, whatever the noise.
 """
 
 from pathlib import Path

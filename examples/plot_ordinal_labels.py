@@ -16,8 +16,8 @@ from sklearn.model_selection import cross_val_predict
 from binfeat import KernelMachineClassifier, KernelMachineRegressor
 
 # %%
-# Seven grades of 300 rows
-# ------------------------
+# Seven grades, 300 rows
+# ----------------------
 # A grade is where a curve with noise falls among six thresholds; the outer grades are rare.
 
 rng = np.random.default_rng(0)

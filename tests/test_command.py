@@ -386,7 +386,7 @@ def test_wrong_arguments(capsys, words):
 def test_ctrl_c_writes_nothing(capsys):
     with interrupted(tables, "training_rows"):
         assert run("fit", "flights.csv", "--target", "delay", "--model", "none.skops") == 130
-    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert "interrupted; no file was written" in capsys.readouterr().err
     assert not Path("none.skops").exists()
 
 

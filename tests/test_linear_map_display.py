@@ -106,7 +106,7 @@ def test_bad_input(linear_map, options, error, message):
 
 def test_the_old_name_warns():
     for home in (binfeat, binfeat.display):
-        with pytest.warns(FutureWarning, match="RotationDisplay has the name LinearMapDisplay now") as caught:
+        with pytest.warns(FutureWarning, match="RotationDisplay is now called LinearMapDisplay") as caught:
             assert home.RotationDisplay is LinearMapDisplay
         assert [warning.filename for warning in caught] == [__file__]
         assert "RotationDisplay" not in home.__all__

@@ -33,28 +33,29 @@ def main(argv: list[str] | None = None) -> int:
             say(f"error: {one_line(error)}")
             return 1
         except KeyboardInterrupt:
-            say("interrupted; nothing was written.")
+            say("interrupted; no file was written.")
             return 130
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="binfeat", description="Kernel machines of tables in files.")
+    parser = argparse.ArgumentParser(prog="binfeat", description="Kernel machines for tables in files.")
     parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
     commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,check,explain,report}")
     _add_fit(commands)
-    predict = commands.add_parser("predict", help="predict the rows of a table")
-    words = "Print what a table has that the machine had not seen in fit. The exit code is 3 if there is any, else 0."
+    words = "Write a prediction for each row of a table, and probabilities of classes."
+    predict = commands.add_parser("predict", help="predict the rows of a table", description=words)
+    words = "Print what a table has that the machine had not seen in fit. Exit code: 3 if there is anything, else 0."
     check = commands.add_parser("check", help="compare a table with that of fit", description=words)
     words = (
-        "Write what each input adds to the predictions for the rows of a table: Shapley values, in the units of the "
-        "target, of its logarithm where a machine learns that, or of scores of classes, of the second one of two."
+        "Write what each input adds to the predictions for the rows of a table: Shapley values, in units of the "
+        "target, or of its logarithm where a machine learns that, or of the scores of classes (of two, the second)."
     )
     explain = commands.add_parser("explain", help="explain predictions", description=words)
     words = "Write a page about a machine, beside its file: model.html for model.skops."
     report = commands.add_parser("report", help="write a page about a machine", description=words)
     for command in (predict, check, explain, report):
         command.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
-    words = "CSV, or Parquet if it ends in .parquet; default: standard output"
+    words = "CSV (packed if it ends in .gz), or Parquet (.parquet, .pq); default: standard output"
     for command in (predict, check, explain):
         command.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     for command in (predict, explain):
@@ -71,7 +72,7 @@ def _add_fit(commands):
     fit = commands.add_parser("fit", help="fit a machine to a table", description=words)
     fit.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     fit.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
-    words = "by default strings, booleans and up to 20 different whole numbers are classes"
+    words = "default: classification of strings, booleans, or up to 20 different whole numbers; else regression"
     fit.add_argument("--task", choices=("regression", "classification"), help=words)
     fit.add_argument("--model", default=Path("model.skops"), type=Path, metavar="FILE", help="default: %(default)s")
     fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit of the fit; default: none")

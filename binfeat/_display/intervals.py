@@ -90,6 +90,10 @@ class IntervalDisplay:
             Share of the targets that the intervals hold, see `KernelMachineRegressor.predict_interval`.
         max_rows, ax : as in `plot`
 
+        Returns
+        -------
+        display : IntervalDisplay
+
         Raises
         ------
         TypeError
@@ -116,6 +120,10 @@ class IntervalDisplay:
             Maximum number of rows that are drawn, at even distances in the order of x.
         **scatter_kwargs : dict
             Passed to `Axes.scatter`.
+
+        Returns
+        -------
+        display : IntervalDisplay
 
         Raises
         ------

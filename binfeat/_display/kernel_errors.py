@@ -99,6 +99,10 @@ class KernelErrorDisplay:
             Seed of the choice of rows and pairs.
         ax : as in `plot`
 
+        Returns
+        -------
+        display : KernelErrorDisplay
+
         Raises
         ------
         TypeError, ValueError
@@ -135,6 +139,10 @@ class KernelErrorDisplay:
             Axes to draw on; None makes a new figure.
         **scatter_kwargs : dict
             Passed to `Axes.scatter`.
+
+        Returns
+        -------
+        display : KernelErrorDisplay
 
         Raises
         ------

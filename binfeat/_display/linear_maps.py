@@ -80,6 +80,10 @@ class LinearMapDisplay:
             Names of the inputs; None uses the column names seen in `fit`, if there were any.
         max_features, max_directions, ax : as in `plot`
 
+        Returns
+        -------
+        display : LinearMapDisplay
+
         Raises
         ------
         TypeError
@@ -116,6 +120,10 @@ class LinearMapDisplay:
             Maximum number of directions.
         **image_kwargs : dict
             Passed to `Axes.imshow`.
+
+        Returns
+        -------
+        display : LinearMapDisplay
 
         Raises
         ------

@@ -75,6 +75,10 @@ class ShapleyDisplay:
             The output, of several targets or classes.
         kind, row, max_features, ax : as in `plot`
 
+        Returns
+        -------
+        display : ShapleyDisplay
+
         Raises
         ------
         TypeError
@@ -113,6 +117,10 @@ class ShapleyDisplay:
             Maximum number of inputs; in a waterfall the others share one more bar.
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
+
+        Returns
+        -------
+        display : ShapleyDisplay
 
         Raises
         ------

@@ -58,7 +58,7 @@ def _renamed(old: str, new: str) -> property:
     """An attribute by its old name."""
 
     def value(machine: BaseEstimator) -> np.ndarray:
-        message = f"{old} is now called {new}; the old name will go in version 0.3."
+        message = f"{old} is now called {new}; the old name will be removed in version 0.3."
         warn(message, FutureWarning)
         return getattr(machine, new)
 
@@ -154,9 +154,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
 
         Raises
         ------
-        ValueError
-            If a parameter, target or weight is out of range, X or y has numbers beyond 1e100, lengths differ, or labels
-            are of fewer than two classes.
+        TypeError, ValueError
+            If a parameter, target, weight or type of a column is not valid, X or y has numbers beyond 1e100, lengths
+            differ, or labels are of fewer than two classes.
         """
         settings, source = self._settings(), None
         if is_source(X):

@@ -51,7 +51,8 @@ class NumbersMachineBase(ServedMachineBase):
         Raises
         ------
         ValueError, MemoryError
-            If X is a source of blocks, `fit` drew no samples of random features, or covariances do not fit in memory.
+            If X is a source of blocks, `loss` is a deviance, `fit` drew no samples of random features, or covariances
+            do not fit in memory.
         """
         n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
         if is_source(X):
@@ -67,7 +68,7 @@ class NumbersMachineBase(ServedMachineBase):
         return np.stack(samples, axis=-1)
 
     def predict_quantiles(self, X: RawTable, quantiles: ArrayLike = (0.1, 0.5, 0.9)) -> np.ndarray:
-        """Quantiles of new targets, which widen and narrow with the noise and never cross.
+        """Quantiles of new targets, whose distances follow the noise, and which never cross.
 
         A target is the prediction plus a residual, whose size is a function of the row: ``y = f(x) + s(x) r``. The
         logarithm of s is learned by kernel ridge regression of ``log(|y - f| + c)``, from rows that were held out or by
@@ -90,7 +91,8 @@ class NumbersMachineBase(ServedMachineBase):
         Raises
         ------
         ValueError
-            If a level is out of range or more than the rows left out tell, or the machine is from a file without sizes.
+            If a share is out of range or more than the rows left out tell, `loss` is a deviance, or an old file has no
+            sizes.
         """
         levels = np.array([check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(quantiles)).tolist()])
         if not levels.size:
@@ -109,9 +111,9 @@ class NumbersMachineBase(ServedMachineBase):
         the inputs to another, less so with "quantiles" where noise varies. Kernel, penalty and length scales that are
         chosen by the same rows make residuals too small, as up to seven degrees of freedom fewer would; intervals are
         wider by that. No theorem promises the share of few rows: on 320 drawn tables 90 % of 20, 30, 50 and 100 rows
-        held 91, 90, 90 and 90 %, with standard errors below 0.5. Random features, and local machines with `cv` or
-        `groups`, know errors of the rows held out alone: with 60 of them the share varies by several percent from fit
-        to fit.
+        held 91, 90, 90 and 90 %, with standard errors below 0.5 points. Random features, and local machines with `cv`
+        or `groups`, know errors of the rows held out alone: with 60 of them the share varies by several percent from
+        fit to fit.
 
         Parameters
         ----------
@@ -135,7 +137,8 @@ class NumbersMachineBase(ServedMachineBase):
         Raises
         ------
         ValueError, MemoryError
-            If `coverage` is out of range or more than the held-out rows tell, or a kernel matrix exceeds the memory.
+            If `coverage` is out of range or more than the held-out rows tell, `loss` is a deviance, or a kernel matrix
+            exceeds the memory.
         """
         coverage = check_share(coverage, "coverage")
         check_choice(method, "method", ("auto", "quantiles", "deviations"))

@@ -28,10 +28,10 @@ class ServedMachineBase(KernelMachineBase):
         """What rows have that `fit` had not seen: where predictions are guesses.
 
         Missing values in a column that was complete in `fit`, categories and codes that were not there, numbers that
-        are farther beyond the range in `fit` than this is wide (of a sparse matrix, than the range of all columns),
+        are farther outside the range in `fit` than that range is wide (of a sparse matrix, the range of all columns),
         numbers that come as strings. Predictions take what is far outside for the farthest number that is not. Words
         and infinity in a column of numbers, and columns in another order, or beside those of `fit`, are listed here,
-        but refused by predictions; of new codes, whose number alone counts then, they do not warn. Other types of
+        but refused by predictions, which do not warn of new codes: these count as numbers only. Other types of
         numbers, such as float32 or bool, change nothing. Of rows beyond memory, "in `fit`" is in the sample that
         choices were made on.
 
@@ -159,10 +159,10 @@ class ServedMachineBase(KernelMachineBase):
         return machine
 
     def to_onnx(self) -> Any:
-        """Make a model of ONNX, which other languages and runtimes predict with.
+        """Make an ONNX model, for predictions in other languages and runtimes.
 
         Exact and local machines of tables of numbers can be exported: they are matrix products and elementwise
-        functions, in float64. NaN is a missing value; categories are those that are numbers. The input is "X",
+        functions, in float64. NaN is a missing value; categories have to be numbers. The input is "X",
         (n_rows, n_inputs); outputs are "predictions" of a regressor, and "class_number" and "probabilities" of a
         classifier, whose `classes_` the model's metadata have as JSON. A row of a local machine gathers the rows of its
         cells, 8 bytes for each of their numbers: give it some hundred rows at a time.
@@ -179,7 +179,7 @@ class ServedMachineBase(KernelMachineBase):
             If the package onnx is not installed.
         ValueError
             If the machine has random features, dates, categories that are strings, a target transformer of the
-            caller's, an indicator matrix of labels, or ``loss="quantile"``.
+            caller's, several labels a row, or ``loss="quantile"``.
         """
         fitted = self._fitted
         if getattr(self, "loss", None) == "quantile":

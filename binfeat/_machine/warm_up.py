@@ -29,7 +29,7 @@ def warm_up() -> None:
 
     Numba keeps compiled kernels on disk, beside the package or in the folder that the environment variable
     ``NUMBA_CACHE_DIR`` names, for one kind of processor. A call while an image of a container is built fills that
-    folder, so that services start with the kernels, also where files are read-only. Needed are some 40 seconds the
+    folder, so that services start with the kernels, also where files are read-only. It takes some 40 seconds the
     first time, and a second when all kernels are on disk.
 
     Examples

@@ -46,9 +46,9 @@ def blocks(
         A table with targets `y`; or a data frame with a column `target`; or blocks that are there already, each a tuple
         ``(X, y)`` or ``(X, y, sample_weight)`` of arrays or frames; or a Parquet, Arrow or CSV file, or a folder of
         them, with a column `target`. Names of folders such as ``year=2024`` are columns, too. In CSV, digits that
-        begin with a zero in one of the first 10,000 rows, as postal codes do, make their column, a target, too, one of
-        names; empty fields, NA, NULL and the like are missing, as in ``pandas.read_csv``. A polars LazyFrame is
-        collected at once.
+        begin with a zero in the first 10,000 rows, such as postal codes, make a column one of names, the target, too;
+        empty fields, NA, NULL and the like are missing, as in ``pandas.read_csv``. A polars LazyFrame is collected at
+        once.
     y : ndarray or memmap of shape (n_rows,) or (n_rows, n_targets), default=None
         Targets of a table.
     sample_weight : ndarray or memmap of shape (n_rows,), default=None

@@ -138,7 +138,7 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     more, and 2 or 4 bytes for a code in each grid, twice that while grids are added; Dask writes what does not fit to
     its disks. A round of the solver sends the coefficients to the workers and receives a sum of
     their size. This process receives 16 bytes for each bin of each chunk and unites the bins. `max_bytes` limits these
-    bins and the solver's vectors here; None is half of the computer's memory.
+    bins and the solver's vectors here; None is half of the computer's memory for these, a quarter for cells.
 
     **Workers.** If a worker is lost, Dask computes again what it held, provided that the collection can be computed
     again from its source; without any worker a fit waits for one. A task takes `n_jobs` threads, one if it is None. On

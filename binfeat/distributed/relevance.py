@@ -30,7 +30,7 @@ def learn_gamma(
         Rows.
     y : Dask array, series or dataframe, or array-like, of shape (n_rows,) or (n_rows, n_targets)
         Targets: numbers, or labels of classes.
-    sample_weight : Dask array or series, array-like, or float, of shape (n_rows,), default=None
+    sample_weight : float, Dask array or series, or array-like of shape (n_rows,), default=None
         Weights of the rows in the errors.
     max_steps : int, default=60
         Number of steps, at most 10,000.

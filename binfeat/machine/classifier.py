@@ -42,12 +42,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     ----------
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
-        "local" for more, in memory, in blocks or on Dask; see Notes.
+        ("local"), random grids ("binning"), random Fourier features ("fourier"), or both ("hybrid"). "auto" is "exact"
+        for up to 10,000 rows, and "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
         `Matern` of nu 1/2, 3/2, 5/2 or infinity, or with "auto" a sum of kernels; grids take a kernel with a pitch law,
-        and Fourier features a radial one in any case, the given one if it is; see Notes.
+        and Fourier features the given one if it is radial, else one of their own; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
         as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
@@ -58,10 +58,10 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
         Number of trees of a local machine. "auto" takes up to 8, with up to 1.6 million rows in all trees together, as
-        long as another lowers the squared error by 0.3 %, and by 1e-8 of the variance, as cells of the second tell.
+        long as one more should lower the squared error by 0.3 % and 1e-8 of the variance; cells of the second tell.
     cell_rows : "auto" or int, default="auto"
-        Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500, which `max_seconds` doubles
-        as long as it leaves time for that, and rows that are left out gain by 0.3 %.
+        Largest number of rows in a cell of a local machine; equal rows may exceed it. "auto" is 1,500, doubled, if
+        `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
         How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also take ranks besides or learn a
@@ -71,20 +71,20 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
     loss : {"squared", "log", "squared_hinge"}, default="squared"
         What scores of the classes minimise, before probabilities are calibrated: squares, the deviance of logistic
-        regression, or that of support vector machines. Both of the latter need all rows in memory, and `features` that
-        are "auto", "exact" or "local"; see Notes.
+        regression, or that of support vector machines. The last two need all rows in memory, ``n_grids="auto"``, and
+        `features` "auto", "exact" or "local"; see Notes.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`.
+        Weights of the classes, as in `sklearn.utils.class_weight.compute_class_weight`. Not with several labels a row.
     max_grids : int, default=1600
         Largest number of grids for ``n_grids="auto"``. There are fewer where solves would take too much work.
     max_seconds : float, default=None
-        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids
-        or trees, larger cells (see `cell_rows`), and refitting, start only if they are expected to end in time; an
-        exact machine is solved in any case.
-        With ``features="auto"`` a table in memory of more rows than cells can be solved of in time is thinned at
-        random: `summary` says to how many, and `status_` is "budget".
+        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids or
+        trees, larger cells (see `cell_rows`), and refitting, start only if they are expected to end in time; an exact
+        machine is solved in any case. With ``features="auto"`` a table in memory of more rows than cells can be solved
+        of in time is thinned at random: `summary` says to how many, and `status_` is "budget".
     max_bytes : int, default=None
-        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
+        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. See
+        Notes.
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
@@ -117,20 +117,21 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
     feature_importances_ : ndarray of shape (n_inputs,)
         What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
-        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1; with another `loss`
-        than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on up to
-        1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids: relevances stand for it
-        then. `SelectFromModel` and `RFE` read it.
+        of the input are shuffled, in standard deviations of the targets, of classes for targets 1 and -1; with another
+        `loss` than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on
+        up to 1,000 rows; for random features in `fit`; with more than about 220 inputs and 200 grids, relevances
+        replace it. `SelectFromModel` and `RFE` read it.
     feature_relevances_ : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
         The choices. `features_` is never "auto"; `scaling_` may be "none", "ranks" or "warped"; see Notes.
     alpha_ : float
+        Ridge penalty.
     n_grids_ : int
-        0 without binning features.
+        Number of grids; 0 without binning features.
     n_trees_ : int
-        0 unless the machine is local.
+        Number of trees; 0 unless the machine is local.
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels the squares of
         what `gamma_` has), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
@@ -142,7 +143,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.
     decisions_ : ndarray of shape (n_decisions,), structured
-        Name, choice, error after it (held-out or leave-one-out), and seconds since the start of each decision.
+        Fields `what`, `choice`, `error` (held-out or leave-one-out, after it) and `seconds` (since the start).
     status_ : {"converged", "budget", "stopped", "interrupted"}
         Why the fit ended: by itself, by a limit of grids, time, memory or work, which `summary` names, by a callback,
         or by Ctrl-C.

@@ -39,12 +39,12 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     ----------
     features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids, random Fourier features, or both of these. "auto" is "exact" for up to 10,000 rows, and
-        "local" for more, in memory, in blocks or on Dask; see Notes.
+        ("local"), random grids ("binning"), random Fourier features ("fourier"), or both ("hybrid"). "auto" is "exact"
+        for up to 10,000 rows, and "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
         `Matern` of nu 1/2, 3/2, 5/2 or infinity, or with "auto" a sum of kernels; grids take a kernel with a pitch law,
-        and Fourier features a radial one in any case, the given one if it is; see Notes.
+        and Fourier features the given one if it is radial, else one of their own; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
         as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
@@ -55,10 +55,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Number of grids. "auto" adds grids until doubling them lowers the held-out error by less than 2 %.
     n_trees : "auto" or int, default="auto"
         Number of trees of a local machine. "auto" takes up to 8, with up to 1.6 million rows in all trees together, as
-        long as another lowers the squared error by 0.3 %, and by 1e-8 of the variance, as cells of the second tell.
+        long as one more should lower the squared error by 0.3 % and 1e-8 of the variance; cells of the second tell.
     cell_rows : "auto" or int, default="auto"
-        Most rows of a cell of a local machine, unless these do not differ. "auto" is 1,500, which `max_seconds` doubles
-        as long as it leaves time for that, and rows that are left out gain by 0.3 %.
+        Largest number of rows in a cell of a local machine; equal rows may exceed it. "auto" is 1,500, doubled, if
+        `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
         How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
         takes ranks, None starts with one gamma for all. "auto" chooses, and may also take ranks besides or learn a
@@ -72,20 +72,20 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are deviances:
         predictions are above 0. See Notes.
     quantile : float, default=0.5
-        Share of targets below the predictions of ``loss="quantile"``, whose errors in `fit` are those of squares.
+        Share of targets below the predictions of ``loss="quantile"``; `fit` still minimises squared errors.
     target_transform : "auto", None or transformer, default="auto"
         Transform of the targets. "auto" tries logarithm and arcsinh where tails are long; see Notes. A transformer is
         cloned and fitted to y as columns, and needs `inverse_transform`.
     max_grids : int, default=1600
         Largest number of grids for ``n_grids="auto"``. There are fewer where solves would take too much work.
     max_seconds : float, default=None
-        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids
-        or trees, larger cells (see `cell_rows`), and refitting, start only if they are expected to end in time; an
-        exact machine is solved in any case.
-        With ``features="auto"`` a table in memory of more rows than cells can be solved of in time is thinned at
-        random: `summary` says to how many, and `status_` is "budget".
+        Soft time limit of `fit` in seconds; None is no limit. At most a third goes to length scales. Adding grids or
+        trees, larger cells (see `cell_rows`), and refitting, start only if they are expected to end in time; an exact
+        machine is solved in any case. With ``features="auto"`` a table in memory of more rows than cells can be solved
+        of in time is thinned at random: `summary` says to how many, and `status_` is "budget".
     max_bytes : int, default=None
-        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of all memory. See Notes.
+        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. See
+        Notes.
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
@@ -109,7 +109,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Seed of the grids, of the rows held out and of the samples.
     n_posterior_samples : int, default=None
         Number of samples of the coefficients that `fit` draws, 32 say; None draws none. Machines of random features
-        need them for ``predict(X, return_std=True)`` and `sample_y`, and `predict_interval` follows them; see Notes.
+        need them for ``predict(X, return_std=True)`` and `sample_y`, and `predict_interval` by "deviations" uses them;
+        see Notes.
 
     Attributes
     ----------
@@ -121,20 +122,21 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
     feature_importances_ : ndarray of shape (n_inputs,)
         What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
-        of the input are shuffled, in standard deviations of the targets, or for targets 1 and -1; with another `loss`
-        than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on up to
-        1,000 rows; of random features in `fit`, unless inputs are many, 220 with 200 grids: relevances stand for it
-        then. `SelectFromModel` and `RFE` read it.
+        of the input are shuffled, in standard deviations of the targets, of classes for targets 1 and -1; with another
+        `loss` than squares, of the squares that stand for it near its minimum. It is computed when first asked for, on
+        up to 1,000 rows; for random features in `fit`; with more than about 220 inputs and 200 grids, relevances
+        replace it. `SelectFromModel` and `RFE` read it.
     feature_relevances_ : ndarray of shape (n_inputs,)
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
         The choices. `features_` is never "auto"; `scaling_` may be "none", "ranks" or "warped"; see Notes.
     alpha_ : float
+        Ridge penalty.
     n_grids_ : int
-        0 without binning features.
+        Number of grids; 0 without binning features.
     n_trees_ : int
-        0 unless the machine is local.
+        Number of trees; 0 unless the machine is local.
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
         Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels the squares of
         what `gamma_` has), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
@@ -146,7 +148,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Number of grids, or of trees, and held-out error each time that some were added; without both one row, 0 and the
         error.
     decisions_ : ndarray of shape (n_decisions,), structured
-        Name, choice, error after it (held-out or leave-one-out), and seconds since the start of each decision.
+        Fields `what`, `choice`, `error` (held-out or leave-one-out, after it) and `seconds` (since the start).
     status_ : {"converged", "budget", "stopped", "interrupted"}
         Why the fit ended: by itself, by a limit of grids, time, memory or work, which `summary` names, by a callback,
         or by Ctrl-C.
@@ -186,16 +188,16 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     are made by leave-one-out predictions of its rows, without those held out if `refit` is False. Of up to 1,500 rows
     those of a group are left out together, as are those of a fold, if `cv` gives folds, `loss` stands for squares and
     `refit` is True; other rows of `cv` are predicted from the training rows alone, and rows in neither take no part.
-    With more rows, `cv` leaves training rows out one by one, and the machine is judged by all its rows, with an inverse
-    whose diagonal goes up and down like that of rows in cells and of 200 landmarks (partially independent conditionals,
-    Snelson & Ghahramani 2007), and whose mean a probe with random signs tells (Hutchinson 1990). Its predictions for a
-    row are bitwise the same, whatever rows stand beside it and for any number of threads.
+    With more rows, "exact" refuses `groups`, `cv` leaves training rows out one by one, and the machine is judged by all
+    its rows, with an inverse whose diagonal goes up and down like that of rows in cells and of 200 landmarks (partially
+    independent conditionals, Snelson & Ghahramani 2007), and whose mean a probe with random signs tells (Hutchinson
+    1990). Its predictions for a row are bitwise the same, whatever rows stand beside it and for any number of threads.
 
-    **Wide tables**, of more than 1,333 numbers, have exact machines of any `max_seconds`, which begin with one length
-    scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel beside it: with
-    little time they have about the squared errors of ridge regression. One length scale for each input is learned while
-    there is time, for a radial kernel, and taken if it surely does better for rows that it was not learned from. Where
-    `max_seconds` are up, 1,500 rows, each left out of them, judge the machine.
+    **Wide tables**, of more than 1,333 columns of numbers, have exact machines for any `max_seconds`, which begin with
+    one length scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel
+    beside it: with little time they have about the squared errors of ridge regression. One length scale for each input
+    is learned while there is time, for a radial kernel, and taken if it surely does better for rows that it was not
+    learned from. Where `max_seconds` are over, 1,500 rows, each left out in turn, judge the machine.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
@@ -252,23 +254,23 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     unit deviance d (as `sklearn.linear_model.PoissonRegressor` does on linear inputs), by iteratively reweighted least
     squares: kernels are chosen near the predictions of an exact machine of at most 1,500 rows, the penalty of exact and
     local machines by the deviance of predictions that leave each row out at the minimum, to first order (Rad & Maleki
-    2020); up to six Newton steps of all rows follow, each one more pass where rows are beyond memory, until logarithms
-    of means move by less than 0.01. `alpha` counts in these units, and the square of f's
-    intercept is about the logarithm of the mean target. For rates of different exposure give rates as y, and exposures
-    as `sample_weight`. Standard deviations, samples, intervals and quantiles need another `loss`.
+    2020), or by five folds if fewer than 100 targets are above 0; up to six Newton steps of all rows follow, each one
+    more pass where rows are beyond memory, until logarithms of means move by less than 0.01. `alpha` counts in these
+    units, and the square of f's intercept is about the logarithm of the mean target. For rates of different exposure
+    give rates as y, and exposures as `sample_weight`. Standard deviations, samples, intervals and quantiles need
+    another `loss`.
 
     **Memory.** `max_bytes` covers codes, bins, coefficients and vectors of the solver. It limits the number of grids,
     and the rows up to which "auto" takes an exact machine; where bins are many, vectors are float32 and fewer targets
     are solved for at a time, which `summary` says; sums are divided by it, so that last digits, and choices that hang
-    on them, may differ. Codes that need more than half of it are kept in a scratch file. A
-    local machine has the inputs of its rows in float32: 4 bytes for each, and as much again while it is fitted to
-    blocks, beside 100 bytes for each row of one target. Blocks of more rows than fit have grids, or are refused where
-    `features` is "local". Up to three copies of the table, and 300 MB for samples and hashes, come on top. The kernel
-    matrix of an exact machine takes 4 bytes for each pair of rows while it is factorised, for up to 3,000 rows with one
-    target and 14,000 with many, and 1 byte where it is solved by iterations. Posterior samples take 4 bytes for each
-    feature, and are solved for like more targets, 8 at a time, on the rows that are not held out, which may take longer
-    than all else in `fit`; Fourier features without grids have exact deviations instead, for 4 bytes a pair of
-    features.
+    on them, may differ. Codes that need more than half of it are kept in a scratch file. A local machine has the inputs
+    of its rows in float32: 4 bytes for each, and as much again while it is fitted to blocks, beside 20 bytes for each
+    row and tree. Blocks of more rows than fit have grids, or are refused where `features` is "local". Up to three
+    copies of the table, and 300 MB for samples and hashes, come on top. The kernel matrix of an exact machine takes 4
+    bytes for each pair of rows while it is factorised, for up to 3,000 rows with one target and 14,000 with many, and 1
+    byte where it is solved by iterations. Posterior samples take 4 bytes for each feature, and are solved for like more
+    targets, 8 at a time, on the rows that are not held out, which may take longer than all else in `fit`; Fourier
+    features without grids have exact deviations instead, for 4 bytes a pair of features.
 
     **Going on and ending.** A warm start only chooses the penalty again, adds grids up to `max_grids`, and solves for
     coefficients. It refuses other columns, classes or numbers of targets. It searches anew, as the first line of
@@ -287,7 +289,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Welsch, Communications in Statistics 6, 1977 (weights). N. Duan, JASA 78, 1983. C. Rasmussen and C. Williams,
     "Gaussian Processes for Machine Learning", 2006. J. Lei et al., JASA 113, 2018 (intervals). P. Thomann et al.,
     "Spatial Decompositions for Large Scale SVMs", AISTATS 2017 (cells). K. Rad and A. Maleki, JRSS B 82, 2020 (rows
-    left out of a deviance's minimum).
+    left out of a deviance's minimum). E. Snelson and Z. Ghahramani, "Local and Global Sparse Gaussian Process
+    Approximations", AISTATS 2007. M. Hutchinson, Communications in Statistics 19, 1990 (probes). G. Box and D. Cox,
+    JRSS B 26, 1964 (transforms).
 
     Examples
     --------

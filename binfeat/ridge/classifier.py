@@ -59,7 +59,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
     early_stopping : bool, default=False
         Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
-        with the best score. The held-out rows are not used to fit.
+        with the best score. The held-out rows are not used to fit. Not with `alphas`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the previous fit.
     random_state : int, RandomState instance or None, default=None
@@ -167,6 +167,14 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Returns
         -------
         self : CGRidgeClassifier
+
+        Raises
+        ------
+        TypeError, ValueError
+            If X is of another kind or of other bins than before, or no array, sparse matrix or codes; if labels are not
+            of `classes`, or these are missing in the first call; or as `fit` does.
+        AttributeError
+            If `alphas` or `early_stopping` is set: there is no `partial_fit`.
         """
         self._check_settings()
         Z, first = self._check_next(X)

@@ -46,7 +46,7 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
         Score on the held-out rows, as in `sklearn.metrics.get_scorer`; None is R^2 for numbers and accuracy for labels.
     early_stopping : bool, default=False
         Whether to stop when the score on held-out rows has not improved for 5 iterations, and to keep the coefficients
-        with the best score. The held-out rows are not used to fit.
+        with the best score. The held-out rows are not used to fit. Not with `alphas`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients of the previous fit.
     random_state : int, RandomState instance or None, default=None

@@ -14,7 +14,7 @@ _FLOAT32_ROWS = 2**22  # up to which float32 loses less in the sums of bins than
 
 
 def fit_bytes(max_bytes: int | None) -> int:
-    """Bytes that a fit may take: `max_bytes`, or a quarter of what the machine has."""
+    """Bytes that a fit may take: `max_bytes`, or a quarter of the computer's memory."""
     return allowed_bytes(max_bytes, 4)
 
 

@@ -16,7 +16,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import (
 from binfeat._machine.kernel_algebra.packed import PackedKernel, packed_bytes
 from binfeat._machine.kernel_algebra.sums import KernelSum
 
-MOST_FACTORED = 14_000  # rows, whose matrix takes .8 GB; iterations with more rows take a quarter of the memory
+MOST_FACTORED = 14_000  # rows, whose matrix takes 0.8 GB; iterations with more rows take a quarter of the memory
 _RANK = 500  # of the preconditioner
 _LEAST_SHIFT = 3e-5  # of the preconditioner, for each row: below, float32 makes it indefinite
 _LEAST_TOL, _MOST_TOL, _MAX_ITER = 1e-3, 1e-2, 100

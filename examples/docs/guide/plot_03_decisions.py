@@ -9,8 +9,8 @@ leave-one-out predictions where the machine is exact or local.
    of exact machines of a few hundred rows.
 2. *Features*: none (an exact machine) up to 10,000 rows, or with more rows cells of exact machines (a local machine);
    where these are ruled out, random binning or Fourier features.
-3. *Kernel*, a sum of up to three, and *penalty*; with more than 1,500 rows length scales as well once more, by rows
-   that are as dense as all are, since more rows take shorter ones.
+3. *Kernel*, a sum of up to three, and *penalty*; with more than 1,500 rows also the length scales once more, by rows
+   as dense as the whole table, since more rows call for shorter ones.
 4. *Trees* of cells, as many as each lower the squared error by 0.3 %; or *grids*, doubled until that lowers it by less
    than 2 %.
 """
@@ -39,8 +39,8 @@ print(machine.summary())
 print("ended:", machine.status_, "| held-out error, and its standard error:", machine.held_out_error_.round(3))
 
 # %%
-# What each input counts
-# ----------------------
+# How much each input counts
+# --------------------------
 
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
 RelevanceDisplay.from_estimator(machine, ax=ax)
@@ -62,7 +62,7 @@ with tempfile.TemporaryDirectory() as folder:
 # Rows that count more, and rows that belong together
 # ---------------------------------------------------
 # ``sample_weight`` says how much each row counts, ``class_weight`` how much each class does: "balanced" lets the few
-# who are ill count as much as all others together. Rows that are drawn several times for the same end do no harm: a row
+# who are ill count as much as all others together. Rows that are repeated to the same end do no harm: a row
 # and its copies are one row with their weight, so that no copy tells a choice what was held out. ``groups`` in ``fit``
 # names rows that belong together, such as several visits of one patient. They are held out together, so that no choice
 # is made by rows whose neighbours were learned. With groups, up to 1,500 rows have an exact machine, which is judged
@@ -89,7 +89,7 @@ print(f"held-out error: {together.held_out_error_[0]:.2f} with groups, {apart.he
 print(f"new patients it is {4 * np.mean((ill[~known] - apart.predict_proba(visits[~known])[:, 1]) ** 2):.2f}.")
 
 # %%
-# Of ``sample_weight`` measurements of known precision are an example: each counts with one over its variance.
+# Measurements of known precision are an example of ``sample_weight``: each is weighted by one over its variance.
 
 places = rng.uniform(-3, 3, size=(600, 1))
 deviation = rng.choice([0.1, 1.5], size=600)

@@ -46,7 +46,7 @@ learned = KernelMachineRegressor(features="binning", max_grids=200, max_bytes=10
 print(learned.summary())
 
 # %%
-# What each input counts, of which the third says nothing:
+# How much each input counts; the third says nothing:
 
 figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
 RelevanceDisplay.from_estimator(learned, ax=ax)

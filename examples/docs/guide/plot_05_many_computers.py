@@ -54,6 +54,6 @@ print(regressor.summary())
 # added. A lost worker costs the time to make again what it held; a lost scheduler, or a task that ends several workers,
 # ends the fit with an error that names it.
 #
-# The fitted machine holds plain arrays. One that neither predicts by Dask nor needs it to be loaded:
+# The fitted machine holds plain arrays. This copy needs no Dask, neither to load nor to predict:
 local = regressor.to_local()
 print(type(local), np.abs(local.predict(x) - np.sin(x[:, 0])).max().round(3))

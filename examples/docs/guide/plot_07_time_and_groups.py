@@ -58,7 +58,7 @@ for words, (columns, level) in tables.items():
 
 # %%
 # Days that are left out one by one lie between days that are known, and say nothing of days to come. The last known
-# year does: it tells that only the third table will do. ``cv`` takes pairs of rows to learn from and rows to hold out,
+# year does: it shows that only the third table will do. ``cv`` takes pairs of rows to learn from and rows to hold out,
 # of which the first is used; scikit-learn's ``TimeSeriesSplit`` begins with the *oldest* days, so name the rows
 # yourself. Where the table is right, a machine that leaves out each row has more rows to choose by.
 
@@ -78,7 +78,7 @@ ax.legend(frameon=False, ncols=2)
 # Groups
 # ------
 # ``groups`` names rows that belong together; they are held out together. More than 1,500 rows with ``cv`` or ``groups``
-# have random features, whose choices are all made by the rows held out, or with a radial ``kernel`` a local machine;
+# have random features, whose choices are made by the rows held out, or with ``kernel="rbf"`` a local machine;
 # `summary` says so. Here each of 200 patients comes five times, and has a level that nothing in the table explains.
 
 patients = np.repeat(np.arange(200), 5)

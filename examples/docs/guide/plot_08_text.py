@@ -83,7 +83,7 @@ print(f"{both.score(beside(X_test, test), test['package']):.1%} right")
 # %%
 # Embeddings
 # ----------
-# Of short texts, and of texts with few words in common, a language model knows more than their words do. Its embedding
+# A language model knows more about short texts, and texts with few words in common, than their words say. Its embedding
 # is a row of some hundred numbers, which takes the place of ``words`` above (``pip install sentence-transformers``; it
 # fetches the model):
 #
@@ -96,7 +96,7 @@ print(f"{both.score(beside(X_test, test), test['package']):.1%} right")
 #     machine = KernelMachineClassifier(random_state=0).fit(X_train, train["package"])
 #
 # Exact machines take fewer than 10,000 rows where there are more than 200 inputs; of more rows, and to save time,
-# condense embeddings by ``PCA(100)``. Pictures and sounds are treated alike.
+# condense embeddings by ``PCA(100)``. Pictures and sounds are treated in the same way.
 
 shares = pd.Series(both.feature_relevances_, both.feature_names_in_).sort_values()[-8:]
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")

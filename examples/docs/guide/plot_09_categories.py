@@ -36,7 +36,7 @@ print(f"{len(known)} streets in training rows, half of them with {known.median()
 # As it is, or encoded
 # --------------------
 # The usual remedy replaces each level by the mean target of its rows, with a correction for few rows. It is there for
-# machines that cannot do without. Histograms of boosted trees, for one, take 255 levels of a category at most.
+# machines that cannot do without. scikit-learn's HistGradientBoosting, for one, takes 255 levels of a category at most.
 
 
 def encoded(regressor):

@@ -132,7 +132,7 @@ print("and by differences ", np.round(differences, 7))
 # --------------------------------
 # *Deviances* are squares of working targets: with the derivatives g and h of the deviance by the scores f, weights
 # :math:`h` and targets :math:`f - g / h` (McCullagh & Nelder 1989, section 2.5), until rows left out say that the
-# deviance rises. *Huber's loss* is squares with the weights :math:`\\min(1, 1.345 / |r_i|)`, of residuals r of rows
+# deviance rises. *Huber's loss* is squares with the weights :math:`\min(1, 1.345 / |r_i|)`, of residuals r of rows
 # left out, in robust standard deviations (Holland & Welsch 1977).
 #
 # *Probabilities* of classes, whose targets are 1 and -1, are :math:`\operatorname{softmax}(A s + B \log p + b)` of the
@@ -189,7 +189,7 @@ ax.legend(frameon=False)
 # *Communications in Statistics* 19, 1990. D. Kingma and J. Ba, *ICLR* 2015. M. Kull et al., *NeurIPS* 2019. J. Lei et
 # al., *JASA* 113, 2018. P. McCullagh and J. Nelder, *Generalized Linear Models*, 1989. G. Owen, *Management Science*
 # 18, 1972. J. Platt, *Advances in Large Margin Classifiers*, 1999. A. Rahimi and B. Recht, *NIPS* 2007. C. Rasmussen
-# and C. Williams, *Gaussian Processes for Machine Learning*, 2006. E. Snelson and Z. Ghahramani, *AISTATS* 2007. J.
-# Snoek et al., *ICML* 2014. P. Thomann et al., *AISTATS* 2017.
+# and C. Williams, *Gaussian Processes for Machine Learning*, 2006. E. Snelson and Z. Ghahramani, *AISTATS* 2007. S.
+# Shapiro and R. Francia, *JASA* 67, 1972. J. Snoek et al., *ICML* 2014. P. Thomann et al., *AISTATS* 2017.
 #
 # What was tried besides, with figures, is in the folder ``perf/notes``; :doc:`/measured` has how well it does.

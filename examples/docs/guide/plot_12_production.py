@@ -35,8 +35,8 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 
 # %%
 # :ref:`served` has both for machines of each kind, and seconds of fits and predictions beside boosting. A file has 0.5
-# to 5 MB; a new process loads binfeat and the machine, and predicts once, in about half a second; a row takes 20 to
-# 100 µs.
+# to 5 MB; a new process loads binfeat and the machine, and predicts once, in about 0.6 s; a row takes 20 to
+# 80 µs.
 #
 # Predictions of exact and local machines for a row, and those of grids, are bitwise the same, whatever rows stand
 # beside it and for any number of threads. A local machine lays out the rows of its cells in memory at its first
@@ -45,7 +45,7 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 #
 # Start
 # -----
-# A new process takes these seconds, beside 1.5 s of scikit-learn and skops, if kernels are compiled already.
+# A new process starts in 0.6 s, after 1.5 s for scikit-learn and skops, if the kernels are compiled.
 # They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles all that predictions
 # of any machine need, for one row and for many: in 40 s on two cores of a Xeon of 2023, in up to twice as many on
 # slower ones. In the file of an image:
@@ -61,9 +61,9 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # What comes in
 # -------------
 # ``on_unseen`` says what predictions do about rows that have what `fit` had not seen: "warn" (the default), "ignore",
-# or "error". What counts, `KernelMachineRegressor.check` lists: missing values in a column that was complete,
-# categories that were not there, numbers farther outside the range in `fit` than this is wide, and numbers that come
-# as strings. Other types of numbers change nothing. What predictions refuse in any case it lists, too: words and
+# or "error". `KernelMachineRegressor.check` lists what counts: missing values in a column that was complete,
+# categories that were not there, numbers outside the range in `fit` by more than its width, and numbers that come
+# as strings. Other types of numbers change nothing. It also lists what predictions always refuse: words and
 # infinity in a column of numbers, and columns in another order or too many, as with scikit-learn. ``binfeat
 # predict`` prints the list, and ``binfeat check MODEL TABLE`` exits with 3 if there is any; both take the columns of
 # `fit` by their names, wherever they stand, and leave others out.
