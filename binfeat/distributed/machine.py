@@ -130,8 +130,8 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
 
     **Cost of cells.** The collection is read once to check it, once for the sample, and once for all rows, which the
     workers keep and this process fetches: 4 bytes for each input and 8 for a target. Here the rows are split into
-    cells. The rows of a cell are gathered in a task, or those of several where cells and chunks are many, and solved
-    there; coefficients, and predictions without each row, come back.
+    cells, which no `max_seconds` enlarges. The rows of a cell are gathered in a task, or those of several where cells
+    and chunks are many, and solved there; coefficients, and predictions without each row, come back.
 
     **Cost of grids.** The collection is read once more for each overall length scale that is tried, and once whenever
     grids are added: persist it if the workers have room. For each row the workers keep 8 bytes for a target and 32

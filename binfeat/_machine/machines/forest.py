@@ -37,7 +37,8 @@ class Forest:
         n_jobs: int | None,
         each_cell: EachCell | None,  # None works on cells in this process
     ) -> None:
-        self._rows, self._parts, self._alpha, self._most, self._seed = rows, parts, alpha, most, seed
+        self._rows, self._parts, self._alpha, self._seed = rows, parts, alpha, seed
+        self.most = most  # rows of a cell
         self._each_cell = partial(rows.each_cell, n_jobs=n_jobs) if each_cell is None else each_cell
         self._trees: list[CellTrees] = []
         self._next: NextTree | None = None
@@ -102,7 +103,7 @@ class Forest:
     def _started(self) -> NextTree:
         """The tree that comes next, some of whose cells may be solved."""
         if self._next is None:
-            self._next = NextTree(*self._rows.split(self._parts, self._most, self._seed, self.n_trees), {})
+            self._next = NextTree(*self._rows.split(self._parts, self.most, self._seed, self.n_trees), {})
         return self._next
 
     def _solve(self, numbers: Iterable[int]) -> None:

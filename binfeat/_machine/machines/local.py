@@ -31,9 +31,10 @@ _MOST_ERRORS = 10_000  # residuals that are kept
 
 @dataclass(frozen=True, eq=False)
 class _OneTree(Try):
-    """With the tree."""
+    """With the tree, and the seconds that it took."""
 
     forest: Forest
+    seconds: float
 
 
 class LocalMachine(KernelCandidate):
@@ -50,7 +51,7 @@ class LocalMachine(KernelCandidate):
         self._forest: Forest | None = None
         self._curve: list[tuple[int, float]] = []
         self._judged: tuple[np.ndarray, HeldOutErrors] | None = None  # before held-out rows are learned from
-        self._tree_seconds, self._most = 0.0, cell_rows(run)
+        self._tree_seconds = 0.0
 
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
@@ -100,7 +101,8 @@ class LocalMachine(KernelCandidate):
         self._enlarge(first)
 
     def _keep(self, tree: _OneTree) -> None:
-        self._params, self._forest, self._curve = tree.params, tree.forest, [(1, tree.loss)]
+        self._params, self._forest, self._tree_seconds = tree.params, tree.forest, tree.seconds
+        self._curve = [(1, tree.loss)]
 
     def _with_penalty_by_held_out(self, start: _OneTree) -> _OneTree:
         """The penalty that one tree is best with: leaving out single rows, whose groups stay, it is too small."""
@@ -112,32 +114,32 @@ class LocalMachine(KernelCandidate):
         return Descent(self._with_one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
 
     def _enlarge(self, best: _OneTree) -> None:
-        """Twice as many rows in a cell, again and again, while there is time for it and left-out rows gain."""
-        while best.loss > self._problem.negligible and self._may_double(self._most, self._tree_seconds):
-            seconds, self._most = self._tree_seconds, 2 * self._most
-            larger = self._with_one_tree(best.params)
+        """Twice as many rows in a cell, again and again, while there is time for it and left-out rows gain.
+
+        Not on workers, whose memory is their own.
+        """
+        may_gain = self._each_cell is None and best.loss > self._problem.negligible
+        while may_gain and self._may_double(best.forest.most, best.seconds):
+            larger = self._with_one_tree(best.params, 2 * best.forest.most)
             if larger.loss > (1 - _GAIN) * best.loss:
-                self._tree_seconds, self._most = seconds, self._most // 2
                 break
             self._keep(larger)
-            self._run.note("rows of a cell", f"{self._most:,} at most", larger.loss)
-            best = larger
-            if not self._run.step():
-                break
+            self._run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.loss)
+            best, may_gain = larger, self._run.step() and larger.loss > self._problem.negligible
 
-    def _with_one_tree(self, params: Hyperparameters) -> _OneTree:
-        forest = self._new_forest(self._rows.known, params)
-        return _OneTree(params, self._grow(forest), forest)
+    def _with_one_tree(self, params: Hyperparameters, most: int | None = None) -> _OneTree:
+        """With so many rows in a cell at most; None begins with the usual ones."""
+        start, forest = self._run.clock.used, self._new_forest(self._rows.known, params, most or cell_rows(self._run))
+        loss = self._grow(forest)
+        return _OneTree(params, loss, forest, self._run.clock.used - start)
 
-    def _new_forest(self, rows: np.ndarray, known: Hyperparameters) -> Forest:
+    def _new_forest(self, rows: np.ndarray, known: Hyperparameters, most: int) -> Forest:
         cells, settings = self._rows.cells(rows), self._run.settings
-        return Forest(cells, known.parts, known.alpha, self._most, settings.seed, settings.n_jobs, self._each_cell)
+        return Forest(cells, known.parts, known.alpha, most, settings.seed, settings.n_jobs, self._each_cell)
 
     def _grow(self, forest: Forest) -> float:
         """Add a tree; the error with it."""
-        start = self._run.clock.used
         forest.grow()
-        self._tree_seconds = self._run.clock.used - start
         rows = self._judged_rows
         return float(self._problem.losses(rows)(self._predictions(forest, rows)).mean())
 
@@ -154,8 +156,7 @@ class LocalMachine(KernelCandidate):
         most = self._most_trees
         if run.settings.n_trees is None and most > 1:
             most = 1 if self._kernels.is_perfect else min(most, self._worthwhile_trees())
-        seconds = self._tree_seconds  # of a whole tree: of the second some cells may be solved
-        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, seconds):
+        while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
             error = self._grow(forest)
             self._curve.append((forest.n_trees, error))
             goes_on = run.step()
@@ -175,8 +176,8 @@ class LocalMachine(KernelCandidate):
     def _refit(self) -> None:
         """The same trees with the rows that were held out."""
         self._judged = self._judgement()
-        n_trees = self._grown.n_trees
-        self._forest = self._new_forest(np.sort(self._rows.all), self._params)
+        n_trees, most = self._grown.n_trees, self._grown.most
+        self._forest = self._new_forest(np.sort(self._rows.all), self._params, most)
         while self._grown.n_trees < n_trees:
             self._grown.grow()
 
