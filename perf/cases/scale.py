@@ -75,7 +75,7 @@ def _anonymous():
 
 
 def _fit(folder, options):
-    """Seconds, most anonymous bytes, grids, and error on new rows of a fit to a folder of files."""
+    """Seconds, most anonymous bytes, kind of machine, and error on new rows of a fit to a folder of files."""
     import pyarrow.dataset as ds
 
     machine = KernelMachineRegressor(max_grids=N_GRIDS, max_bytes=MAX_BYTES, random_state=0, **options)
@@ -86,7 +86,7 @@ def _fit(folder, options):
     X, y = rows_of(10**6, TEST_ROWS)
     error = 1 - machine.score(_named(X), y)
     print(f"{folder.name} rows\n{machine.summary()}", flush=True)
-    return seconds, memory.peak, machine.n_grids_, error
+    return seconds, memory.peak, machine.features_, error
 
 
 def _named(X):
@@ -108,8 +108,8 @@ def run(quick):
             in_new_process(_fit, folders[0], {})  # compiles, which would flatter the others
         fits = [in_new_process(_fit, own, QUICK if quick else {}) for own in folders]
     rows = [
-        Row(f"fit, {n_rows:,} rows, {n_grids} grids, error {error:.4f}", seconds)
-        for n_rows, (seconds, _, n_grids, error) in zip(sizes, fits, strict=True)
+        Row(f"fit, {n_rows:,} rows, {features}, error {error:.4f}", seconds)
+        for n_rows, (seconds, _, features, error) in zip(sizes, fits, strict=True)
     ]
     many, memory, *_ = fits[-1]
     for n_rows, (few, *_), reach in zip(sizes[:-1], fits[:-1], (("<=", 1.3), None), strict=True):
