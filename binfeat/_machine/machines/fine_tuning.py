@@ -34,12 +34,13 @@ class Plan:
 
     set_rows: int  # at most
     n_steps: int
+    n_trees: int  # one after the other, whose cells sets come from: each splits rows by the kernel so far
     takes_samples: bool  # beside cells
     phase: Phase  # in which the machine has to be solved
 
 
-CELLS = Plan(500, 60, False, Phase.CELLS)  # for machines that have cells, too
-ALL_ROWS = Plan(750, 30, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
+CELLS = Plan(500, 60, 3, False, Phase.CELLS)  # for machines that have cells, too, of the last kernel
+ALL_ROWS = Plan(750, 30, 1, True, Phase.EXACT)  # inputs that the tree splits hardly vary within a cell
 
 
 class FineTuning:
@@ -107,6 +108,8 @@ class FineTuning:
         for k in range(n_steps):
             if k and not k % (n_steps // _LOOKS) and not goes_on():
                 break
+            if k and not k % (n_steps // self._plan.n_trees):
+                sets = self._sets(self._cells(search.parts))
             search.step([next(sets) for _ in range(_LANES)], k / n_steps, k)
 
     def _sets(self, cells: list[np.ndarray]) -> Iterator[Cell]:
