@@ -3,6 +3,7 @@
 import pickle
 import re
 import tracemalloc
+from itertools import pairwise
 
 import naive
 import numpy as np
@@ -18,8 +19,8 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._machine import problem
 from binfeat._machine.fitted import cell_trees, expansion
 from binfeat._machine.kernel_algebra import leave_one_out, matrices, sum_slopes, sums
-from binfeat._machine.machines import exact_size, forest, local, local_size
-from binfeat._machine.machines.fine_tuning import second_kernel
+from binfeat._machine.machines import cell_rows, exact_size, forest, local, local_size
+from binfeat._machine.machines.fine_tuning import CELLS, second_kernel
 from binfeat._machine.search.length_scales import LengthScales
 
 pd = pytest.importorskip("pandas")
@@ -478,6 +479,21 @@ def test_a_limit_that_allows_a_tree_allows_choices_before_it(rng, short, monkeyp
     assert exact_size.exact_seconds(600, 3) > 3 * 600 * 50
     assert re.findall("[A-Z]\\w+", limited.kernel_) == re.findall("[A-Z]\\w+", free.kernel_)
     np.testing.assert_allclose(limited.alpha_, free.alpha_, rtol=0.5)  # steps of the search follow the seconds
+
+
+def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, monkeypatch):
+    gammas, samples = [], cell_rows.CellRows.samples
+
+    def noted(self, parts, most, seed):
+        if most == CELLS.set_rows:
+            gammas.append(parts[0].gamma.copy())
+        return samples(self, parts, most, seed)
+
+    monkeypatch.setattr(cell_rows.CellRows, "samples", noted)
+    X = rng.normal(size=(600, 3))
+    KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
+    assert len(gammas) == 3
+    assert all((one != other).any() for one, other in pairwise(gammas))
 
 
 def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monkeypatch):

@@ -94,10 +94,10 @@ print("and by differences ", np.round(differences, 7))
 #
 # More rows take shorter scales. Of up to 1,500 rows one factor of all, the penalty, and the shares of a sum are chosen
 # afterwards by L of these rows. Of more, all of :math:`\gamma`, the shares and :math:`\alpha` go down the gradient of L
-# once more, in whole cells of the trees below, which are as dense as all rows are; exact machines take samples of all
-# rows in turn with them, since inputs that the tree splits hardly vary within a cell. There the prior, 50 instead of
-# :math:`\lambda`, holds the gammas of a kernel to what they were before, but for a factor of them all, which is free.
-# ``_machine/machines/fine_tuning.py``, ``cell_search.py``
+# once more, in whole cells of the trees below, which are as dense as all rows are, and are split anew twice, by the
+# kernel so far; exact machines take samples of all rows in turn with them, since inputs that the tree splits hardly
+# vary within a cell. There the prior, 50 instead of :math:`\lambda`, holds the gammas of a kernel to what they were
+# before, but for a factor of them all, which is free. ``_machine/machines/fine_tuning.py``, ``cell_search.py``
 #
 # Numbers whose sorted values have a squared correlation below 0.865 with normal scores (Shapiro & Francia 1972) are two
 # columns: x and the normal score of its rank, each with a :math:`\gamma` of its own. ``_machine/table/ranks.py``
