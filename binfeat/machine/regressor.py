@@ -219,9 +219,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
     one factor for all is chosen afterwards. With more rows length scales, shares of kernels and penalty take 30 steps
     along the gradient in sets of 750 rows, which are cells, as dense as all rows are, and samples in turn; of a local
-    machine 60 steps in cells of 500 rows, split anew twice. ``scaling="auto"`` is "standard" where ranks may join, and else, as with
-    ``features="binning"``, the best after a fourth of the steps of "standard", "quantile" and, if an input reaches
-    further than ten interquartile ranges from its median, "arcsinh".
+    machine 60 steps in cells of 500 rows, split anew twice. ``scaling="auto"`` is "standard" where ranks may join, and
+    else, as with ``features="binning"``, the best after a fourth of the steps of "standard", "quantile" and, if an
+    input reaches further than ten interquartile ranges from its median, "arcsinh".
 
     **Ranks.** Numbers that are far from normal, such as amounts, or counts of which many are 0, enter exact and local
     machines of ``scaling="auto"`` twice, as they are and by the normal scores of their ranks, where their statistic of
