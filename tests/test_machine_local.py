@@ -494,6 +494,9 @@ def test_cells_of_the_search_are_split_anew_by_the_kernel_so_far(rng, short, mon
     KernelMachineRegressor(**LOCAL).fit(X, smooth(X))
     assert len(gammas) == 3
     assert all((one != other).any() for one, other in pairwise(gammas))
+    gammas.clear()
+    KernelMachineRegressor(**LOCAL, gamma="scale").fit(X, smooth(X))
+    assert len(gammas) == 1
 
 
 def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monkeypatch):
@@ -521,6 +524,15 @@ def test_seconds_that_are_left_buy_larger_cells(rng, limits, clock_of_fits, monk
     monkeypatch.setattr(local, "_GAIN", 1.0)  # cannot be had
     for machine in (hurried, given, narrow, fitted(max_seconds=1e6)):
         np.testing.assert_array_equal(machine.predict(X), free.predict(X))
+
+
+def test_a_callback_stops_it_before_larger_cells(rng, limits):
+    limits(n_steps=15, cell_rows=50)
+    X = rng.normal(size=(300, 3))
+    machine = KernelMachineRegressor(features="local", max_seconds=1000, random_state=0)
+    machine.set_callbacks(Callback("step", stop_at=1)).fit(X, smooth(X))
+    assert (machine.status_, machine.n_trees_) == ("stopped", 1)
+    assert np.diff(machine._local["starts"]).max() <= 50
 
 
 def test_interrupted_with_larger_cells(rng, limits):

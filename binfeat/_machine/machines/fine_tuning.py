@@ -72,7 +72,8 @@ class FineTuning:
                 seed=run.settings.seed,
                 n_jobs=run.settings.n_jobs,
             )
-            self._search(search, cells, lambda: run.step() and run.may_continue(self._plan.phase, seconds))
+            n_trees = self._plan.n_trees if learns_gamma else 1  # given length scales would split the same cells
+            self._search(search, cells, n_trees, lambda: run.step() and run.may_continue(self._plan.phase, seconds))
             parts, alpha, error = search.parts, search.alpha, search.error
         if not rows.problem.is_judged_by_squares and self._learns_alpha:
             alpha = self._scored(cells[:_SCORED], parts, alpha, seconds)
@@ -103,12 +104,12 @@ class FineTuning:
         known = [own for own in cells if len(own) >= _FEWEST and not is_constant(self._rows.problem.Y[own])] or cells
         return [known[number] for number in np.random.default_rng(seed).permutation(len(known))]
 
-    def _search(self, search: CellSearch, cells: list[np.ndarray], goes_on: Callable[[], bool]) -> None:
+    def _search(self, search: CellSearch, cells: list[np.ndarray], n_trees: int, goes_on: Callable[[], bool]) -> None:
         sets, n_steps = self._sets(cells), self._plan.n_steps
         for k in range(n_steps):
             if k and not k % (n_steps // _LOOKS) and not goes_on():
                 break
-            if k and not k % (n_steps // self._plan.n_trees):
+            if k and not k % (n_steps // n_trees):
                 sets = self._sets(self._cells(search.parts))
             search.step([next(sets) for _ in range(_LANES)], k / n_steps, k)
 

@@ -56,8 +56,8 @@ class LocalMachine(KernelCandidate):
     def solve(self, rows: AllRows, run: Run) -> Solution:
         with run.stage("cells"):
             self._take(rows, run)
-            self._begin(run)
-            goes_on = self._add_trees(run)
+            goes_on = self._enlarge(self._begin(run), rows, run)
+            goes_on = self._add_trees(goes_on, run)
         if self._holds_out and run.settings.refits and goes_on:
             with run.stage("refit"):
                 self._refit()
@@ -86,19 +86,18 @@ class LocalMachine(KernelCandidate):
         known = np.intersect1d(whole.problem.train, every.all) if self._holds_out else np.sort(every.all)
         self._rows, self._numbers, self._each_cell = replace(every, known=known), whole.numbers, whole.each_cell
         self._most_trees, self._seconds = most_trees(rows, self._problem, run), tree_seconds(rows, self._problem, run)
-        self._may_double = partial(may_double, rows=rows, problem=self._problem, run=run)
 
-    def _begin(self, run: Run) -> None:
+    def _begin(self, run: Run) -> _OneTree:
         """The kernel, and the first tree."""
         known = self._known
         if known is not None:  # its penalty is for weights of mean 1 in the table
             known = replace(known, alpha=known.alpha * (self._problem.mean_weight / self._rows.problem.mean_weight))
         tuned = FineTuning(self._rows, self._kernels, run, CELLS, _LEAST_ALPHA).of(known, self._seconds)
-        first = self._with_one_tree(Hyperparameters(tuned.parts, tuned.alpha))
+        first = self._with_one_tree(Hyperparameters(tuned.parts, tuned.alpha), cell_rows(run))
         if self._holds_out and run.settings.alpha is None:
             first = self._with_penalty_by_held_out(first)
         self._keep(first)
-        self._enlarge(first)
+        return first
 
     def _keep(self, tree: _OneTree) -> None:
         self._params, self._forest, self._tree_seconds = tree.params, tree.forest, tree.seconds
@@ -111,25 +110,31 @@ class LocalMachine(KernelCandidate):
             is_open = best.loss > self._problem.negligible and not self._kernels.is_perfect
             return is_open and self._run.may_continue(Phase.CELLS, self._seconds)
 
-        return Descent(self._with_one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
+        one_tree = partial(self._with_one_tree, most=start.forest.most)
+        return Descent(one_tree, may_gain, (_LEAST_ALPHA, MOST_ALPHA)).penalty(start)
 
-    def _enlarge(self, best: _OneTree) -> None:
-        """Twice as many rows in a cell, again and again, while there is time for it and left-out rows gain.
+    def _enlarge(self, best: _OneTree, rows: AllRows, run: Run) -> bool:
+        """Twice as many rows in a cell, while there is time and left-out rows gain; whether callbacks let it go on.
 
         Not on workers, whose memory is their own.
         """
-        may_gain = self._each_cell is None and best.loss > self._problem.negligible
-        while may_gain and self._may_double(best.forest.most, best.seconds):
+
+        def may_gain(tree: _OneTree) -> bool:
+            is_open = self._each_cell is None and tree.loss > self._problem.negligible
+            return is_open and may_double(tree.forest.most, tree.seconds, rows, self._problem, run)
+
+        goes_on = run.step()
+        while goes_on and may_gain(best):
             larger = self._with_one_tree(best.params, 2 * best.forest.most)
             if larger.loss > (1 - _GAIN) * best.loss:
                 break
             self._keep(larger)
-            self._run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.loss)
-            best, may_gain = larger, self._run.step() and larger.loss > self._problem.negligible
+            run.note("rows of a cell", f"{larger.forest.most:,} at most", larger.loss)
+            best, goes_on = larger, run.step()
+        return goes_on
 
-    def _with_one_tree(self, params: Hyperparameters, most: int | None = None) -> _OneTree:
-        """With so many rows in a cell at most; None begins with the usual ones."""
-        start, forest = self._run.clock.used, self._new_forest(self._rows.known, params, most or cell_rows(self._run))
+    def _with_one_tree(self, params: Hyperparameters, most: int) -> _OneTree:
+        start, forest = self._run.clock.used, self._new_forest(self._rows.known, params, most)
         loss = self._grow(forest)
         return _OneTree(params, loss, forest, self._run.clock.used - start)
 
@@ -150,10 +155,9 @@ class LocalMachine(KernelCandidate):
         X, intercept = self._kernels.X[rows], np.zeros(self._problem.n_targets)
         return forest.function().scores(X, intercept, self._run.settings.n_jobs)
 
-    def _add_trees(self, run: Run) -> bool:
+    def _add_trees(self, goes_on: bool, run: Run) -> bool:
         """More trees, as far as that pays; whether callbacks let the fit go on."""
-        goes_on, forest = run.step(), self._grown
-        most = self._most_trees
+        forest, most = self._grown, self._most_trees
         if run.settings.n_trees is None and most > 1:
             most = 1 if self._kernels.is_perfect else min(most, self._worthwhile_trees())
         while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
