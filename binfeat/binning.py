@@ -1,5 +1,6 @@
 """Random binning features: `RandomBinning`."""
 
+from math import ceil
 from typing import Any, Self
 
 import numpy as np
@@ -7,48 +8,45 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from binfeat._binning.bin_matrix import BinMatrix, code_dtype
-from binfeat._binning.bins import Bins, rank_bins
-from binfeat._binning.grids import Grids
-from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
-from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory, require_grids_memory
+from binfeat._binning.bin_matrix import BinMatrix, no_bin
+from binfeat._binning.bins import Bins
+from binfeat._binning.bounds import box
+from binfeat._binning.estimator import BinningBase, features_of_parts
+from binfeat._binning.fineness import unseen_shares
 from binfeat._binning.row_table import RowTable
 from binfeat._binning.saved import check_binning
-from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
-from binfeat._common.derived import Derived
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
-from binfeat._common.gamma_scale import Moments, gamma_of_inputs, is_scale
-from binfeat._common.operators import FeatureMap
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
-    canonical,
-    check_categorical,
-    check_choice,
     check_input_names,
     check_integer,
-    checked_rows,
+    check_share,
     float_dtype,
+    is_word,
     seed_of,
 )
-from binfeat._engine.policy import thread_count
 from binfeat._kernels.base import Kernel
 from binfeat._kernels.parameters import WithKernel
-from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.sampled import rows_of_survey
+from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
-from binfeat.kernels import binning_kernel
 
 __all__ = ["RandomBinning"]
 
 
 def _lacks_gamma(binning):
-    needs = f"partial_fit needs gamma as a number or an array, as gamma={binning.gamma!r} needs all rows at once."
+    needs = f"gamma={binning.gamma!r} needs all rows at once; partial_fit needs gamma as a number or an array."
     return needs if isinstance(binning.gamma, str) else None
 
 
-class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
+def _lacks_bins(binning):
+    return None if binning.n_features is None else "Hashed columns have no bins of training rows; set n_features=None."
+
+
+class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
     """Random binning features, whose inner products approximate a kernel.
 
     Each of `n_grids` random grids divides the input space into cells, and a row has the value ``1 / sqrt(n_grids)``
@@ -60,18 +58,23 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     ----------
     kernel : str or object of `binfeat.kernels`, default="laplacian"
         Kernel with a pitch law: "laplacian", "hat", `kernels.Laplacian`, `Hat`, `GammaPitch`, `Product` or `Skip`.
-    gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
-        Inverse length scale of each input; 0 ignores an input. "scale" is ``1 / (n_inputs * std)``, with the standard
-        deviation of all values of X. If rows differ in categorical input j, the kernel has a factor ``exp(-gamma_j)``.
-    n_grids : int, default=64
-        Number of grids, P in the paper. A row of Z has at most one non-zero for each grid.
+    gamma : "scale", "learn", float, array-like of shape (n_inputs,) or LearnedGamma, default="scale"
+        Inverse length scale of each input; 0 ignores an input. "scale" is ``1 / (n_inputs * std_j)``, with the standard
+        deviation of input j, or 1 if it is constant. "learn" learns one length scale per input from y, as `learn_gamma`
+        does, and one common factor by the validation error of ridge regression on the features; neither needs scaled
+        inputs. Different categories of a categorical input j multiply the kernel by ``exp(-gamma_j)``.
+    n_grids : int, default=256
+        Number of grids, P in the paper. A row of Z has at most one non-zero entry per grid. The standard error of an
+        estimate of the kernel value k is ``sqrt(k (1 - k) / n_grids)``; see `min_grids`.
     n_features : int, default=None
-        None makes one column for each bin seen in `fit`; other bins have no entry. An int is a number of hashed
-        columns: ``n_features // n_grids`` for each grid, at least 2.
+        None creates one column for each bin that contains a training row; other bins have no entry. An int is a number
+        of hashed columns, ``n_features // n_grids`` for each grid, at least 2: two bins of a grid share a column with
+        probability ``n_grids / n_features``.
     min_count : int, default=1
         Minimum number of training rows of a bin that has a column. Only for ``n_features=None``.
     categorical_features : array-like of bool, int or str, default=None
-        Inputs that hold category numbers: a mask, positions, or column names.
+        Inputs that contain categories: a mask, positions, or column names. They contain category numbers, or labels of
+        any kind if X is a data frame.
     output : {"csr", "codes"}, default="csr"
         What `transform` returns: CSR, or the compact `BinMatrix`.
     max_bytes : int, default=None
@@ -104,7 +107,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
     Warns
     -----
     UserWarning
-        If the number of bins exceeds half of rows times grids, so that most rows are alone in their bins.
+        If X has more than 100 rows and most bins contain a single row, or nearly all rows share their bins; if hashed
+        columns are so few that collisions dominate the error; or if most of many rows passed to `transform` have bins
+        without training rows.
 
     See Also
     --------
@@ -146,7 +151,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         *,
         kernel: str | Kernel = "laplacian",
         gamma: str | float | ArrayLike = "scale",
-        n_grids: int = 64,
+        n_grids: int = 256,
         n_features: int | None = None,
         min_count: int = 1,
         categorical_features: ArrayLike | None = None,
@@ -167,14 +172,17 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         self.random_state = random_state
 
     @fit_method
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the grids and find the occupied bins.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-        y : None
-            Ignored.
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets, used by ``gamma="learn"`` only, and None for a source. Floats are numbers; strings, booleans, and
+            integers with few different values are classes.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Weights of the rows, used by ``gamma="learn"`` only.
 
         Returns
         -------
@@ -186,21 +194,21 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
             If a parameter is out of range, the kernel has no pitch law, X has infinite values, or a block is not like
             the others; the message names it.
         """
-        table = self._begin(X)
+        table = self._begin(X, y, sample_weight)
         if not self._hashed:
             self._learn(table)
         table.progress.end()
         return self
 
     @fit_method
-    def fit_transform(self, X: Any, y: Any = None) -> sparse.csr_matrix | Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> sparse.csr_matrix | Any:
         """Fit and transform the same rows, which are hashed once.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-        y : None
-            Ignored.
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_inputs), or a source of blocks of its rows
+        y, sample_weight : array-like, default=None
+            As in `fit`.
 
         Returns
         -------
@@ -214,12 +222,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         OSError
             If the codes need more than `max_bytes` and the disk has no room for them.
         """
-        table = self._begin(X, encodes=True)
+        table = self._begin(X, y, sample_weight, encodes=True)
         try:
-            if self._hashed:
-                store = fold_codes(self._grids, table, self.bin_offsets_, self.n_jobs)
-            else:
-                store = self._learn(table, table.store(self.n_grids))
+            store = self._fold(table) if self._hashed else self._learn(table, table.store(self.n_grids))
         except OSError:
             if not (self._hashed and is_source(X)):
                 raise
@@ -256,7 +261,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
             self._check_parameters()
         table = RowTable.of(self._check(X, reset=first))
         if first:
-            self._draw(None)
+            self._draw(self._gamma_of(None))
         if not self._hashed and first:
             self._learn(table)
         elif not self._hashed:
@@ -279,13 +284,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         check_is_fitted(self)
         X = self._check(X)
         self._require_memory(X)
-        if self._hashed:
-            codes = fold_codes(self._grids, RowTable.of(X), self.bin_offsets_, self.n_jobs).array
-        else:
-            keys = self._bin_keys
-            tables = self._derived.get(keys, lambda: BinTables(keys, self.bin_offsets_, self.n_jobs))
-            codes = find_codes(tables, self._grids, X, self.n_jobs, self._code_dtype)
-        return BinMatrix._trusted(codes, self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
+        return BinMatrix._trusted(self._codes_of(X), self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
 
     def transform(self, X: Any) -> sparse.csr_matrix | Any:
         """Map rows to their features.
@@ -328,83 +327,109 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         sizes = np.diff(self.bin_offsets_)
         return np.array([f"randombinning_{p}_{c}" for p, size in enumerate(sizes) for c in range(size)], dtype=object)
 
+    @unavailable_if(_lacks_bins)
+    def unseen_shares(self, X: Any) -> np.ndarray:
+        """For each row, the share of the grids in which its bin contains no training row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_inputs)
+
+        Returns
+        -------
+        shares : ndarray of shape (n_rows,)
+            0 for training rows; near 1 for rows far from all training rows, whose features are nearly empty.
+        """
+        codes = self.encode(X).codes
+        return unseen_shares(codes, no_bin(codes.dtype))
+
+    def bin_bounds(self, X: Any, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """The box of input space that a column of Z represents, to read the coefficients of a linear model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_inputs)
+            Rows, at least one of which lies in the bin, such as the training rows.
+        column : int
+            Number of the column.
+
+        Returns
+        -------
+        lower, upper : ndarrays of shape (n_inputs,)
+            The bin contains x if ``lower < x <= upper`` for every input; infinite along ignored inputs, NaN along
+            inputs with a missing value. With hashed columns the column may contain further boxes.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or no row of X lies in its bin.
+        """
+        check_is_fitted(self)
+        n_columns = int(self.bin_offsets_[-1])
+        column = check_integer(column, "column", 0, n_columns - 1)
+        X = self._check(X)
+        p = int(np.searchsorted(self.bin_offsets_, column, side="right")) - 1
+        inside = np.flatnonzero(self.encode(X).codes[p] == column - self.bin_offsets_[p])
+        if not inside.size:
+            raise ValueError(f"No row of X lies in the bin of column {column}; pass rows that include training rows.")
+        row = X[[inside[0]]]
+        return box(self._grids, p, np.ravel(row.toarray() if sparse.issparse(row) else row).astype(np.float64))
+
+    @staticmethod
+    def min_grids(standard_error: float, kernel_value: float = 0.5) -> int:
+        """Smallest number of grids whose estimate of a kernel value has at most this standard error.
+
+        Parameters
+        ----------
+        standard_error : float
+            Between 0 and 1.
+        kernel_value : float, default=0.5
+            Exact value k of the kernel, between 0 and 1; 0.5 has the largest error.
+
+        Returns
+        -------
+        n_grids : int
+            ``k (1 - k) / standard_error**2``, rounded up.
+
+        Examples
+        --------
+        >>> from binfeat import RandomBinning
+        >>> RandomBinning.min_grids(0.05)
+        100
+        """
+        error, value = check_share(standard_error, "standard_error"), check_share(kernel_value, "kernel_value")
+        return max(1, ceil(value * (1 - value) / error**2 * (1 - 1e-12)))
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        tags.target_tags.required = is_word(self.gamma, "learn")
         return tags
 
-    def _begin(self, X, encodes=False):
+    def _begin(self, X, y, sample_weight, encodes=False):
         """Check parameters and rows, and draw the grids."""
         self._check_parameters()
-        look = (lambda rows: Moments.of(rows, self._categorical)) if is_scale(self.gamma) else None
         if is_source(X):
-            survey = Survey(X, self._check, look)
-            self._draw(survey.sum)
+            check_alone(y, sample_weight)
+            survey = Survey(X, self._check, self._scale_of if is_word(self.gamma, "scale") else None)
+            self._draw(self._chosen_gamma(survey.sum, rows_of_survey, survey))
             return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
         X = self._check(X, reset=True)
         if encodes:
             self._require_memory(X)
-        self._draw(look and look(X))
+        self._draw(self._chosen_gamma(self._scale_of(X), lambda *rows: rows, X, y, sample_weight))
+        self._warn_of_rows(X)
         return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
 
-    def _check_parameters(self):
-        n_grids = check_integer(self.n_grids, "n_grids", 1)
-        check_integer(self.min_count, "min_count", 1)
-        check_choice(self.output, "output", ("csr", "codes"))
-        thread_count(self.n_jobs)
-        check_integer(0 if self.max_bytes is None else self.max_bytes, "max_bytes", 0)
-        binning_kernel(self.kernel)
-        if self.n_features is not None:
-            check_hashed(self.n_features, n_grids)
+    def _chosen_gamma(self, moments, rows_of, *source):
+        """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
+        if not is_word(self.gamma, "learn"):
+            return self._gamma_of(moments)
+        from binfeat._length_scales.for_features import gamma_for_features  # late: few maps learn
 
-    def _draw(self, moments):
-        """Draw the grids for rows of these `Moments`, or None where `gamma` needs none."""
-        law, n_grids, categorical = binning_kernel(self.kernel), int(self.n_grids), self._categorical
-        require_grids_memory(n_grids, categorical.size)
-        self.gamma_ = gamma_of_inputs(self.gamma, moments, categorical, power=1)
-        grids = Grids.draw(law, self.gamma_, n_grids, seed_of(self.random_state), categorical)
-        self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
-        self._hashed, self._derived = self.n_features is not None, Derived()
-        if self._hashed:
-            self.bin_offsets_ = hashed_offsets(self.n_features, n_grids)
-
-    def _check(self, X, reset=False):
-        X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
-        if reset:
-            self._categorical = check_categorical(self.categorical_features, self)
-        check_categories(X, self._categorical)
-        return X
-
-    def _require_memory(self, X):
-        """Refuse rows whose features do not fit in memory."""
-        beside_a_code = 0 if self.output == "codes" else float_dtype(X.dtype).itemsize + 4
-        require_binning_memory(X.shape, int(self.n_grids), beside_a_code)
-
-    @property
-    def _grids(self):
-        return Grids(self._scale, self._shift, self._keys, self._nan_keys)
-
-    @property
-    def _code_dtype(self):
-        return code_dtype(np.diff(self.bin_offsets_).max())
-
-    def _learn(self, table, store=None, known=None):
-        """Learn the bins of rows, write the codes of the rows to the store if there is one, and return the store."""
-        bins = count_bins(self._grids, table.blocks, table.n_rows, known, store, self.n_jobs, tell=table.tell)
-        n_coded = 0 if known is None else np.diff(self.bin_offsets_)
-        learned = rank_bins(bins, self.min_count, n_coded, self.n_jobs)
-        if store is not None:
-            store.recode(learned.new_codes, learned.starts, learned.code_dtype, self.n_jobs)
-        self._keep(learned, table.n_rows)
-        return store
-
-    def _keep(self, learned, n_rows):
-        """Set the attributes that describe the bins of `n_rows` rows."""
-        coded, rare = learned.coded, learned.rare
-        learned.warn_if_too_fine(n_rows)
-        self._bin_keys, self.bin_counts_, self.bin_offsets_ = coded.keys, coded.counts, coded.starts
-        self.n_bins_, self.kappa_ = coded.keys.size, coded.keys.size / coded.sizes.size
-        self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
-
-    def _as_output(self, matrix):
-        return matrix if self.output == "codes" else matrix.tocsr()
+        X, y, sample_weight = rows_of(*source)
+        if y is None:
+            raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
+        seed = seed_of(self.random_state)
+        parts = (X, y, sample_weight, self._categorical, seed)
+        return gamma_for_features(self.kernel, *parts, lambda *own: features_of_parts(self, *own), self.n_jobs)

@@ -1,10 +1,11 @@
 """Random Fourier features: `RandomFourier`."""
 
+from math import ceil
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
@@ -18,8 +19,10 @@ from binfeat._common.validation import (
     check_choice,
     check_integer,
     check_numbers,
+    check_share,
     checked_rows,
     float_dtype,
+    is_word,
     seed_of,
 )
 from binfeat._engine.policy import thread_count
@@ -30,7 +33,8 @@ from binfeat._fourier.saved import FASTFOOD, check_fourier
 from binfeat._kernels.base import Kernel
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
-from binfeat._rows.sources import Survey, is_source
+from binfeat._rows.sampled import rows_of_survey
+from binfeat._rows.sources import Survey, check_alone, is_source
 from binfeat._rows.streamed import StreamedFeatures
 from binfeat.kernels import fourier_kernel
 
@@ -58,10 +62,12 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     kernel : str or object of `binfeat.kernels`, default="rbf"
         A kernel that has a spectral law: "rbf", "laplacian", "cauchy", "hat", or one of `kernels.RBF`,
         `Laplacian`, `Cauchy`, `Hat`, `Matern`, `Spectral`.
-    gamma : "scale", float or array-like of shape (n_inputs,), default="scale"
+    gamma : "scale", "learn", float, array-like of shape (n_inputs,) or LearnedGamma, default="scale"
         Inverse length scale of each input, as the kernel defines it: for `RBF` and `Matern` one over the square of a
-        length; 0 ignores an input. "scale" is ``1 / (n_inputs * std)``, with the standard deviation of all values of
-        X, and for `RBF` and `Matern` ``1 / (n_inputs * std^2)``.
+        length; 0 ignores an input. "scale" is ``1 / (n_inputs * std_j)``, with the standard deviation of input j, or 1
+        if it is constant; for `RBF` and `Matern` ``1 / (n_inputs * std_j^2)``. "learn" learns one length scale per
+        input from y, as `learn_gamma` does, and one common factor by the validation error of ridge regression on the
+        features; neither needs scaled inputs.
     rotation : array-like of shape (n_inputs, rank), default=None
         Any linear map of the scaled inputs, such as `linear_map_` of a kernel machine: the kernel is that of
         ``(s * x) @ rotation`` with gamma 1, where s is `gamma`, and its square root for `RBF` and `Matern`. None is
@@ -176,15 +182,18 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Draw the frequencies.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs), or a source of blocks of its rows
-            Its values are used for ``gamma="scale"`` only.
-        y : None
-            Ignored.
+            Its values are used for ``gamma="scale"`` and "learn" only.
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Targets, used by ``gamma="learn"`` only, and None for a source. Floats are numbers; strings, booleans, and
+            integers with few different values are classes.
+        sample_weight : float or array-like of shape (n_rows,), default=None
+            Weights of the rows, used by ``gamma="learn"`` only.
 
         Returns
         -------
@@ -199,17 +208,41 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             If the frequencies would need more memory than the computer has.
         """
         self._check_parameters()
-        look = Moments.of if is_scale(self.gamma) else None
         if is_source(X):
-            survey = Survey(X, self._check, look)
-            self._draw(float_dtype(survey.dtype), survey.sum)
+            check_alone(y, sample_weight)
+            survey = Survey(X, self._check, Moments.of if is_scale(self.gamma) else None)
+            dtype = float_dtype(survey.dtype)
+            self._draw(dtype, self._chosen_gamma(dtype, survey.sum, rows_of_survey, survey))
         else:
             X = self._check(X, reset=True)
-            self._draw(X.dtype, look and look(X))
+            moments = Moments.of(X) if is_scale(self.gamma) else None
+            self._draw(X.dtype, self._chosen_gamma(X.dtype, moments, lambda *rows: rows, X, y, sample_weight))
         return self
 
-    def _draw(self, dtype, moments):
-        """Draw the frequencies for rows of this type and these `Moments`, or None where `gamma` needs none."""
+    def _chosen_gamma(self, dtype, moments, rows_of, *source):
+        """Gamma of each input: given, from moments, or learned from the rows, targets and weights of a source."""
+        none = np.zeros(self.n_features_in_, dtype=bool)
+        if not is_word(self.gamma, "learn"):
+            return gamma_of_inputs(self.gamma, moments, none, power=fourier_kernel(self.kernel).power)
+        from binfeat._length_scales.for_features import gamma_for_features  # late: few maps learn
+
+        X, y, sample_weight = rows_of(*source)
+        if y is None:
+            raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
+        if self.rotation is not None:
+            raise ValueError("gamma='learn' has no rotation: pass rotation=None, or gamma as numbers.")
+
+        def features_of_parts(gamma, X, X_new):
+            trial = clone(self)
+            trial.n_features_in_ = self.n_features_in_
+            trial._draw(dtype, gamma)
+            return trial._map(X), trial._map(X_new)
+
+        parts = (X, y, sample_weight, none, seed_of(self.random_state))
+        return gamma_for_features(self.kernel, *parts, features_of_parts, self.n_jobs)
+
+    def _draw(self, dtype, gamma):
+        """Draw the frequencies for rows of this type and a gamma of each input."""
         kernel, n_inputs = fourier_kernel(self.kernel), self.n_features_in_
         n_frequencies = self.n_components if self.phase == "offset" else self.n_components // 2
         rotation = _checked_rotation(self.rotation, n_inputs)
@@ -221,7 +254,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
                 "rotation=None and rows that are rotated already."
             )
         _require_frequencies_memory(sampler, n_frequencies, max(n_inputs, rank))
-        self.gamma_ = gamma_of_inputs(self.gamma, moments, np.zeros(n_inputs, dtype=bool), power=kernel.power)
+        self.gamma_ = gamma
         self._draw_frequencies(kernel, sampler, n_frequencies, rotation, dtype)
 
     def transform(self, X: Any) -> np.ndarray | Any:
@@ -250,6 +283,11 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             return StreamedFeatures.of(survey, self._map, self._n_features_out, dense=True)
         return self._map(self._check(X))
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = is_word(self.gamma, "learn")
+        return tags
+
     def _check(self, X, reset=False):
         return canonical(checked_rows(self, X, reset=reset, **_ARRAY_CHECKS))
 
@@ -270,6 +308,28 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         """
         check_is_fitted(self)
         return LazyFeatures(self._map, self._check(X), self._n_features_out)
+
+    @staticmethod
+    def min_components(standard_error: float) -> int:
+        """Smallest number of features whose estimate of any kernel value has at most this standard error.
+
+        Parameters
+        ----------
+        standard_error : float
+            Between 0 and 1, for independent frequencies and ``phase="pair"``; other samplers have smaller errors.
+
+        Returns
+        -------
+        n_components : int
+            Even. A pair of features contributes ``cos(w @ (x - y))``, with a variance of at most 1.
+
+        Examples
+        --------
+        >>> from binfeat import RandomFourier
+        >>> RandomFourier.min_components(0.05)
+        800
+        """
+        return 2 * max(1, ceil((1 - 1e-12) / check_share(standard_error, "standard_error") ** 2))
 
     @property
     def _map(self):

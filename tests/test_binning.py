@@ -216,7 +216,7 @@ def golden_outputs():
     yield "laplacian", encode(X, gamma=2.0)
     yield "hat", encode(X, gamma=0.5, kernel="hat")
     yield "gamma pitch 8", encode(X, gamma=[1, 2, 3], kernel=kernels.GammaPitch(8))
-    yield "hashed", transform(X, gamma=3.0).indices
+    yield "hashed", transform(X, gamma=3.0, n_grids=64).indices
 
 
 def digest(codes):
@@ -232,7 +232,7 @@ def test_same_bins_in_a_second_process():
     code = (
         "import numpy as np, hashlib, binfeat\n"
         "X = np.arange(3000, dtype=np.float64).reshape(1000, 3) * [0.01, 0.002, -0.003] % 1.7\n"
-        "Z = binfeat.transform(X, gamma=3.0)\n"
+        "Z = binfeat.transform(X, gamma=3.0, n_grids=64)\n"
         "print(hashlib.sha256(Z.indices.astype('<u4').tobytes()).hexdigest()[:16])"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -345,20 +345,17 @@ def test_attributes_hold_arrays_numbers_and_strings_only(rng):
     assert all(isinstance(v, np.ndarray | np.generic | int | float | str) for v in fitted.values())
 
 
-def test_gamma_scale(rng):
-    X = rng.normal(size=(200, 3)) * 4 + 1
-    assert RandomBinning().fit(X).gamma_ == pytest.approx(1 / (3 * X.std()), rel=1e-6)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_gamma_scale(rng, container):
+    X = rng.normal(size=(200, 4)) * [4.0, 1e-3, 1e300, 0.0] + [1.0, 0.0, 0.0, 5.0]
     X[3, 1] = np.nan
-    assert RandomBinning().fit(X).gamma_ == pytest.approx(1 / (3 * np.nanstd(X)), rel=1e-6)
-    S = sparse.random(50, 20, density=0.1, random_state=0, format="csr")
-    assert RandomBinning().fit(S).gamma_ == pytest.approx(1 / (20 * S.toarray().std()), rel=1e-6)
-    assert (RandomBinning().fit(np.ones((5, 2))).gamma_ == 1).all()
-    assert RandomBinning().fit(X[:, :2] * 1e300).gamma_ == pytest.approx(
-        1 / (2 * np.nanstd(X[:, :2]) * 1e300), rel=1e-6
-    )
+    X[::3, 0] = 0.0
+    std = [np.nanstd(X[:, 0]), np.nanstd(X[:, 1]), np.std(X[:, 2] / 1e300) * 1e300, 1.0]
+    assert RandomBinning().fit(container(X)).gamma_ == pytest.approx(1 / (4 * np.array(std)), rel=1e-6)
+    assert (RandomBinning().fit(container(np.ones((5, 2)))).gamma_ == 1 / 2).all()
     X[:, 0] = rng.integers(0, 9, 200)
-    gamma = RandomBinning(categorical_features=[0]).fit(X).gamma_
-    assert gamma == pytest.approx([1 / 3] + 2 * [1 / (3 * np.nanstd(X[:, 1:]))], rel=1e-6)
+    gamma = RandomBinning(categorical_features=[0]).fit(container(X)).gamma_
+    assert gamma == pytest.approx([1 / 4, *(1 / (4 * np.array(std[1:])))], rel=1e-6)
 
 
 def test_categorical_features_by_mask_position_and_name(rng):
@@ -370,15 +367,6 @@ def test_categorical_features_by_mask_position_and_name(rng):
     ]
     for codes in by:
         np.testing.assert_array_equal(codes, by[0])
-
-
-def test_too_fine_grids_warn(rng):
-    X = rng.normal(size=(500, 5))
-    for call in (RandomBinning.fit, RandomBinning.fit_transform, RandomBinning.partial_fit):
-        with pytest.warns(UserWarning, match=r"too fine: 500 rows fill kappa = \d+ bins per grid.*Lower gamma") as seen:
-            call(RandomBinning(gamma=50.0, n_grids=4), X)
-        assert seen[0].filename == __file__
-    RandomBinning(gamma=50.0, n_grids=4).fit(X[:100])
 
 
 def test_duplicate_and_unsorted_csr_entries_are_summed():
@@ -441,9 +429,8 @@ BAD_PARAMETERS = [
     ({"gamma": [0.0, 0.0]}, ValueError, "gamma must be positive for at least one input"),
     ({"gamma": [1.0, 2.0, 3.0]}, ValueError, r"gamma must be a number or have one value per input, 2 of them"),
     ({"gamma": [[1.0, 2.0]]}, ValueError, "gamma must be a number or have one value per input"),
-    ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'auto'"),
+    ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, 'scale', or 'learn'; got 'auto'"),
     ({"gamma": 1j}, TypeError, "gamma must be a number"),
-    ({"gamma": None}, TypeError, "gamma must be a number.* one number per input.*; got None"),
     ({"kernel": "rbf"}, ValueError, "kernel='rbf' cannot be approximated by random binning"),
     ({"kernel": "cosine"}, ValueError, "kernel must be 'laplacian'"),
     ({"n_features": 7, "n_grids": 4}, ValueError, r"n_features must be at least 2 \* n_grids, 8; got 7"),
@@ -452,6 +439,8 @@ BAD_PARAMETERS = [
     ({"random_state": -1}, ValueError, None),
 ]
 BAD_ESTIMATOR_PARAMETERS = [
+    ({"gamma": None}, TypeError, "gamma must be a number.* one number per input.*; got None"),
+    ({"gamma": "learn"}, ValueError, r"gamma='learn' needs targets: call fit\(X, y\)"),
     ({"min_count": 0}, ValueError, "min_count must be at least 1"),
     ({"output": "dense"}, ValueError, "output must be 'csr' or 'codes', got 'dense'"),
     ({"n_jobs": 0}, ValueError, "n_jobs must be None"),
@@ -472,14 +461,18 @@ def test_bad_parameters(parameters, error, message):
     ("parameters", "error", "message"),
     [
         *BAD_PARAMETERS,
-        ({"gamma": "scale"}, ValueError, "nothing is fitted; got 'scale'"),
+        (
+            {"gamma": "scale"},
+            ValueError,
+            r"fits nothing; got 'scale'. Use RandomBinning\(gamma='scale'\)",
+        ),
         ({"dtype": np.int32}, ValueError, "dtype must be float32 or float64, got"),
         ({"random_state": None}, TypeError, "random_state must be an integer"),
     ],
 )
 def test_bad_parameters_of_transform(parameters, error, message):
     if parameters.get("gamma") == "auto":
-        error, message = ValueError, "gamma must be a number or one number per input"
+        error, message = ValueError, "gamma must be None, a number or one number per input"
     with pytest.raises(error, match=message):
         transform(X, **parameters)
 
@@ -537,7 +530,7 @@ def test_names_are_checked(rng):
 
 def test_partial_fit_needs_a_gamma():
     assert not hasattr(RandomBinning(), "partial_fit")
-    with pytest.raises(AttributeError, match="partial_fit needs gamma as a number or an array, as gamma='scale' needs"):
+    with pytest.raises(AttributeError, match="gamma='scale' needs all rows at once; partial_fit needs gamma as"):
         RandomBinning().partial_fit(X)
     assert RandomBinning(gamma=1.0).partial_fit(X).n_bins_ > 1
 

@@ -222,11 +222,12 @@ def test_one_row_or_one_input(rng, sampler, shape):
 def test_scale_in_every_form(rng):
     X = table(rng)
     expected = RandomFourier().fit(X).gamma_
-    assert expected == pytest.approx(1 / (9 * X.astype(np.float64).var()), rel=1e-6)
+    assert expected == pytest.approx(1 / (9 * X.astype(np.float64).var(axis=0)), rel=1e-6)
     for form in FORMS.values():
         np.testing.assert_array_equal(RandomFourier().fit(form(X)).gamma_, expected)
-    assert RandomFourier(kernel="laplacian").fit(X).gamma_ == pytest.approx(1 / (9 * X.std(dtype=np.float64)), rel=1e-6)
-    assert RandomFourier().fit(np.ones((5, 2))).gamma_ == pytest.approx(1.0)
+    laplacian = RandomFourier(kernel="laplacian").fit(X)
+    assert laplacian.gamma_ == pytest.approx(1 / (9 * X.std(axis=0, dtype=np.float64)), rel=1e-6)
+    assert RandomFourier().fit(np.ones((5, 2))).gamma_ == pytest.approx(0.5)
 
 
 def test_types(rng):
@@ -391,7 +392,7 @@ BAD_PARAMETERS = [
     ({"gamma": -1.0}, ValueError, "gamma must be finite and non-negative"),
     ({"gamma": [1.0, 2.0, 3.0]}, ValueError, "gamma must be a number or have one value per input, 2 of them"),
     ({"gamma": 0.0}, ValueError, "gamma must be positive for at least one input"),
-    ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'auto'"),
+    ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, 'scale', or 'learn'; got 'auto'"),
     ({"n_jobs": 0}, ValueError, "n_jobs must be None"),
     ({"kernel": "gauss"}, ValueError, "kernel must be 'rbf', 'laplacian'"),
     ({"kernel": kernels.GammaPitch(8)}, ValueError, "has no known spectral law.*Use RandomBinning"),

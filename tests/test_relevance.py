@@ -5,7 +5,7 @@ import pytest
 from interrupts import SEARCH_STEP, interrupted
 from scipy import sparse
 
-from binfeat import CGRidge, RandomBinning, kernels, learn_gamma
+from binfeat import CGRidge, RandomBinning, RandomFourier, kernels, learn_gamma, transform
 
 QUICK = {"max_steps": 40, "max_rows": 200, "random_state": 0}
 
@@ -147,7 +147,7 @@ def test_ctrl_c_is_raised(table):
         ({"y": np.full(600, np.nan)}, ValueError, "Input y contains NaN"),
         ({"y": np.arange(600).astype("M8[D]")}, ValueError, "y must hold numbers; got datetime64"),
         ({"y": np.ones(5)}, ValueError, "inconsistent numbers of samples"),
-        ({"X": np.ones((1, 6)), "y": [1.0]}, ValueError, "learn_gamma needs at least 2 rows, to leave one out; got 1"),
+        ({"X": np.ones((1, 6)), "y": [1.0]}, ValueError, "At least 2 rows of positive weight are needed.*; got 1"),
     ],
 )
 def test_bad_input(table, options, error, message):
@@ -156,12 +156,21 @@ def test_bad_input(table, options, error, message):
         learn_gamma(**{"X": X, "y": y, **options})
 
 
-def test_what_is_learned_is_not_taken_for_gamma(rng):
+def test_maps_accept_the_result_as_gamma(rng):
     X = rng.normal(size=(60, 2))
     learned = learn_gamma(X, X[:, 0], **{**QUICK, "max_steps": 2})
-    with pytest.raises(TypeError, match=r"gamma must be numbers, got what learn_gamma gives; take its gamma"):
-        RandomBinning(gamma=learned).fit(X)
-    RandomBinning(gamma=learned.gamma, n_grids=2).fit(X)
+    for kind in (RandomBinning, RandomFourier):
+        np.testing.assert_array_equal(kind(gamma=learned).fit(X).gamma_, learned.gamma)
+    assert (transform(X, gamma=learned) != transform(X, gamma=learned.gamma)).nnz == 0
+
+
+def test_integers_with_few_values_are_classes(rng):
+    """Digits are labels and not numbers: the result for integer labels is the result for their names."""
+    X = rng.normal(size=(300, 3))
+    labels = np.digitize(X[:, 1], [-1, 0, 1])[::-1].copy()
+    of_names = learn_gamma(X, np.array(list("abcd"))[labels], **QUICK)
+    np.testing.assert_array_equal(learn_gamma(X, labels, **QUICK).gamma, of_names.gamma)
+    assert (learn_gamma(X, labels.astype(float), **QUICK).gamma != of_names.gamma).any()
 
 
 def test_rows_without_weight_decide_nothing(rng):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from binfeat._binning.bin_matrix import code_dtype, no_bin
-from binfeat._common.warned import warn
+from binfeat._binning.fineness import Fineness
 from binfeat._engine.bin_tables import rank
 
 
@@ -82,14 +82,9 @@ class LearnedBins:
     new_codes: np.ndarray  # (n_counted,), uint32
     starts: np.ndarray  # (n_grids + 1,)
 
-    def warn_if_too_fine(self, n_rows):
-        """Warn if most of the rows are alone in their bins."""
-        kappa = (self.coded.keys.size + self.rare.keys.size) / self.coded.sizes.size
-        if n_rows > 100 and kappa > n_rows / 2:
-            warn(
-                f"The grids are too fine: {n_rows} rows fill kappa = {kappa:.0f} bins per grid, so most rows are "
-                "alone in their bins. Lower gamma.",
-            )
+    def fineness(self):
+        """How fine the grids are for the rows that were counted."""
+        return Fineness.of_counts(np.concatenate([self.coded.counts, self.rare.counts]), self.coded.sizes.size)
 
     @property
     def code_dtype(self):

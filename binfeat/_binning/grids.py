@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from binfeat._common.random_words import KEYS, PITCH, SHIFT, round_significant, stream, uniforms
+from binfeat._common.random_words import KEYS, PITCH, SHIFT, round_significant, stream, uniforms, words_at
 from binfeat._common.subsets import slices
 from binfeat._engine.hashing import BLOCK, FLAGS, STRIDE, hash_dense, hash_sparse
 from binfeat._engine.policy import thread_count
@@ -31,15 +31,16 @@ class Grids:
     nan_keys: np.ndarray
 
     @classmethod
-    def draw(cls, kernel, gamma, n_grids, seed, categorical=None):
+    def draw(cls, kernel, gamma, n_grids, seed, categorical=None, inputs=None):
         """Draw grids from a kernel's pitch law, for a gamma (n_inputs,); grid p depends on `seed` and p alone.
 
-        Of the inputs in the mask `categorical`, a grid ignores input j with probability ``exp(-gamma_j)``.
+        A grid ignores input j of the mask `categorical` with probability ``exp(-gamma_j)``. Rising numbers of `inputs`
+        draw the grids of these inputs only, which are the same as among all inputs.
         """
-        d = gamma.shape[0]
-        pitch, shift, keys = (
-            np.stack([stream(seed, p, purpose).random_raw(n * d) for p in range(n_grids)]) for purpose, n in _STREAMS
-        )
+        pitch, shift, keys = (_words(seed, n_grids, purpose, n, gamma.size, inputs) for purpose, n in _STREAMS)
+        if inputs is not None:
+            gamma, categorical = gamma[inputs], None if categorical is None else categorical[inputs]
+        d = gamma.size
         u = uniforms(pitch)
         with np.errstate(over="ignore"):
             scale = np.minimum(gamma / kernel.pitch_quantile(u), _LARGEST)
@@ -88,6 +89,17 @@ class Grids:
 
 
 _STREAMS = ((PITCH, 1), (SHIFT, 1), (KEYS, 2))  # words an input takes from each stream
+_FEW_INPUTS = 64  # drawing all words is faster unless at most one input in so many is wanted
+
+
+def _words(seed, n_grids, purpose, n_words, n_inputs, inputs):
+    """Random words of each grid, (n_grids, n_words * number of inputs): `n_words` for each of all or some inputs."""
+    if inputs is None:
+        return np.stack([stream(seed, p, purpose).random_raw(n_words * n_inputs) for p in range(n_grids)])
+    places = np.concatenate([k * n_inputs + inputs for k in range(n_words)])
+    if inputs.size * _FEW_INPUTS <= n_inputs:
+        return np.stack([words_at(seed, p, purpose, places) for p in range(n_grids)])
+    return np.stack([stream(seed, p, purpose).random_raw(n_words * n_inputs)[places] for p in range(n_grids)])
 
 
 def n_hash_blocks(n_grids, n_rows):

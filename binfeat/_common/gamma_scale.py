@@ -1,6 +1,7 @@
-"""The spread of a table's values, from one look at each part of its rows, for ``gamma="scale"``."""
+"""The spread of each input, from one pass over each part of the rows, for ``gamma="scale"``."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -16,76 +17,107 @@ _SIGNIFICANT = 24  # bits kept, so that bins do not depend on the order of summa
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of the values of some rows, without NaN and with the zeros of CSR; moments of parts add up."""
+    """Moments of each input of some rows, arrays of shape (n_inputs,), without NaN; moments of parts add up."""
 
-    n_values: int
-    unit: float  # the largest magnitude, in which mean and squares are measured, so that nothing overflows
-    mean: float
-    squares: float  # sum of squared deviations from the mean
+    n_values: np.ndarray  # int64, with the zeros of CSR
+    unit: np.ndarray  # the largest magnitude; mean and squares are divided by it, so that nothing overflows
+    mean: np.ndarray
+    squares: np.ndarray  # sum of squared deviations from the mean
 
     @classmethod
-    def of(cls, X, categorical=None):
-        """Moments of an ndarray or CSR (n_rows, n_inputs), without the inputs that the mask `categorical` marks."""
-        X = X if categorical is None or not categorical.any() else X[:, ~categorical]
-        n_zeros = X.shape[0] * X.shape[1] - X.nnz if sparse.issparse(X) else 0
-        unit = float(max((np.abs(values).max(initial=0.0) for values in _chunks(X)), default=0.0))
-        total, n_values = 0.0, n_zeros
-        for values in _chunks(X):
-            total += np.sum(values / unit) if unit else 0.0
-            n_values += values.size
-        if unit == 0.0:
-            return cls(n_values, 0.0, 0.0, 0.0)
-        mean = total / n_values
-        squares = n_zeros * mean**2 + sum(np.sum((values / unit - mean) ** 2) for values in _chunks(X))
-        return cls(n_values, unit, mean, squares)
+    def none(cls, n_inputs: int) -> Self:
+        """Moments of no rows."""
+        zeros = np.zeros(n_inputs)
+        return cls(np.zeros(n_inputs, np.int64), zeros, zeros, zeros)
 
-    def __add__(self, other):
-        """The moments of the rows of both (Chan, Golub & LeVeque 1979)."""
-        unit, n_values = max(self.unit, other.unit), self.n_values + other.n_values
-        if unit == 0.0:
-            return Moments(n_values, 0.0, 0.0, 0.0)
-        first, second, share = self.unit / unit, other.unit / unit, other.n_values / n_values
+    @classmethod
+    def of(cls, X: Any) -> "Moments":
+        """Moments of the inputs of an ndarray or CSR (n_rows, n_inputs)."""
+        return _of_sparse(cls, X) if sparse.issparse(X) else _of_dense(cls, X)
+
+    def __add__(self, other: "Moments") -> "Moments":
+        """Moments of the rows of both (Chan, Golub & LeVeque 1979)."""
+        unit, n_values = np.maximum(self.unit, other.unit), self.n_values + other.n_values
+        first, second = _quotient(self.unit, unit), _quotient(other.unit, unit)
+        share = _quotient(other.n_values, n_values)
         apart = other.mean * second - self.mean * first
         squares = self.squares * first**2 + other.squares * second**2 + self.n_values * share * apart**2
         return Moments(n_values, unit, self.mean * first + share * apart, squares)
 
+    def pooled(self, inputs: np.ndarray) -> "Moments":
+        """Moments of all values of the inputs in a mask together, arrays of shape (1,)."""
+        n_values, means, squares = self.n_values[inputs], self.mean[inputs], self.squares[inputs]
+        unit, total = self.unit[inputs].max(initial=0.0, keepdims=True), n_values.sum(keepdims=True)
+        factors = _quotient(self.unit[inputs], np.broadcast_to(unit, means.shape))
+        mean = _quotient((n_values * means * factors).sum(keepdims=True), total)
+        both = squares * factors**2 + n_values * (means * factors - mean) ** 2
+        return Moments(total, unit, mean, both.sum(keepdims=True))
+
     @property
-    def std(self):
-        """Standard deviation, of 24 significant bits; 0 where all values are equal or missing."""
-        if self.unit == 0.0:
-            return 0.0
-        return float(round_significant(np.sqrt(self.squares / self.n_values), _SIGNIFICANT) * self.unit)
+    def std(self) -> np.ndarray:
+        """Standard deviation of each input, of 24 significant bits; 0 where all values are equal or missing."""
+        return round_significant(np.sqrt(_quotient(self.squares, self.n_values)), _SIGNIFICANT) * self.unit
 
 
-def _chunks(X):
-    """The values without NaN, a few megabytes at a time, as float64 in an order that X's layout does not change."""
-    if sparse.issparse(X):
-        values = X.data.astype(np.float64)
-        yield values[~np.isnan(values)]
-        return
+def _quotient(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
+    """Quotients, and 0 where the divisor is 0."""
+    return np.divide(values, divisors, out=np.zeros(np.shape(values)), where=divisors != 0)
+
+
+def _of_dense(cls: type[Moments], X: np.ndarray) -> Moments:
+    n_inputs = X.shape[1]
+    unit, total, squares = (np.zeros(n_inputs) for _ in range(3))
+    n_values = np.zeros(n_inputs, np.int64)
+    for values in _chunks(X):
+        np.maximum(unit, np.fmax.reduce(np.abs(values), axis=0, initial=0.0), out=unit)
+    for values in _chunks(X):
+        known = ~np.isnan(values)
+        total += _quotient(values, np.broadcast_to(unit, values.shape)).sum(axis=0, where=known)
+        n_values += known.sum(axis=0)
+    mean = _quotient(total, n_values)
+    for values in _chunks(X):
+        deviations = _quotient(values, np.broadcast_to(unit, values.shape)) - mean
+        squares += np.sum(deviations * deviations, axis=0, where=~np.isnan(values))
+    return cls(n_values, unit, mean, np.where(unit > 0, squares, 0.0))
+
+
+def _of_sparse(cls: type[Moments], X: Any) -> Moments:
+    known = ~np.isnan(X.data)
+    inputs, values, n_inputs = X.indices[known], X.data[known].astype(np.float64), X.shape[1]
+
+    def sums(numbers: np.ndarray | None) -> np.ndarray:
+        return np.bincount(inputs, numbers, n_inputs)
+
+    unit = np.zeros(n_inputs)
+    np.maximum.at(unit, inputs, np.abs(values))
+    n_stored = sums(None)
+    n_values = X.shape[0] - (np.bincount(X.indices, minlength=n_inputs) - n_stored)
+    scaled = _quotient(values, unit[inputs])
+    mean = _quotient(sums(scaled), n_values)
+    squares = sums((scaled - mean[inputs]) ** 2) + (n_values - n_stored) * mean**2
+    return cls(n_values, unit, mean, squares)
+
+
+def _chunks(X: np.ndarray):
+    """The values, a few megabytes at a time, as float64 in an order that X's layout does not change."""
     for rows in slices(X.shape[0], max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))):
-        values = np.asarray(X[rows], dtype=np.float64, order="C").ravel()
-        missing = np.isnan(values)
-        yield values[~missing] if missing.any() else values
+        yield np.asarray(X[rows], dtype=np.float64, order="C")
 
 
-def is_scale(gamma):
+def is_scale(gamma: object) -> bool:
     """Whether gamma is the word "scale", for which the moments of the rows are needed."""
     return is_word(gamma, "scale")
 
 
-def gamma_of_inputs(gamma, moments, categorical, power):
-    """Gamma of each input: `gamma` if it is numbers, or ``1 / (n_inputs * std**power)`` from the moments of the rows.
+def gamma_of_inputs(gamma: Any, moments: Moments | None, categorical: np.ndarray, power: int) -> np.ndarray:
+    """Gamma of each input: `gamma` if it is numbers, or ``1 / (n_inputs * std_j**power)`` from the moments of the rows.
 
-    The moments leave out the inputs that the mask `categorical` marks; two categories count as one standard deviation
-    apart. They are None where `gamma` is not "scale". The power is 1 for kernels of ``|x - y|``, 2 for its square.
+    A constant input and an input in the mask `categorical` have a standard deviation of 1. The moments are None where
+    `gamma` is not "scale". The power is 1 for kernels of ``|x - y|``, 2 for kernels of its square.
     """
     n_inputs = categorical.size
     if moments is None:
-        return check_gamma(gamma, n_inputs, words=("scale",))
-    scaled = np.ones(n_inputs)
-    if moments.std > 0:
-        with np.errstate(over="ignore", divide="ignore"):
-            scaled[:] = np.clip(1.0 / (n_inputs * np.float64(moments.std) ** power), _NUMBERS.tiny, _NUMBERS.max)
-    scaled[categorical] = 1.0 / n_inputs
-    return scaled
+        return check_gamma(gamma, n_inputs, words=("scale", "learn"))
+    std = np.where(categorical | (moments.std == 0), 1.0, moments.std)
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.clip(1.0 / (n_inputs * std**power), _NUMBERS.tiny, _NUMBERS.max)

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -169,12 +170,11 @@ def check_gamma(gamma, n_inputs, some=True, words=()):
     TypeError, which names the `words` that the caller also accepts, if it is not a number or a sequence of numbers;
     ValueError if it has the wrong length or a value out of range.
     """
+    gamma = gamma.gamma if hasattr(gamma, "relevances") else gamma  # a LearnedGamma
     try:
         values = np.asarray(gamma, dtype=np.float64)
     except (TypeError, ValueError):
         values = None
-    if hasattr(gamma, "relevances"):
-        raise TypeError("gamma must be numbers, got what learn_gamma gives; take its gamma: learn_gamma(X, y).gamma.")
     if values is None or gamma is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
         *others, last = ["a number", "one number per input", *map(repr, words)]
         raise TypeError(f"gamma must be {', '.join(others)}{',' * bool(words)} or {last}; got {gamma!r}.")
@@ -209,6 +209,10 @@ def check_categorical(categorical_features, estimator):
         )
     mask[chosen.astype(int)] = True
     return mask
+
+
+class InputNames(BaseEstimator):
+    """Keeps the number and the names of the inputs that `checked_rows` finds, for functions that fit nothing."""
 
 
 def check_input_names(estimator, input_features):

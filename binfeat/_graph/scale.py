@@ -19,9 +19,8 @@ _UNLIKE = 5.0  # times the median standard deviation, from which an input decide
 
 def doubt_units(X, categorical, names):
     """Warn if one gamma for all inputs leaves the similarity of rows to a single one, of a larger unit."""
-    columns = X.tocsc() if sparse.issparse(X) else X
     numbers = np.flatnonzero(~categorical)
-    spreads = np.array([Moments.of(columns[:, [j]]).std for j in numbers])
+    spreads = Moments.of(X).std[numbers]
     spread = spreads[spreads > 0]
     typical = np.quantile(spread, 0.5, method="lower") if spread.size else np.inf
     if spread.max(initial=0.0) > _UNLIKE * typical:
@@ -40,8 +39,9 @@ def gamma_by_occupancy(binning, X):
     is fine enough for copies of a row, which are to be left out.
     """
     pilot = clone(binning).set_params(gamma="scale", n_grids=_PILOT_GRIDS, min_count=1, n_features=None).fit(X)
+    first = _one_gamma(X, pilot._categorical)
+    pilot.set_params(gamma=first).fit(X)
     wanted = min(np.log(_ROWS_IN_A_BIN), 0.5 * np.log(pilot.bin_counts_.sum() / _PILOT_GRIDS))
-    first = pilot.gamma_
 
     def is_fine(exponent):
         counts = pilot.set_params(gamma=first * 2.0**exponent).fit(X).bin_counts_
@@ -52,6 +52,12 @@ def gamma_by_occupancy(binning, X):
         middle = (below + above) / 2
         below, above = (below, middle) if is_fine(middle) else (middle, above)
     return first * 2.0 ** ((below + above) / 2)
+
+
+def _one_gamma(X, categorical):
+    """``1 / (n_inputs * std)`` with the standard deviation of all numbers; categories are one unit apart."""
+    std = Moments.of(X).pooled(~categorical).std[0]
+    return np.where(categorical | (std == 0), 1.0, 1.0 / (std or 1.0)) / categorical.size
 
 
 def without_copies(X):

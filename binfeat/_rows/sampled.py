@@ -71,6 +71,17 @@ class SampledSource:
         ]
 
 
+def rows_of_survey(survey: Survey, seed: int = 0) -> tuple[Table, np.ndarray, np.ndarray | None]:
+    """A sample of the rows of a source that was looked at, with their targets and weights."""
+    wanted, parts, start = sampled_rows(survey.n_rows, survey.n_inputs, seed), [], 0
+    for X in survey.rows():
+        first, last = np.searchsorted(wanted, (start, start + X.shape[0]))
+        parts.append(X[wanted[first:last] - start])
+        start += X.shape[0]
+    weights = None if survey.sample_weight is None else survey.sample_weight[wanted]
+    return joined(parts), survey.y[wanted], weights
+
+
 def sampled_rows(n_rows: int, n_inputs: int, seed: int) -> np.ndarray:
     """Rising numbers of the rows that a `SampledSource` of so many rows and inputs takes."""
     rng, most = np.random.default_rng(seed), _most_rows(n_inputs)

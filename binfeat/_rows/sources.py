@@ -1,26 +1,25 @@
 """Sources of row blocks: tables that are read a block of rows at a time, as often as needed."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from os import PathLike
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from binfeat._common.frames import collected, is_frame
+from binfeat._common.frames import Source, collected, is_frame, is_source
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_integer, checked_array
 from binfeat._rows.datasets import DatasetBlocks, FileBlock, is_dataset, opened, split_names
 
-__all__ = ["blocks"]
+__all__ = ["Source", "blocks", "is_source"]
 
 Table: TypeAlias = Any  # an array, a sparse matrix or a data frame, of any library
-Source: TypeAlias = Iterable[tuple]  # of (X, y) or (X, y, sample_weight), that can be read several times
 
 _PASS_BYTES = 2**25  # of rows that estimators take at once
 _PASS_ROWS = 2**12, 2**17  # the fewest and the most of them
@@ -143,15 +142,6 @@ class _ListedBlocks:
 
     def __iter__(self) -> Iterator[tuple]:
         return iter(self.listed)
-
-
-def is_source(X: object) -> TypeGuard[Source]:
-    """Whether X is read block by block, being no table itself."""
-    return (
-        hasattr(X, "__iter__")
-        and not any(hasattr(X, name) for name in ("shape", "__array__", "__dataframe__"))
-        and not isinstance(X, Sequence | Mapping | Set)
-    )
 
 
 def check_source(X: object) -> None:

@@ -256,14 +256,13 @@ def inputs_of(estimator, X, reset):
     return chunks
 
 
-def moments_of(chunks, twin, categorical=None):
+def moments_of(chunks, twin):
     """The `Moments` of all rows, which the estimator `twin` checks."""
-    return sum(compute(chunks.each(_moments, twin, categorical)), Moments(0, 0.0, 0.0, 0.0))
+    return sum(compute(chunks.each(_moments, twin)), Moments.none(chunks.width))
 
 
-def _moments(X, twin, categorical):
-    X = canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1]))
-    return Moments.of(X, categorical)
+def _moments(X, twin):
+    return Moments.of(canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1])))
 
 
 def array_of(blocks, lengths, tail, meta):

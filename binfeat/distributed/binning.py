@@ -14,7 +14,7 @@ from binfeat._binning.code_store import CodeStore
 from binfeat._binning.tables import count_bins
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.gamma_scale import is_scale
-from binfeat._common.validation import check_categorical
+from binfeat._common.validation import check_categorical, seed_of
 from binfeat.binning import RandomBinning as InMemory
 from binfeat.distributed._bins import number_bins, renumber
 from binfeat.distributed._chunks import (
@@ -28,6 +28,7 @@ from binfeat.distributed._chunks import (
     persist,
     reduce_in_tree,
 )
+from binfeat.distributed.relevance import SAMPLE_ROWS, sample_of
 
 
 class BinBlocks:
@@ -127,21 +128,21 @@ class RandomBinning(InMemory):
     """
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Draw the grids and find the occupied bins, as `binfeat.RandomBinning` does."""
         if not is_chunked(X):
-            return super().fit(X)
-        chunks = self._begin_chunks(X)
+            return super().fit(X, y, sample_weight)
+        chunks = self._begin_chunks(X, y, sample_weight)
         if not self._hashed:
             self._unite(chunks.each(_count, on_worker(self, InMemory)))
         return self
 
     @all_or_nothing
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit and transform; of a Dask collection, the features are on the workers."""
         if not is_chunked(X):
-            return super().fit_transform(X)
-        chunks = self._begin_chunks(X)
+            return super().fit_transform(X, y, sample_weight)
+        chunks = self._begin_chunks(X, y, sample_weight)
         if self._hashed:
             return self._as_output(self.encode(X).persist())
         numbered = replace(chunks, blocks=persist(chunks.each(_number, on_worker(self, InMemory))), kind=None)
@@ -165,14 +166,21 @@ class RandomBinning(InMemory):
         blocks = chunks.each(_encode, on_worker(self, InMemory), chunks.dtype)
         return BinBlocks(blocks, chunks.lengths, int(self.bin_offsets_[-1]), chunks.dtype)
 
-    def _begin_chunks(self, X):
+    def _begin_chunks(self, X, y, sample_weight):
         """Check parameters, draw the grids, and return the chunks of X."""
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        moments = moments_of(chunks, on_worker(self, InMemory), self._categorical) if is_scale(self.gamma) else None
-        self._draw(moments)
+        moments = moments_of(chunks, on_worker(self, InMemory)) if is_scale(self.gamma) else None
+        self._draw(self._chosen_gamma(moments, self._sampled, X, y, sample_weight))
         return chunks
+
+    def _sampled(self, X, y, sample_weight):
+        """A sample of the rows, checked, with targets and weights, in this process."""
+        if y is None:
+            return None, None, None
+        X, y, sample_weight = sample_of(X, y, sample_weight, SAMPLE_ROWS, seed_of(self.random_state))
+        return self._check(X), y, sample_weight
 
     def _unite(self, counted):
         """Set the bins to all bins of the chunks."""
@@ -180,7 +188,7 @@ class RandomBinning(InMemory):
         n_rows = united.counts[: united.starts[1]].sum()
         if n_rows == 0:
             raise ValueError("X has no rows in any chunk; at least one is needed.")
-        self._keep(rank_bins(united, self.min_count, n_jobs=self.n_jobs), n_rows)
+        self._keep(rank_bins(united, self.min_count, n_jobs=self.n_jobs))
 
 
 def _count(X, twin):

@@ -8,6 +8,8 @@ from binfeat import relevance
 from binfeat._common.validation import seed_of
 from binfeat.distributed._chunks import beside, chunks_of, compute, is_chunked, joined, lengths_of, taken
 
+SAMPLE_ROWS = 30_000  # of a map that learns its length scales: all rows of the steps of a search
+
 
 def learn_gamma(
     X: Any,
@@ -57,12 +59,12 @@ def learn_gamma(
     seed = seed_of(random_state)
     if is_chunked(X):
         n_steps, n_rows = relevance.check_size(max_steps, max_rows)
-        X, y, sample_weight = _sample(X, y, sample_weight, n_steps * n_rows, seed)
+        X, y, sample_weight = sample_of(X, y, sample_weight, n_steps * n_rows, seed)
     options |= {"sample_weight": sample_weight, "max_steps": max_steps, "max_rows": max_rows, "random_state": seed}
     return relevance.learn_gamma(X, y, **options)
 
 
-def _sample(X, y, sample_weight, most, seed):
+def sample_of(X, y, sample_weight, most, seed):
     """At most `most` rows, in their order, with their targets and weights."""
     chunks = chunks_of(X, "X")
     lengths = lengths_of(chunks)

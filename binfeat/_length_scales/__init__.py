@@ -1,0 +1,1 @@
+"""Length scales learned from targets, alone and for random features."""

@@ -1,0 +1,143 @@
+"""`transform` without fit: inputs that occur, kept grids, categories, sources, threads."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+import binfeat
+from binfeat import RandomBinning, kernels, transform
+from binfeat._binning import hashed_transform
+from binfeat._binning.grids import Grids
+from binfeat._common.random_words import PITCH, stream, words_at
+
+FEW = {"gamma": 0.3, "n_grids": 6, "n_features": 600}
+
+
+@pytest.mark.parametrize("n_inputs", [1, 3, 1000, 2**20])
+def test_words_at_places_are_those_of_the_stream(n_inputs, rng):
+    places = np.unique(rng.integers(n_inputs, size=50))
+    words = stream(3, 7, PITCH).random_raw(n_inputs + 1)
+    np.testing.assert_array_equal(words_at(3, 7, PITCH, places), words[places])
+
+
+@pytest.mark.parametrize("n_inputs", [40, 5000])
+def test_some_inputs_have_the_grids_of_all_inputs(n_inputs, rng):
+    inputs, gamma = np.array([0, 7, 39]), rng.uniform(size=n_inputs)
+    every = Grids.draw(kernels.Laplacian(), gamma, 5, 3)
+    for of_some, of_all in zip(Grids.draw(kernels.Laplacian(), gamma, 5, 3, inputs=inputs).arrays, every.arrays):
+        np.testing.assert_array_equal(of_some, of_all[:, inputs])
+
+
+def test_wide_sparse_rows_are_binned_as_dense_ones(rng):
+    X = sparse.random(40, 3000, density=0.003, random_state=0, format="csr")
+    assert (transform(X, **FEW) != transform(X.toarray(), **FEW)).nnz == 0
+    empty = sparse.csr_array((3, 3000))
+    assert transform(empty, **FEW).nnz == 3 * 6
+
+
+def test_a_million_inputs_take_the_memory_of_those_that_occur(memory_of):
+    rows = sparse.csr_array((np.ones(4), np.array([5, 2**20 - 1, 7, 5]), np.array([0, 2, 4])), shape=(2, 2**20))
+    memory_of(2**26)
+    Z = transform(rows, gamma=0.1)
+    assert Z.nnz == 512
+    assert 0 < (Z @ Z.T).toarray()[0, 1] < 1
+
+
+def test_grids_are_kept_for_the_next_call(rng, monkeypatch):
+    X = rng.normal(size=(5, 3))
+    expected = transform(X, **FEW)
+    monkeypatch.setattr(hashed_transform.Grids, "draw", None)
+    assert (transform(X, **FEW) != expected).nnz == 0
+    with pytest.raises(TypeError):
+        transform(X, random_state=1, **FEW)
+
+
+def test_gamma_none_is_one_over_the_number_of_inputs(rng):
+    X = rng.normal(size=(50, 4))
+    assert (transform(X) != transform(X, gamma=0.25)).nnz == 0
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_labels_of_categories(frame, rng):
+    labels = np.array(["u", "v", "w"])[rng.integers(3, size=80)]
+    numbers = rng.normal(size=80)
+    X = frame({"level": labels, "x": numbers})
+    Z = transform(X, categorical_features=["level"], gamma=[0.5, 0.0], n_grids=400)
+    products = (Z @ Z.T).toarray()
+    alike = labels[:, None] == labels
+    assert (products[alike] > 0.999).all()
+    assert abs(products[~alike].mean() - np.exp(-0.5)) < 4 * np.sqrt(0.25 / 400)
+    part = frame({"level": labels[:7], "x": numbers[:7]})
+    again = transform(part, categorical_features=[0], gamma=[0.5, 0.0], n_grids=400)
+    assert (again != Z[:7]).nnz == 0
+
+
+def test_pandas_categories_dates_and_missing_labels(rng):
+    X = pd.DataFrame({"a": pd.Categorical(["u", None, "v", "u"]), "b": [True, False, True, True]})
+    Z = RandomBinning(gamma=2.0, categorical_features=["a", "b"], n_grids=30, random_state=0).fit_transform(X)
+    products = (Z @ Z.T).toarray()
+    assert products[0, 3] == pytest.approx(1)
+    assert (products[1, [0, 2]] < 0.5).all()
+    assert transform(X, categorical_features="a", **FEW).nnz == 24
+
+
+def test_categories_of_a_fitted_map_are_those_of_new_frames(rng):
+    X = pd.DataFrame({"a": pd.Categorical(["u", "v", "w"] * 10), "x": np.arange(30.0)})
+    binning = RandomBinning(categorical_features=["a"], n_grids=20, random_state=0).fit(X)
+    part = X[5:9].copy()
+    part["a"] = part["a"].cat.remove_unused_categories()[::-1][::-1].astype(str)
+    assert (binning.transform(part) != binning.transform(X)[5:9]).nnz == 0
+
+
+def test_threads_and_wrong_arguments(rng):
+    X = rng.normal(size=(300, 3))
+    assert (transform(X, n_jobs=1, **FEW) != transform(X, n_jobs=2, **FEW)).nnz == 0
+    with pytest.raises(ValueError, match="n_jobs must be None"):
+        transform(X, n_jobs=0)
+    with pytest.raises(ValueError, match=r"categorical_features has .* not column names"):
+        transform(X, categorical_features=["a"])
+    with pytest.raises(ValueError, match="names input 0, which must hold category numbers"):
+        transform(X, categorical_features=[0])
+    with pytest.raises(
+        TypeError, match=r"X must be rows in memory, and is a source of blocks\. Call transform for each"
+    ):
+        transform(binfeat.blocks(X, X[:, 0]))
+
+
+def test_bounds_of_bins(rng):
+    X = rng.normal(size=(200, 3))
+    binning = RandomBinning(gamma=[1.0, 0.0, 2.0], n_grids=7, random_state=0, output="codes").fit(X)
+    Z = binning.encode(X)
+    for column in (0, 5, Z.shape[1] - 1):
+        lower, upper = binning.bin_bounds(X, column)
+        inside = ((lower < X) & (upper >= X)).all(axis=1)
+        np.testing.assert_array_equal(inside, Z.tocsr().toarray()[:, column] > 0)
+        assert np.isinf(lower[1])
+        assert np.isinf(upper[1])
+    grid = np.searchsorted(binning.bin_offsets_, column, side="right") - 1
+    np.testing.assert_allclose((upper - lower)[[0, 2]], 1 / binning._scale[grid, [0, 2]])
+    with pytest.raises(ValueError, match="column must be at most"):
+        binning.bin_bounds(X, Z.shape[1])
+    with pytest.raises(ValueError, match="No row of X lies in the bin of column 0"):
+        binning.bin_bounds(X + 50, 0)
+
+
+def test_numbers_of_grids_and_components():
+    assert RandomBinning.min_grids(0.05) == 100
+    assert RandomBinning.min_grids(0.01, 0.9) == 900
+    assert binfeat.RandomFourier.min_components(0.1) == 200
+    for wrong in (0.0, 1.0, -1.0):
+        with pytest.raises(ValueError, match="standard_error must be"):
+            RandomBinning.min_grids(wrong)
+        with pytest.raises(ValueError, match="standard_error must be"):
+            binfeat.RandomFourier.min_components(wrong)
+
+
+def test_kernel_estimates_have_the_wanted_error(rng):
+    X = np.array([[0.0], [np.log(2.0)]])  # a kernel value of one half
+    n_grids = RandomBinning.min_grids(0.05)
+    maps = (RandomBinning(gamma=1.0, n_grids=n_grids, random_state=seed, output="codes") for seed in range(300))
+    estimates = [np.mean(np.equal(*own.fit_transform(X).codes.T)) for own in maps]
+    assert np.std(estimates) == pytest.approx(0.05, rel=4 / np.sqrt(2 * 300))
