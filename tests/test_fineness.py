@@ -74,7 +74,7 @@ def test_sampled_fineness_is_the_fineness_of_all_rows(rng):
         sampled = Fineness.of_rows(binning._grids, X)
         assert sampled.too_fine == of_all.too_fine
         if of_all.too_fine:
-            assert sampled == of_all
+            assert (sampled.n_rows, sampled.kappa) == (of_all.n_rows, of_all.kappa)
         assert sampled.shared == pytest.approx(of_all.shared, rel=0.2, abs=2e-3)
 
 
@@ -105,7 +105,8 @@ def test_a_search_warns_with_one_text(rng):
     X = rng.normal(size=(600, 5))
     pipeline = make_pipeline(RandomBinning(n_grids=4, random_state=0), CGRidgeClassifier())
     search = GridSearchCV(pipeline, {"randombinning__gamma": [40.0, 50.0, 60.0]}, cv=3)
-    with pytest.warns(UserWarning, match="candidates of this search") as seen:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
         search.fit(X, X[:, 0] > 0)
     texts = [str(one.message) for one in seen]
     assert len({text for text in texts if "candidates of this search" in text}) == 1
@@ -138,9 +139,9 @@ def test_few_columns_warn(rng):
         transform(X[:5], n_grids=2**14)
     transform(X[:5], n_grids=2**14, n_features=2 * 2**21)
     with pytest.warns(UserWarning, match=r"of the 250 hashed columns of a grid are occupied, by an estimated \d+ bins"):
-        transform(X, gamma=1.0, n_grids=4, n_features=1000)
+        transform(X, gamma=0.5, n_grids=4, n_features=1000)
     with pytest.warns(UserWarning, match="hashed columns of a grid are occupied"):
-        RandomBinning(gamma=1.0, n_grids=4, n_features=1000).fit_transform(X)
+        RandomBinning(gamma=0.5, n_grids=4, n_features=1000, random_state=0).fit_transform(X)
 
 
 def test_kernel_error_is_within_theory_or_warned_of(rng):

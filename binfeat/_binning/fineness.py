@@ -11,6 +11,7 @@ from binfeat._common.warned import warn
 _FEWEST_ROWS = 100  # fewer rows do not determine how fine the grids are
 _COARSE = 0.95  # share of pairs of rows in one bin, above which features are nearly constant
 _SAMPLE_ROWS, _SAMPLE_GRIDS, _GROWTH = 1024, 16, 4
+_COLLISION_GRIDS = 4  # in which occupied columns are counted
 _UNSEEN = 0.9  # share of grids without a bin, above which a row is far from the training rows
 
 
@@ -85,10 +86,11 @@ def warn_of_collisions(codes, offsets):
             f"exceeds half of their random error, 1 / (2 * sqrt(n_grids)). Pass n_features={wanted:,} or more."
         )
         return
-    occupied = np.zeros(n_columns + 1, dtype=bool)
-    if codes.shape[1] > n_columns / 2:
-        occupied[codes[0]] = True
-    share = np.count_nonzero(occupied[:n_columns]) / n_columns
+    occupied = np.zeros((min(n_grids, _COLLISION_GRIDS), n_columns), dtype=bool)
+    if codes.shape[1] > n_columns / 4:
+        for flags, own in zip(occupied, codes):
+            flags[own] = True
+    share = occupied.mean()
     if share > 1 - np.exp(-0.5):  # the expected share where half as many bins as columns are occupied
         bins = -n_columns * np.log1p(-min(share, 1 - 0.5 / n_columns))
         warn(
