@@ -1,4 +1,4 @@
-"""Kernel machines for tables, with nothing to tune: predictions, probabilities, intervals and explanations on a CPU."""
+"""A Numba engine for sparse random features, and linear and kernel models for tables built on them."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -145,49 +145,25 @@ def beside(part, title):
     return {row["ours / the peer's"]: row for row in standings(part, title)}
 
 
-def test_losses_of_the_readme_are_those_that_were_measured():
-    measured = [row for row in standings("losses:losses") if row["peer"] == "LightGBM"]
-    shown = [row for row in rows_of_tables(ROOT / "README.md") if row[-1][0].isdigit()]
-    assert len(shown) == 4
-    for loss, mean, median, lower in shown:
-        own = next(row for row in measured if loss.startswith(row["ours / the peer's"]))
-        assert (mean, median) == (f"{percent_lower(own['mean'])} %", f"{percent_lower(own['median'])} %")
-        assert lower.startswith(f"{own['lower on']} of {own['tables']}")
+PEERS = {
+    "LightGBM, 500 trees of 63 leaves": "lightgbm",
+    "XGBoost, defaults": "xgboost",
+    "CatBoost, defaults": "catboost",
+}
 
 
-def test_tables_drawn_at_random_in_the_readme():
-    ours = beside("tables.drawn:groups", "Real tables")
-    figures = {peer: (percent_lower(row["median"]), percent_lower(row["mean"])) for peer, row in ours.items()}
-    assert "of LightGBM with 500 trees by {} % in the median and {} % in".format(*figures["lightgbm"]) in README
-    assert "than CatBoost's by {} % and {} %.".format(*figures["catboost"]) in README
-    tables = standings("tables.drawn:tables")
-    first = sum(float(row["our error, %"]) <= float(row["best peer's, %"]) for row in tables)
-    assert f"Of {len(tables)} tables drawn at random it is first or tied on {first}, beside" in README
-    small = sum(int(row["training rows"]) <= Limits().exact_rows for row in tables)
-    assert f"On {len(tables)} tables drawn at random, {small} of them so small," in README
-
-
-def test_large_tables_in_the_readme():
-    ours = beside("tables:groups", "All with more than 15,000 training rows")
-    figures = {peer: (percent_lower(row["median"]), percent_lower(row["mean"])) for peer, row in ours.items()}
-    said = (
-        "the error was {} % (median) and {} % (geometric mean) lower than that of LightGBM with 500 trees, {} and {} % "
-        "lower than of LightGBM stopped early."
-    )
-    assert f"On {ours['lightgbm']['tables']} real tables with more than 15,000 rows " in README
-    assert said.format(*figures["lightgbm"], *figures["lightgbm_stopped"]) in README
-
-
-def test_seconds_in_the_readme():
+def test_peers_of_the_readme_are_those_that_were_measured():
     ours = beside("tables:groups", "Real tables")
-    fits, predictions = (
-        [f"{float(ours[peer][what]):.2g}" for peer in ("lightgbm", "xgboost", "catboost")]
-        for what in ("fit", "predict")
-    )
-    tables = ours["lightgbm"]["tables"]
-    said = "a fit: {} times LightGBM's, {} XGBoost's, {} CatBoost's".format(*fits) + f" ({tables} tables, medians)"
-    assert f"{said}; to predict {', '.join(predictions)}." in README
+    shown = {row[0]: row[1:] for row in rows_of_tables(ROOT / "README.md") if row[0] in PEERS}
+    assert shown.keys() == PEERS.keys()
+    for name, peer in PEERS.items():
+        own = ours[peer]
+        counts = own["won-tied-lost"].rstrip("*").replace("-", ", ")
+        errors = [f"{percent_lower(own[kind])} %" for kind in ("mean", "median")]
+        assert shown[name] == [*errors, counts, f"{own['fit']} times", f"{own['predict']} times"]
+    assert f"on {ours['lightgbm']['tables']} real tables with three splits each" in README
+    assert f"include {len(ours) - len(PEERS)} other models" in README
 
 
 def test_python_of_the_readme():
-    assert f"It needs Python {PROJECT['requires-python'].removeprefix('>=')} or later." in README
+    assert f"binfeat needs Python {PROJECT['requires-python'].removeprefix('>=')} or later." in README

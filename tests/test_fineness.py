@@ -138,10 +138,10 @@ def test_few_columns_warn(rng):
     with pytest.warns(UserWarning, match=r"leaves 64 columns for each of 16,384 grids.*Pass n_features=4,194,304"):
         transform(X[:5], n_grids=2**14)
     transform(X[:5], n_grids=2**14, n_features=2 * 2**21)
-    with pytest.warns(UserWarning, match=r"of the 250 hashed columns of a grid are occupied, by an estimated \d+ bins"):
-        transform(X, gamma=0.5, n_grids=4, n_features=1000)
+    with pytest.warns(UserWarning, match=r"of the 100 hashed columns of a grid are occupied, by an estimated \d+ bins"):
+        transform(X, gamma=0.5, n_grids=4, n_features=400)
     with pytest.warns(UserWarning, match="hashed columns of a grid are occupied"):
-        RandomBinning(gamma=0.5, n_grids=4, n_features=1000, random_state=0).fit_transform(X)
+        RandomBinning(gamma=0.5, n_grids=4, n_features=400, random_state=0).fit_transform(X)
 
 
 def test_kernel_error_is_within_theory_or_warned_of(rng):
