@@ -35,19 +35,18 @@ class TextFiles:
 
         files = cls(TextFormat.of(names, usual, **options), [], [])
         with files.naming_fault(names[0]):
-            own = files.opened(names).schema
+            own = files.opened(names, None).schema
             names_and_kinds = list(zip(own.names, own.types))
         for name, kind in names_and_kinds:
             if pa.types.is_binary(kind):
                 raise ValueError(
                     f"File ({names[0]}) cannot be read: column {name!r} is not text in "
-                    f"{encoding_name(files.format.encoding)}; give "
-                    "the encoding, such as 'windows-1252'."
+                    f"{encoding_name(files.format.encoding)}; give the encoding, such as 'windows-1252'."
                 )
         digits = [name for name, kind in names_and_kinds if pa.types.is_integer(kind)]
-        texts = [name for name, kind in names_and_kinds if pa.types.is_string(kind)]
-        heads = files._heads(names, digits, texts)
-        return cls(files.format, _codes(heads, digits), _grouped(heads, texts, files.format.decimal))
+        wanted = [name for name, _ in names_and_kinds]
+        heads = files._heads(names, wanted)
+        return cls(files.format, _codes(heads, digits), _grouped(heads, wanted, files.format.decimal))
 
     def __str__(self) -> str:
         thousands = f", numbers with grouped digits in {', '.join(map(repr, self.grouped))}" if self.grouped else ""
@@ -58,12 +57,12 @@ class TextFiles:
         """Whether files are not read as the format of their names has it."""
         return bool(self.grouped) or self.format.differs
 
-    def opened(self, names: Sequence[str]) -> "Dataset":
+    def opened(self, names: Sequence[str], partitioning: str | None = "hive") -> "Dataset":
         """The dataset of the files; OSError if the first one cannot be read."""
         import pyarrow.dataset as ds
 
         with self.naming_fault(names[0]):
-            return ds.dataset(list(names), format=self._file_format(self.codes), partitioning="hive")
+            return ds.dataset(list(names), format=self._file_format(self.codes), partitioning=partitioning)
 
     def _file_format(self, texts: Sequence[str]) -> "FileFormat":
         """Columns `texts` are read as strings."""
@@ -80,11 +79,11 @@ class TextFiles:
             convert_options=options,
         )
 
-    def _heads(self, names: Sequence[str], digits: list[str], texts: list[str]) -> "list[pa.RecordBatch]":
+    def _heads(self, names: Sequence[str], wanted: list[str]) -> "list[pa.RecordBatch]":
         """The first rows of the files, with these columns as strings."""
         import pyarrow.dataset as ds
 
-        wanted, heads, left = digits + texts, list[Any](), _HEAD_ROWS
+        heads, left = list[Any](), _HEAD_ROWS
         dataset = ds.dataset(list(names), format=self._file_format(wanted))
         for fragment in dataset.get_fragments():
             with self.naming_fault(fragment.path):

@@ -109,8 +109,8 @@ def _encoding_of(names: Sequence[str]) -> str:
         if left <= 0:
             break
     found.pop("ascii", None)
-    if set(found) == {"cp1252", "iso8859-1"}:
-        return "iso8859-1"
+    if "iso8859-1" in found:  # which is Windows-1252 with control characters in the place of some signs
+        found.pop("cp1252", None)
     if len(found) > 1:
         (one, first), (other, second) = list(found.items())[:2]
         raise ValueError(
