@@ -212,6 +212,11 @@ def test_damaged_files(tmp_path, kind):
     assert "one.csv" in str(raised.value)
 
 
+def test_nul_bytes_where_the_encoding_is_given(tmp_path):
+    with pytest.raises(ValueError, match="line 52 has NUL bytes"):
+        blocks(put(tmp_path / "one.csv", DAMAGED["NUL bytes"][0]), target="y", encoding="utf-8")
+
+
 @pytest.mark.parametrize("mark", ["\n", "\r\r\n"])
 def test_cells_of_many_lines_and_blank_lines_are_no_damage(tmp_path, mark):
     rows = [f'"text {i},{mark}more, lines,{mark} of{mark} text, and\n",{i}{mark}{mark}' for i in range(60_000)]

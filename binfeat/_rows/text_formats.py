@@ -18,6 +18,7 @@ _UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")  # in Windows-1252
 _HEAD_BYTES = 2**20  # as many as pyarrow takes for the types of columns
 _HEAD_ROWS = 1000  # by which the delimiter is detected
 _VOTES = 1000
+_WIDE = "utf-16", "utf-32"  # encodings with NUL bytes
 _CHUNK = 2**22
 SCAN_BYTES = 2**28  # they take a quarter of a second
 _DECLARED = re.compile(r"sep=(.)\r?\n")  # the first line of some files that Excel has written
@@ -50,7 +51,10 @@ class TextFormat:
         TypeError or ValueError for bad options, and ValueError for damaged files.
         """
         _check_options(delimiter, decimal, encoding)
-        encoding = _encoding_of(names) if encoding is None else codecs.lookup(encoding).name.removesuffix("-sig")
+        encoding = None if encoding is None else codecs.lookup(encoding).name.removesuffix("-sig")
+        if encoding is None or not encoding.startswith(_WIDE):
+            found = _encodings(names)  # which refuses NUL bytes, whatever the encoding is
+            encoding = _one_of(found) if encoding is None else encoding
         text = _head(names[0], encoding)
         declared = _DECLARED.match(text)
         if declared is not None:
@@ -99,8 +103,8 @@ def _mark_of(delimiter: str) -> str:
     return "\t" if delimiter in ("tab", "\\t") else delimiter
 
 
-def _encoding_of(names: Sequence[str]) -> str:
-    """The encoding of all files; ValueError if they differ, or if one has NUL bytes."""
+def _encodings(names: Sequence[str]) -> dict[str, str]:
+    """The encodings of files, and the first file that has each; ValueError if one has NUL bytes."""
     found, left = dict[str, str](), SCAN_BYTES
     for name in names:
         own, n_bytes = _scanned(name, left)
@@ -108,6 +112,11 @@ def _encoding_of(names: Sequence[str]) -> str:
         left -= n_bytes
         if left <= 0:
             break
+    return found
+
+
+def _one_of(found: dict[str, str]) -> str:
+    """The encoding of all files; ValueError if they differ."""
     found.pop("ascii", None)
     if "iso8859-1" in found:  # which is Windows-1252 with control characters in the place of some signs
         found.pop("cp1252", None)
