@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from binfeat._common.drawing import draw_relevances
+from binfeat._common.drawing import as_text, draw_relevances
 from binfeat._common.validation import check_integer, check_numbers
 from binfeat._common.warned import warn
 from binfeat._display.canvas import OptionalAxes, canvas, scale_errors, scale_x
@@ -147,9 +147,9 @@ class LearningCurveDisplay:
     error : array-like of shape (n_points,) or (n_points, n_folds)
         Errors. Of several folds, the mean is drawn, with a band of one standard error above and below.
     x_name : str, default="Grids"
-        Title of the horizontal axis.
+        Title of the horizontal axis, drawn without mathematics.
     error_name : str, default="Held-out error"
-        Title of the vertical axis.
+        Title of the vertical axis, drawn without mathematics.
     x_labels : array-like of str of shape (n_points,), default=None
         Words in place of x, at even distances.
     steps : array-like of shape (n_steps,), default=None
@@ -237,13 +237,13 @@ class LearningCurveDisplay:
         if places is x:
             scale_x(self.ax_, x)
         else:
-            labels = [f"{value:,g}" for value in x] if self.x_labels is None else list(self.x_labels)
+            labels = [f"{value:,g}" for value in x] if self.x_labels is None else list(map(as_text, self.x_labels))
             label_x(self.ax_, len(steps), places, labels)
         if len(steps):
             scale_errors(self.ax_, np.append(error.ravel(), steps))
         self.ax_.grid(axis="y", color="0.92")
         self.ax_.set_axisbelow(True)
-        self.ax_.set(xlabel=self.x_name, ylabel=self.error_name)
+        self.ax_.set(xlabel=as_text(self.x_name), ylabel=as_text(self.error_name))
         return self
 
     def _checked(self):

@@ -1,8 +1,11 @@
 """The command: fit, predict and report of tables in files; every failure is one line."""
 
 import io
+import os
 import re
 import shutil
+import signal
+import stat
 import subprocess
 import sys
 import zipfile
@@ -210,10 +213,47 @@ def test_an_index_without_a_name_is_no_input(capsys, flights, tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".tsv"])
-def test_columns_apart_by_semicolons_are_named(capsys, flights, tmp_path, ending):
-    flights.to_csv(tmp_path / f"other{ending}", index=False, sep=";", decimal=",")
-    said = failed(capsys, "fit", "--target", "delay", tmp_path / f"other{ending}")
-    assert "its columns seem to be apart by ';'" in said
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "windows-1252"])
+def test_tables_of_a_german_spreadsheet(capsys, flights, tmp_path, ending, encoding):
+    table = tmp_path / f"other{ending}"
+    flights.assign(Größe=1).to_csv(table, index=False, sep=";", decimal=",", encoding=encoding)
+    assert run("predict", "delay.skops", "flights.csv") == 0
+    known = capsys.readouterr().out
+    assert run("predict", "delay.skops", table) == 0
+    out, err = capsys.readouterr()
+    assert out == known
+    words = {"utf-8": "UTF-8", "utf-16": "UTF-16", "windows-1252": "Windows-1252"}[encoding]
+    assert err == f"binfeat: {table}: columns separated by semicolons, decimal commas, encoding {words}.\n"
+    options = "--delimiter", ";", "--decimal", ",", "--encoding", encoding
+    assert run("predict", *options, "delay.skops", table) == 0
+    assert capsys.readouterr().out == known
+    if encoding == "utf-8":
+        assert "no column 'carrier', " in failed(capsys, "check", "delay.skops", table, "--delimiter", "|")
+        assert "columns separated by" not in capsys.readouterr().err
+        assert "got 'utf-99'" in failed(capsys, "check", "delay.skops", table, "--encoding", "utf-99")
+
+
+def test_damaged_tables_make_no_model(capsys, flights, tmp_path):
+    flights.to_csv(tmp_path / "nul.csv", index=False)
+    content = (tmp_path / "nul.csv").read_bytes()
+    (tmp_path / "nul.csv").write_bytes(content[:200] + b"\0" * 4000 + content[5000:])
+    words = "--target", "delay", "--model", tmp_path / "m.skops"
+    assert "has NUL bytes" in failed(capsys, "fit", tmp_path / "nul.csv", *words)
+    (tmp_path / "few.csv").write_text("a,delay\n1,2\n2,3.5\n3,9\n")
+    said = failed(capsys, "fit", tmp_path / "few.csv", *words)
+    assert "The error of the decision 'length scales' is not finite, so no model was written" in said
+    assert not (tmp_path / "m.skops").exists()
+
+
+@pytest.mark.parametrize("wrong", ["held_out_error_", "feature_coef_"])
+def test_errors_that_are_not_finite_make_no_model(capsys, monkeypatch, tmp_path, wrong):
+    def fitted(self, *_):
+        machine = models.load(Path("delay.skops"))
+        vars(self).update(vars(machine) | {wrong: np.full_like(getattr(machine, wrong), np.nan)})
+
+    monkeypatch.setattr(fit.KernelMachineRegressor, "fit", fitted)
+    said = failed(capsys, "fit", "flights.csv", "--target", "delay", "--model", tmp_path / "m.skops")
+    assert "not finite, so no model was written" in said
 
 
 def test_a_target_alone_is_no_table(capsys, flights, tmp_path):
@@ -365,7 +405,7 @@ def test_rows_that_cannot_be_predicted_leave_no_file(capsys, tmp_path, flights):
 
 def test_a_failed_write_leaves_the_file_that_was_there(capsys, monkeypatch):
     def fail(machine, path):
-        Path(path).write_bytes(b"half")
+        path.write(b"half")
         raise OSError("no space left")
 
     monkeypatch.setattr(sio, "dump", fail)
@@ -381,6 +421,157 @@ def test_wrong_arguments(capsys, words):
         main.main(words)
     assert stopped.value.code == 2
     assert "usage: binfeat" in capsys.readouterr().err
+
+
+def linked(path):
+    path.hardlink_to("flights.csv")
+    return path
+
+
+def copied(path, name):
+    shutil.copy(name, path)
+    return path
+
+
+REPLACED = [
+    lambda _: ["predict", "delay.skops", "flights.csv", "--out", "flights.csv"],
+    lambda p: ["predict", "delay.skops", "flights.csv", "--out", linked(p / "other.csv")],
+    lambda p: ["predict", copied(p / "m.csv", "delay.skops"), "flights.csv", "--out", p / "m.csv"],
+    lambda _: ["predict", "delay.skops", "parts", "--out", "parts/1.parquet"],
+    lambda _: ["explain", "delay.skops", "flights.csv", "--out", "flights.parquet", "--background", "flights.parquet"],
+    lambda _: ["fit", "flights.csv", "--target", "delay", "--model", "flights.csv"],
+    lambda p: ["report", copied(p / "m.html", "delay.skops"), "flights.csv"],
+]
+
+
+@pytest.mark.parametrize("words", REPLACED)
+def test_files_that_are_read_are_not_replaced(capsys, tmp_path, words):
+    words = words(tmp_path)
+    assert "is read by this command, which would replace it; name another file." in failed(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("predict", "delay.skops", "flights.csv", "--out", "late.skops"),
+            "late.skops must end in .csv, .csv.gz, .tsv",
+        ),
+        (("predict", "delay.skops", "flights.csv", "--out", "a.arrow"), "a.arrow must end in .csv, .csv.gz, .tsv"),
+        (("fit", "parts", "--target", "delay", "--model", "flights.csv"), "flights.csv has the ending of a table"),
+    ],
+)
+def test_files_of_another_kind_are_not_replaced(capsys, words, message):
+    assert message in failed(capsys, *words)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices and modes of POSIX")
+def test_devices_and_modes_are_kept(capsys, flights, tmp_path):
+    assert run("predict", "delay.skops", "flights.csv", "--out", "/dev/null") == 0
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    (tmp_path / "out.tsv").touch(mode=0o600)
+    assert run("predict", "late.skops", "flights.csv", "--out", tmp_path / "out.tsv") == 0
+    assert stat.S_IMODE((tmp_path / "out.tsv").stat().st_mode) == 0o600
+    found = pd.read_csv(tmp_path / "out.tsv", sep="\t")
+    assert list(found) == ["prediction", "probability_no", "probability_yes, late"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_leave_nothing(capsys, monkeypatch, tmp_path, number):
+    def end(self, X):
+        assert len(list(tmp_path.iterdir())) == 1
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(fit.KernelMachineRegressor, "predict", end)
+    known = signal.getsignal(number)
+    assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv") == 128 + number
+    assert capsys.readouterr().err == "binfeat: terminated; no file was written.\n"
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(number) is known
+    monkeypatch.setattr(signal, "getsignal", lambda _: signal.SIG_IGN)  # as nohup has it
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: pytest.fail("a handler was set"))
+    monkeypatch.setattr(fit.KernelMachineRegressor, "predict", lambda self, X: np.zeros(len(X)))
+    assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv") == 0
+
+
+def test_closed_standard_output(capfd, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run("predict", "delay.skops", "flights.csv") == 1
+    assert capfd.readouterr().err == "binfeat: error: standard output is closed; name a file by --out.\n"
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run("predict", "delay.skops", "flights.csv", "--out", tmp_path / "out.csv") == 0
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 300
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)  # messages would be printed on standard output
+    assert run("check", "delay.skops", "flights.csv") == 0
+    assert run("check", "delay.skops", "no.csv") == 1
+    assert capfd.readouterr() == ("", "")
+
+
+class Full(io.StringIO):
+    def flush(self):
+        raise OSError("no space left")
+
+
+def test_standard_output_without_space(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Full())
+    monkeypatch.setattr(main, "drop_output", lambda: None)
+    assert run("check", "delay.skops", "flights.csv") == 1
+    assert capsys.readouterr().err == "binfeat: error: no space left\n"
+
+
+EVIL = "\x1b[31mred\u202e"
+
+
+@pytest.fixture
+def evil(flights, tmp_path):
+    """A table and a model whose names and classes would colour a terminal and turn text around."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({EVIL: rng.normal(size=200), "b": rng.normal(size=200)})
+    frame["y"] = np.where(frame[EVIL] > 0, f"up {EVIL}", "down")
+    frame.to_parquet(tmp_path / "evil.parquet")
+    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "n_grids": 5, "random_state": 0}
+    machine = binfeat.KernelMachineClassifier(**given).fit(frame[[EVIL, "b"]], frame["y"])
+    models.save(machine, f"y {EVIL} \udc80", tmp_path / "evil.skops")
+    return tmp_path
+
+
+def is_safe(text):
+    return all(character.isprintable() or character == "\n" for character in text)
+
+
+def test_names_do_not_reach_the_terminal_as_they_are(capsys, monkeypatch, evil):
+    table, model = evil / "evil.parquet", evil / "evil.skops"
+    assert run("predict", model, table) == 0
+    assert EVIL in capsys.readouterr().out  # a pipe gets names as they are
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert run("predict", model, table) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == r'"prediction","probability_down","probability_up \x1b[31mred\u202e"'
+    assert len(out.splitlines()) == 201
+    assert is_safe(out + err)
+    pd.read_parquet(table).assign(**{EVIL: 1e6}).to_parquet(table)
+    for words in (("check", model, table), ("predict", model, table), ("predict", model, "flights.csv")):
+        run(*words)
+        out, err = capsys.readouterr()
+        assert r"\x1b[31mred\u202e" in out + err
+        assert is_safe(out + err)
+    with pytest.raises(SystemExit):
+        run("predict", model, table, f"--{EVIL}")
+    assert is_safe(capsys.readouterr().err)
+    (evil / "evil.csv").write_text(f"{EVIL},y\n1,2\n2,3,4\n")
+    assert run("fit", evil / "evil.csv", "--target", "z") == 1
+    assert is_safe(capsys.readouterr().err)
+
+
+def test_reports_of_names_that_are_no_text(capsys, evil):
+    pytest.importorskip("matplotlib")
+    assert run("report", evil / "evil.skops") == 0
+    text = (evil / "evil.html").read_text(encoding="utf-8")
+    assert is_safe(text)
+    assert r"<h1>KernelMachineClassifier of y \x1b[31mred\u202e \udc80</h1>" in text
 
 
 def test_ctrl_c_writes_nothing(capsys):
@@ -429,7 +620,7 @@ def test_a_report_of_many_rows_draws_some(capsys, flights, monkeypatch, tmp_path
     shutil.copy("delay.skops", tmp_path / "delay.skops")
     assert run("report", tmp_path / "delay.skops", "parts") == 0
     assert "the report is of 60 of the 300 rows, drawn at random." in capsys.readouterr().err
-    X, y, n_rows = tables.sample_with_target(tables.open_table([Path("parts")]), "delay")
+    X, y, n_rows = tables.sample_with_target(tables.open_table([Path("parts")], {}), "delay")
     assert (len(X), n_rows) == (60, 300)
     assert X.column("passengers").to_pylist() == flights.set_index("delay")["passengers"][y].tolist()
     assert (np.diff(flights.reset_index().set_index("delay")["index"][y]) > 0).all()

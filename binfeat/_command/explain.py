@@ -8,20 +8,20 @@ from binfeat._command.outputs import finding_news, opened, write
 _MOST_BACKGROUND = 300  # rows; seconds grow with them
 
 
-def explain(model, paths, background, out):
+def explain(model, paths, text, background, out):
     """Write the Shapley values of the rows of a table in files, to the file `out` or to standard output.
 
     They are relative to rows of the file `background`, or to those that the machine keeps.
     """
-    machine, blocks = opened(model, paths, out)
-    others = None if background is None else _rows_of(background, machine)
+    machine, blocks = opened(model, paths, text, out, background)
+    others = None if background is None else _rows_of(background, machine, text)
     with finding_news(machine, blocks) as blocks:
         write((_explained(machine, X, others) for X in blocks), out)
 
 
-def _rows_of(path, machine):
+def _rows_of(path, machine, text):
     """Some rows of a table in a file, as the machine takes them."""
-    rows, _ = tables.sample(tables.for_machine(tables.open_table([path]), machine), _MOST_BACKGROUND)
+    rows, _ = tables.sample(tables.for_machine(tables.open_table([path], text), machine), _MOST_BACKGROUND)
     return rows
 
 

@@ -2,18 +2,22 @@
 
 from binfeat._command import tables
 from binfeat._command.messages import say, shown_progress
-from binfeat._command.models import save
-from binfeat._common.whole_files import require_writable
+from binfeat._command.models import require_finite, save
+from binfeat._command.outputs import require_output
+from binfeat._common.printable import printable_lines
 from binfeat._machine.files import skops_io
+from binfeat._rows.datasets import is_table_name
 from binfeat.machine import KernelMachineClassifier, KernelMachineRegressor
 
 _MACHINES = {"regression": KernelMachineRegressor, "classification": KernelMachineClassifier}
 
 
-def fit(paths, target, task, model, seconds):
+def fit(paths, text, target, task, model, seconds):
     """Fit a machine to a table in files, and write it to the file `model`."""
-    require_writable(model)
-    table = tables.open_table(paths)
+    require_output(model, *paths)
+    if is_table_name(model):
+        raise ValueError(f"{model} has the ending of a table; name the file of the model otherwise, as in model.skops.")
+    table = tables.open_table(paths, text)
     guessed, words = tables.task_of(table, target)
     skops_io()  # fails here rather than after a long fit
     task = guessed if task is None else task
@@ -21,6 +25,7 @@ def fit(paths, target, task, model, seconds):
     machine = _MACHINES[task](max_seconds=seconds, random_state=0)
     with shown_progress(machine):
         machine.fit(*tables.training_rows(table, target))
+    require_finite(machine)
     save(machine, target, model)
-    print(machine.summary())
+    print(printable_lines(machine.summary()))
     say(f"the machine is in {model}.")

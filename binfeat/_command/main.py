@@ -2,13 +2,14 @@
 
 import argparse
 import math
-import os
 import sys
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 from binfeat._command.messages import one_line, say, spoken_warnings
+from binfeat._command.streams import Terminated, drop_output, open_closed_streams, terminable
+from binfeat._common.printable import printable
 
 # Failures of files, of their contents, of missing packages, of memory. Any other error is a bug of the command.
 _FAILURES = OSError, ValueError, TypeError, ImportError, MemoryError
@@ -19,15 +20,22 @@ _TABLE = (
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; 0, 1 for a failure, 3 if `check` finds anything, 130 for Ctrl-C. Wrong arguments exit with 2."""
+    """Run the command; 0, 1 for a failure, 3 if `check` finds anything. Wrong arguments exit with 2.
+
+    Ctrl-C is 130, and a signal that ends the process 128 and its number.
+    """
+    is_closed = sys.stdout is None
+    open_closed_streams()
     arguments = vars(_parser().parse_args(argv))
     name = arguments.pop("command")
     with spoken_warnings():
         try:
-            command = getattr(import_module(f"binfeat._command.{name}"), name)  # late: help waits for no package
-            return command(**arguments) or 0
-        except BrokenPipeError:  # nobody reads the output; Python would complain when it closes the stream
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if is_closed and arguments.get("out", name) is None:
+                raise ValueError("standard output is closed; name a file by --out.")
+            with terminable():
+                return _run(name, arguments)
+        except BrokenPipeError:  # nobody reads the output
+            drop_output()
             return 1
         except _FAILURES as error:
             say(f"error: {one_line(error)}")
@@ -35,10 +43,30 @@ def main(argv: list[str] | None = None) -> int:
         except KeyboardInterrupt:
             say("interrupted; no file was written.")
             return 130
+        except Terminated as error:
+            say("terminated; no file was written.")
+            return 128 + error.args[0]
+
+
+def _run(name, arguments):
+    arguments["text"] = {option: arguments.pop(option) for option in ("delimiter", "decimal", "encoding")}
+    command = getattr(import_module(f"binfeat._command.{name}"), name)  # late: help waits for no package
+    code = command(**arguments) or 0
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_output()
+        raise
+    return code
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        super().error(printable(message))
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="binfeat", description="Kernel machines for tables in files.")
+    parser = _Parser(prog="binfeat", description="Kernel machines for tables in files.")
     parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
     commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,check,explain,report}")
     _add_fit(commands)
@@ -55,7 +83,7 @@ def _parser():
     report = commands.add_parser("report", help="write a page about a machine", description=words)
     for command in (predict, check, explain, report):
         command.add_argument("model", type=Path, metavar="MODEL", help="a file that fit has written")
-    words = "CSV (packed if it ends in .gz), or Parquet (.parquet, .pq); default: standard output"
+    words = "CSV, TSV (either may be .gz) or Parquet (.parquet, .pq), replaced if it is there; default: standard output"
     for command in (predict, check, explain):
         command.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
     for command in (predict, explain):
@@ -64,6 +92,8 @@ def _parser():
     explain.add_argument("--background", type=Path, metavar="TABLE", help=words)
     words = "rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn"
     report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)
+    for command in commands.choices.values():
+        _add_text_options(command)
     return parser
 
 
@@ -74,8 +104,24 @@ def _add_fit(commands):
     fit.add_argument("--target", required=True, metavar="NAME", help="the column to predict")
     words = "default: classification of strings, booleans, or up to 20 different whole numbers; else regression"
     fit.add_argument("--task", choices=("regression", "classification"), help=words)
-    fit.add_argument("--model", default=Path("model.skops"), type=Path, metavar="FILE", help="default: %(default)s")
+    fit.add_argument(
+        "--model",
+        default=Path("model.skops"),
+        type=Path,
+        metavar="FILE",
+        help="default: %(default)s, which is replaced",
+    )
     fit.add_argument("--seconds", type=_seconds, metavar="S", help="time limit of the fit; default: none")
+
+
+def _add_text_options(command):
+    text = command.add_argument_group(
+        "text files", "By default these are detected from the first lines of the first file."
+    )
+    text.add_argument("--delimiter", metavar="C", help="the character between columns of CSV files; tab is a tab")
+    text.add_argument("--decimal", choices=(".", ","), help="the decimal sign of CSV files")
+    words = "the encoding of CSV files, such as utf-8, utf-16, windows-1252 or latin-1"
+    text.add_argument("--encoding", metavar="NAME", help=words)
 
 
 def _seconds(text):

@@ -5,10 +5,12 @@ import sys
 import warnings
 from contextlib import contextmanager
 
+from binfeat._common.printable import printable, printable_lines
+
 
 def say(text):
-    """Print a line."""
-    print(f"binfeat: {text}", file=sys.stderr, flush=True)
+    """Print a line on standard error."""
+    print(f"binfeat: {printable(text)}", file=sys.stderr, flush=True)
 
 
 def one_line(words):
@@ -48,11 +50,16 @@ def _progress_bar():
         return None
 
 
+class _Lines(logging.Formatter):
+    def format(self, record):
+        return printable_lines(super().format(record))
+
+
 @contextmanager
 def _logged():
     log, handler = logging.getLogger("binfeat"), logging.StreamHandler(sys.stderr)
     level = log.level
-    handler.setFormatter(logging.Formatter("binfeat: %(message)s"))
+    handler.setFormatter(_Lines("binfeat: %(message)s"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     try:

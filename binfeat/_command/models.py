@@ -1,14 +1,29 @@
 """Kernel machines in files of skops, with the names of their targets."""
 
+import numpy as np
+
 from binfeat._common.whole_files import written
 from binfeat._machine import files
+
+
+def require_finite(machine):
+    """Refuse a machine whose errors or coefficients are not finite with a ValueError."""
+    error = machine.held_out_error_[0]
+    infinite = np.flatnonzero(np.isinf(machine.decisions_["error"]))
+    if np.isfinite(error) and not infinite.size and np.isfinite(machine.feature_coef_).all():
+        return
+    place = f"the decision '{machine.decisions_['what'][infinite[0]]}'" if infinite.size else "rows left out"
+    raise ValueError(
+        f"The error of {place} is not finite, so no model was written. The table may be damaged, or have too few rows; "
+        "give at least 4 rows, and look at its values."
+    )
 
 
 def save(machine, target, path):
     """Write a machine and the name of its target."""
     machine._target = target
-    with written(path) as part:
-        files.skops_io().dump(machine, part)
+    with written(path) as out:
+        files.skops_io().dump(machine, out)
 
 
 def load(path):

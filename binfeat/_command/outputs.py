@@ -1,22 +1,44 @@
-"""What commands about the rows of a table read, and the tables that they write."""
+"""Tables that commands write, and the checks of all files that they write."""
 
+import os
 import sys
 from contextlib import contextmanager, nullcontext
 from itertools import chain
 
 from binfeat._command import models, tables
 from binfeat._command.messages import say
+from binfeat._command.streams import TerminalBytes
 from binfeat._common.whole_files import require_writable, written
 from binfeat._machine.table.findings import Attention
 
 _PARQUET = ".parquet", ".pq"
+_OTHERS = ".feather", ".arrow", ".skops", ".html"  # endings of files that are no tables, or of kinds not written here
 
 
-def opened(model, paths, out=None):
-    """The machine of a file, and blocks of the rows of a table for it, once it is sure that `out` can be written."""
+def require_output(path, *inputs):
+    """OSError or ValueError if a file cannot be written, or would replace a file that the command reads."""
+    require_writable(path)
+    for name in chain.from_iterable(_files_of(given) for given in inputs if given is not None):
+        if path.exists() and name.exists() and os.path.samefile(path, name):
+            raise ValueError(f"{path} is read by this command, which would replace it; name another file.")
+
+
+def _files_of(path):
+    return path.rglob("*") if path.is_dir() else [path]
+
+
+def opened(model, paths, text, out=None, others=None):
+    """The machine of a file, and blocks of the rows of a table for it, once it is sure that `out` can be written.
+
+    `others` is one more file that the command reads.
+    """
     if out is not None:
-        require_writable(out)
-    table = tables.open_table(paths)
+        require_output(out, model, *paths, others)
+        if out.suffix in _OTHERS:
+            raise ValueError(
+                f"{out} must end in .csv, .csv.gz, .tsv, {' or '.join(_PARQUET)}: a table is written to it."
+            )
+    table = tables.open_table(paths, text)
     machine = models.load(model)
     return machine, tables.read_in_blocks(tables.for_machine(table, machine))
 
@@ -44,27 +66,33 @@ def _checked(machine, blocks, note):
 
 def write(blocks, out):
     """Write Arrow tables, one below the other, to the file `out` or to standard output."""
-    with nullcontext(sys.stdout.buffer) if out is None else written(out) as target:
+    endings = [] if out is None else out.suffixes
+    with _output() if out is None else written(out) as stream:
         first = next(blocks, None)
         if first is None:
             raise ValueError("The table has no rows.")
-        with _writer(target, first.schema) as writer:
+        with _writer(stream, endings, first.schema) as writer:
             for block in chain([first], blocks):
                 writer.write_table(block)
 
 
-@contextmanager
-def _writer(target, schema):
-    """A writer of Arrow tables to a stream or a file: by the ending of its name Parquet, compressed CSV, or CSV."""
-    from pyarrow import output_stream
-    from pyarrow.csv import CSVWriter
+def _output():
+    return nullcontext(TerminalBytes(sys.stdout) if sys.stdout.isatty() else sys.stdout.buffer)
 
-    if str(getattr(target, "suffix", "")) in _PARQUET:
+
+@contextmanager
+def _writer(stream, endings, schema):
+    """A writer of Arrow tables to a binary stream: Parquet, CSV or TSV, packed or not, by the endings of a name."""
+    import pyarrow as pa
+    from pyarrow.csv import CSVWriter, WriteOptions
+
+    if endings and endings[-1] in _PARQUET:
         from pyarrow.parquet import ParquetWriter
 
-        with ParquetWriter(target, schema) as writer:
+        with ParquetWriter(stream, schema) as writer:
             yield writer
         return
-    stream = nullcontext(target) if target is sys.stdout.buffer else output_stream(target)
-    with stream as own, CSVWriter(own, schema) as writer:
+    packed = pa.CompressedOutputStream(stream, "gzip") if endings[-1:] == [".gz"] else nullcontext(stream)
+    mark = "\t" if ".tsv" in endings[-2:] else ","
+    with packed as plain, CSVWriter(plain, schema, write_options=WriteOptions(delimiter=mark)) as writer:
         yield writer

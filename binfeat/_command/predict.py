@@ -5,9 +5,9 @@ import numpy as np
 from binfeat._command.outputs import finding_news, opened, write
 
 
-def predict(model, paths, out):
+def predict(model, paths, text, out):
     """Write predictions for the rows of a table in files, to the file `out` or to standard output."""
-    machine, blocks = opened(model, paths, out)
+    machine, blocks = opened(model, paths, text, out)
     with finding_news(machine, blocks) as blocks:
         write(_predictions(machine, blocks), out)
 

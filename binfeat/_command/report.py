@@ -2,18 +2,19 @@
 
 from binfeat._command import models, tables
 from binfeat._command.messages import say
-from binfeat._common.whole_files import require_writable
+from binfeat._command.outputs import require_output
 
 
-def report(model, paths):
+def report(model, paths, text):
     """Write a page about the machine in a file, with its errors on the rows of a table if there is one."""
     machine = models.load(model)
     page = model.with_suffix(".html")
-    require_writable(page)
+    require_output(page, model, *paths)
     rows: list = []
     if paths:
         target = models.target_of(machine, model)
-        *rows, n_rows = tables.sample_with_target(tables.for_machine(tables.open_table(paths), machine, target), target)
+        table = tables.for_machine(tables.open_table(paths, text), machine, target)
+        *rows, n_rows = tables.sample_with_target(table, target)
         if n_rows > len(rows[1]):
             say(f"the report is of {len(rows[1]):,} of the {n_rows:,} rows, drawn at random.")
     machine.report(page, *rows)

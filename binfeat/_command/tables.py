@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from binfeat._command.messages import say
 from binfeat._rows.datasets import DatasetBlocks, common_schema, opened, without_index
 
 _MOST_CLASSES = 20  # a target with more different whole numbers is not a target of classes
@@ -11,14 +12,19 @@ _BLOCK_ROWS = 2**17
 _REPORT_ROWS = 100_000  # enough for the digits of errors that a report prints
 
 
-def open_table(paths):
-    """A source of all columns of files and folders. OSError, ImportError or ValueError if a file cannot be read."""
+def open_table(paths, text):
+    """A source of all columns of files and folders; a line says how files of text are read, unless as usual.
+
+    `text` has the options of text files. OSError, ImportError or ValueError if a file cannot be read.
+    """
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"There is no file or folder {path}.")
-    dataset = opened(*paths)
-    schema = common_schema(dataset)
-    return DatasetBlocks(dataset, schema, without_index(dataset.schema, schema.names), [], [], _BLOCK_ROWS)
+    dataset, files = opened(*paths, **text)
+    if files is not None and files.differs:
+        say(f"{paths[0]}: {files}.")
+    schema = common_schema(dataset, files)
+    return DatasetBlocks(dataset, schema, without_index(dataset.schema, schema.names), [], [], _BLOCK_ROWS, files)
 
 
 def task_of(table, target):

@@ -3,15 +3,25 @@
 import numpy as np
 from scipy.stats import rankdata
 
+from binfeat._common.printable import printable
+
 _HEIGHT, _BINS = 0.4, 60  # of a swarm, as a share of its line; places along it where points stand one above the other
 _HIGHER, _LOWER = "#c44e52", "#4c72b0"
+
+
+def as_text(name):
+    """A name for Matplotlib, which draws it as it is: dollar signs do not start mathematics."""
+    import matplotlib
+
+    text = printable(name)
+    return text.replace("$", r"\$") if matplotlib.rcParams["text.parse_math"] else text
 
 
 def draw_relevances(ax, relevances, names, most, **bar_kwargs):
     """Bars of up to `most` relevances, the largest on top, and a grey bar of the sum of all others; the bars."""
     order = np.argsort(-relevances, kind="stable")
     shown, others = order[:most], order[most:]
-    values, labels = relevances[shown], [names[j] for j in shown]
+    values, labels = relevances[shown], [as_text(names[j]) for j in shown]
     if others.size:
         values, labels = np.append(values, relevances[others].sum()), [*labels, f"{others.size} others"]
     bars = ax.barh(np.arange(len(labels)), values, **{"height": 0.72, **bar_kwargs})
@@ -36,15 +46,15 @@ def draw_swarm(ax, values, data, names, order):
         style = {} if data is None else {"cmap": "coolwarm", "vmin": 0, "vmax": 1}
         ax.scatter(values[:, j], place + _swarm(values[:, j]), c=shades, s=9, linewidths=0, **style)
     ax.axvline(0, color="0.6", linewidth=0.8, zorder=0)
-    ax.set_yticks(np.arange(len(order)), [names[j] for j in order])
+    ax.set_yticks(np.arange(len(order)), [as_text(names[j]) for j in order])
     ax.invert_yaxis()
-    ax.set_xlabel("Shapley value" + ("" if data is None else " (blue: low input, red: high)"))
+    ax.set_xlabel("Shapley value" + ("" if data is None else "\n(blue: low input, red: high)"))
 
 
 def draw_waterfall(ax, values, base, names, order):
     """The steps of one row, (n_inputs,), from a base value to its prediction; those not in `order` are one step."""
     shown = values[order]
-    labels = [names[j] for j in order]
+    labels = [as_text(names[j]) for j in order]
     if len(shown) < len(values):
         shown, labels = np.append(shown, values.sum() - shown.sum()), [*labels, "all others"]
     ends = base + np.cumsum(shown)
@@ -57,7 +67,7 @@ def draw_waterfall(ax, values, base, names, order):
     ax.invert_yaxis()
     ax.use_sticky_edges = False
     ax.margins(x=0.15)
-    ax.set_xlabel(f"From {base:.4g}, where no input is known, to {ends[-1]:.4g}")
+    ax.set_xlabel(f"From {base:.4g}, where no input is known,\nto {ends[-1]:.4g}")
 
 
 def _ranks(column: np.ndarray) -> np.ndarray:

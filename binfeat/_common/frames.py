@@ -1,5 +1,6 @@
 """Data frames of any kind, and sources of blocks."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TypeAlias, TypeGuard
 
@@ -9,8 +10,13 @@ Source: TypeAlias = Iterable[tuple]  # of (X, y) or (X, y, sample_weight), that 
 
 
 def collected(X):
-    """A polars LazyFrame as a DataFrame; anything else as it is."""
-    return X.collect() if nw.dependencies.is_polars_lazyframe(X) else X
+    """A polars LazyFrame as a DataFrame; anything else as it is. ValueError if two columns have the same name."""
+    if nw.dependencies.is_polars_lazyframe(X):
+        return X.collect()
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # of Arrow, and of other frames
+    if names is not None and is_frame(X):
+        require_distinct(list(names), "X")
+    return X
 
 
 def is_frame(X):
@@ -24,4 +30,15 @@ def is_source(X: object) -> TypeGuard[Source]:
         hasattr(X, "__iter__")
         and not any(hasattr(X, name) for name in ("shape", "__array__", "__dataframe__"))
         and not isinstance(X, Sequence | Mapping | Set)
+    )
+
+
+def require_distinct(names, table):
+    """Refuse column names that repeat with a ValueError."""
+    if len(set(names)) == len(names):
+        return
+    name, n = Counter(names).most_common(1)[0]
+    places = [str(place) for place, other in enumerate(names, 1) if other == name]
+    raise ValueError(
+        f"{table} has {n} columns named {name!r} (columns {', '.join(places)}); rename or remove all but one of them."
     )

@@ -1,15 +1,33 @@
 """Files that are written completely or not at all."""
 
 import os
-from contextlib import contextmanager
+import re
+import secrets
+import stat
+from contextlib import contextmanager, suppress
+
+_DESCRIPTOR = re.compile(r"/dev/std(in|out|err)|/(?:dev|proc/self)/fd/(\d+)")
+_STANDARD = {"in": 0, "out": 1, "err": 2}
+_MOST_LINKS = 40  # as in Linux
 
 
 @contextmanager
 def written(path):
-    """Context with the name of a new file beside `path`, which replaces `path` at the end, or is removed on error."""
-    part = path.with_name(f".{os.getpid()}.{path.name}")
+    """Context with a binary file, whose content replaces the file `path` at the end.
+
+    After an error the file at `path` is the same as before, and no other file is left. Mode and owner are kept, as far
+    as the system allows it, and symbolic links are followed. A pipe, a device, or an open file, such as /dev/stdout, is
+    written directly.
+    """
+    path = _linked(path)
+    if not _is_replaced(path):
+        with _stream(path) as out:
+            yield out
+        return
+    part = path.with_name(f".{secrets.token_hex(8)}.part")  # process numbers repeat, in containers that share a folder
     try:
-        yield part
+        with os.fdopen(_new_file(part, path), "wb") as out:
+            yield out
         os.replace(part, path)
     except BaseException:
         part.unlink(missing_ok=True)
@@ -18,9 +36,60 @@ def written(path):
 
 def require_writable(path):
     """Raise OSError before any work is done if a file of this name cannot be written."""
+    path = _linked(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file.")
+    number = _descriptor(path)
+    if number is not None:
+        os.fstat(number)
+        return
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent} to write {path.name} to.")
-    if not os.access(path.parent, os.W_OK):
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(f"{path} is write-protected; name another file, or allow writing.")
+    if _is_replaced(path) and not os.access(path.parent, os.W_OK):
         raise PermissionError(f"{path} cannot be written: its folder is read-only.")
+
+
+def _linked(path):
+    """The path at the end of symbolic links, except that names of open files, which are links, too, are kept."""
+    for _ in range(_MOST_LINKS):
+        if _descriptor(path) is not None or not path.is_symlink():
+            break
+        path = path.parent / os.readlink(path)
+    return path
+
+
+def _descriptor(path):
+    """The number of an open file that a path such as /dev/stdout names, or None."""
+    match = _DESCRIPTOR.fullmatch(str(path))
+    if match is None:
+        return None
+    return _STANDARD[match[1]] if match[2] is None else int(match[2])
+
+
+def _is_replaced(path):
+    """Whether a path is that of a regular file or of none: whatever else there is can only be written to."""
+    return _descriptor(path) is None and (path.is_file() or not path.exists())
+
+
+def _stream(path):
+    number = _descriptor(path)
+    return open(path, "wb") if number is None else os.fdopen(os.dup(number), "wb")
+
+
+def _new_file(part, path):
+    """The descriptor of a new file with the mode and the owner of the file at `path`, if there is one."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        known = os.stat(path)
+    except FileNotFoundError:
+        return os.open(part, flags, 0o666)
+    number = os.open(part, flags, 0o600)  # nobody else may open it before it has its mode
+    if hasattr(os, "fchown"):
+        for owner in ((known.st_uid, known.st_gid), (-1, known.st_gid)):
+            with suppress(PermissionError):
+                os.fchown(number, *owner)
+                break
+        os.fchmod(number, stat.S_IMODE(known.st_mode) & 0o777)
+    return number

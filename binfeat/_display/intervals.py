@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.drawing import as_text
 from binfeat._common.subsets import thinned
 from binfeat._common.validation import check_integer, check_numbers, check_share
 from binfeat._display.canvas import OptionalAxes, canvas
@@ -33,7 +34,7 @@ class IntervalDisplay:
     coverage : float, default=None
         Share of the targets that the intervals are meant to hold, for the title.
     x_name : str, default="Prediction"
-        Title of the horizontal axis.
+        Title of the horizontal axis, drawn without mathematics.
 
     Attributes
     ----------
@@ -148,6 +149,6 @@ class IntervalDisplay:
         colours = np.where(inside[shown], _INSIDE, _OUTSIDE)
         style = {"s": 14, "linewidths": 0, "color": colours, "zorder": 2, **scatter_kwargs}
         self.points_ = self.ax_.scatter(x[shown], y[shown], **style)
-        self.ax_.set(xlabel=self.x_name, ylabel="Target")
+        self.ax_.set(xlabel=as_text(self.x_name), ylabel="Target")
         self.ax_.set_title(f"{self.inside_:.3f} of {x.size:,} rows inside{meant}", loc="left", fontsize="medium")
         return self

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from binfeat._common.drawing import as_text
 from binfeat._common.validation import check_integer, check_numbers
 from binfeat._display.canvas import OptionalAxes, canvas
 from binfeat._display.checks import Machine, given_or_seen, names_of, require_machine
@@ -150,7 +151,7 @@ class LinearMapDisplay:
         self.ax_.spines[:].set_visible(False)
         percentages = [f"{100 * share:.0f} %" if share >= 0.005 else "<1 %" for share in shares]
         self.ax_.set_xticks(np.arange(len(shares)), percentages)
-        self.ax_.set_yticks(np.arange(len(shown)), [names[j] for j in shown])
+        self.ax_.set_yticks(np.arange(len(shown)), [as_text(names[j]) for j in shown])
         self.ax_.tick_params(length=0)
         self.ax_.set_xlabel("Share of the direction")
         self.figure_.colorbar(self.image_, ax=self.ax_, label="Weight in the direction")

@@ -1,12 +1,13 @@
 """The page: text and pictures of a fitted machine."""
 
-from html import escape
+import html
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 from sklearn.base import is_classifier
 
+from binfeat._common.printable import printable
 from binfeat._common.whole_files import require_writable, written
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.kernel_algebra.solve import solve_bytes
@@ -42,8 +43,8 @@ def write_page(machine, path, X, y):
     require_writable(Path(path))
     judged = None if X is None else Judged.of(machine, X, y)
     text = _page(machine, judged)
-    with written(Path(path)) as part:
-        part.write_text(text, encoding="utf-8")
+    with written(Path(path)) as out:
+        out.write(text.encode())
 
 
 def _page(machine, judged):
@@ -64,6 +65,11 @@ def _page(machine, judged):
     return _PAGE.format(title=escape(title), style=style, sections="\n".join(filter(None, sections)))
 
 
+def escape(value):
+    """A value as text of the page."""
+    return html.escape(printable(value))
+
+
 def _section(title, *parts):
     return f"<section>\n<h2>{escape(title)}</h2>\n" + "\n".join(parts) + "\n</section>"
 
@@ -77,7 +83,7 @@ def _table(head, rows):
 
     def cell(tag, value, number):
         kind = ' class="number"' if number else ""
-        return f"<{tag}{kind}>{escape(str(value))}</{tag}>"
+        return f"<{tag}{kind}>{escape(value)}</{tag}>"
 
     numbers = [isinstance(value, _Number) for value in rows[0]]
     lines = [("th", head), *(("td", row) for row in rows)]

@@ -6,9 +6,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.textpath import TextPath
 from sklearn.metrics import confusion_matrix
 
-from binfeat._common.drawing import draw_relevances, draw_swarm, draw_waterfall
+from binfeat._common.drawing import as_text, draw_relevances, draw_swarm, draw_waterfall
+from binfeat._common.printable import printable
 from binfeat._common.subsets import equal_groups, evenly_spaced
 
 _BLUE, _ORANGE, _GREY = "#2b6cb0", "#c05621", "#c3ccd6"
@@ -22,50 +24,85 @@ _STYLE: Any = {  # Matplotlib's type of the keys is a list of literals
     "xtick.color": "0.35",
     "ytick.color": "0.35",
     "svg.hashsalt": "binfeat",
+    "text.usetex": False,
 }
 _SIZE = 3.8, 2.7  # inches
 CELLS = 12  # labels of a table
 BARS = 12
 _STEPS, _DOTS = 8, 2000
 _LONGEST = 22  # characters of a name
+_CHARACTER = 5.2  # points, the width of most characters
+
+
+def figure_of(draw, *arguments):
+    """The figure of what a function of this module draws on axes."""
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    ax = figure.subplots()
+    draw(ax, *arguments)
+    _keep_inside(figure, ax)
+    return figure
+
+
+def _keep_inside(figure, ax):
+    """Move the titles of axes into the figure: they are centred on the axes, and the layout ignores their length."""
+    figure.draw_without_rendering()
+    for label, place in ((ax.xaxis.label, 0), (ax.yaxis.label, 1)):
+        box, whole, own = (part.get_points()[:, place] for part in (label.get_window_extent(), figure.bbox, ax.bbox))
+        beyond = max(0.0, box[1] - whole[1]) + min(0.0, box[0] - whole[0])
+        position = list(label.get_position())
+        position[place] -= beyond / np.ptp(own)
+        label.set_position(position)
 
 
 def drawn(draw, *arguments):
     """The SVG of what a function of this module draws on axes."""
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=_SIZE, layout="constrained")
-        draw(figure.subplots(), *arguments)
+        figure = figure_of(draw, *arguments)
         out = io.StringIO()
         figure.savefig(out, format="svg", transparent=True, dpi=150, metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
 
 
-def word(name):
-    """A name for Matplotlib: shortened, with dollars that do not start a formula."""
-    text = str(name)
-    text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return text.replace("$", r"\$")
+def short(name, most=_LONGEST):
+    """The beginning of a name: at most so many characters, and fewer if they are wide."""
+    text = printable(name)
+    if len(text) <= most and _width(text) <= _CHARACTER * most:
+        return text
+    text = text[: most - 1]
+    while len(text) > 1 and _width(text) > _CHARACTER * (most - 1):
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _width(text):
+    """In points."""
+    return TextPath((0, 0), as_text(text), size=_STYLE["font.size"]).get_extents().width if text.strip() else 0.0
+
+
+def word(name, most=_LONGEST):
+    """A short name for Matplotlib."""
+    return as_text(short(name, most))
 
 
 def importances(ax, values, names):
     """Bars of the most important inputs."""
     shown = np.argsort(-values, kind="stable")[:BARS]
-    draw_relevances(ax, values[shown], [word(names[j]) for j in shown], BARS, color=_BLUE)
+    draw_relevances(ax, values[shown], [short(names[j]) for j in shown], BARS, color=_BLUE)
     ax.set_xlabel("rise of the root mean squared error")
 
 
 def swarm(ax, reasons, names):
     """Shapley values of some rows, of the inputs with the largest ones."""
     order = _largest(np.abs(reasons.values).mean(axis=0))
-    draw_swarm(ax, reasons.values, reasons.data, [word(name) for name in names], order)
+    draw_swarm(ax, reasons.values, reasons.data, [short(name) for name in names], order)
 
 
 def waterfall(ax, reasons, names):
     """Steps to the prediction of the row that is farthest from its base value."""
     row = reasons.farthest
     order = _largest(np.abs(reasons.values[row]))
-    draw_waterfall(ax, reasons.values[row], float(reasons.base[row]), [word(name) for name in names], order)
+    draw_waterfall(ax, reasons.values[row], float(reasons.base[row]), [short(name) for name in names], order)
 
 
 def _largest(sizes):
@@ -88,7 +125,7 @@ def effect(ax, found, low, high):
     """Mean prediction against the values of an input, above a histogram; all effects are between low and high."""
     if found.kind == "categories":
         places = np.arange(len(found.values))
-        ax.set_xticks(places, [word(level)[:12] for level in found.levels], rotation=40, ha="right")
+        ax.set_xticks(places, [word(level, 12) for level in found.levels], rotation=40, ha="right")
         counts = np.array([(found.rows == value).sum() for value in found.values])
         style, bars = {"marker": "o", "linestyle": "none"}, {"x": places, "width": 0.6}
     else:
@@ -96,8 +133,10 @@ def effect(ax, found, low, high):
         ends = (places[0], places[-1]) if len(places) > 1 else (places[0] - 0.5, places[0] + 0.5)
         counts, edges = np.histogram(found.rows, bins=24, range=ends)
         bars = {"x": edges[:-1], "width": np.diff(edges), "align": "edge"}
-    for means, colour, name in zip(found.means.T, _COLOURS, found.outputs):
-        ax.plot(places, means, color=colour, label=word(name), linewidth=2, zorder=3, **style)
+    lines = [
+        ax.plot(places, means, color=colour, linewidth=2, zorder=3, **style)[0]
+        for means, colour in zip(found.means.T, _COLOURS)
+    ]
     margin = 0.05 * (high - low) or 0.5
     height, floor = 5 * margin, low - 6 * margin
     ax.set_ylim(floor, high + margin)
@@ -107,7 +146,18 @@ def effect(ax, found, low, high):
         ax.tick_params(axis="x", rotation=30)
     ax.set(xlabel=word(found.name), ylabel=word(found.what))
     if len(found.outputs) > 1:
-        ax.figure.legend(loc="outside upper center", ncols=len(found.outputs), frameon=False, fontsize=8)
+        _add_legend(ax.figure, lines, [word(name) for name in found.outputs])
+
+
+def _add_legend(figure, lines, names):
+    """Names of lines above the axes, in as many columns as have room."""
+    words = [f" {name}" if name.startswith("_") else name for name in names]  # Matplotlib leaves such names out
+    for n_columns in (len(words), 2, 1):
+        legend = figure.legend(lines, words, loc="outside upper center", ncols=n_columns, frameon=False, fontsize=8)
+        figure.draw_without_rendering()
+        if n_columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
 
 
 def observed(ax, y, predicted):
@@ -142,7 +192,7 @@ def confusion(ax, labels, guesses, classes):
     if len(shown) <= 8:
         for (i, j), count in np.ndenumerate(counts):
             ax.text(j, i, f"{count:,}", ha="center", va="center", color="white" if shares[i, j] > 0.6 else "0.2")
-    words = [word(classes[k])[:12] for k in shown]
+    words = [word(classes[k], 12) for k in shown]
     ax.set_xticks(np.arange(len(shown)), words, rotation=40, ha="right")
     ax.set_yticks(np.arange(len(shown)), words)
     ax.set(xlabel="predicted", ylabel="observed")

@@ -1,5 +1,6 @@
 """Files of rows, read block by block through `pyarrow.dataset`."""
 
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import numpy as np
 
-from binfeat._common.words import LEADING_ZERO
+from binfeat._common.frames import require_distinct
+from binfeat._rows.text_files import TextFiles
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.dataset import Dataset, FileFormat, Fragment
+    from pyarrow.dataset import Dataset, Fragment
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -26,10 +28,8 @@ _FORMATS = {
     ".tsv": "tsv",
     ".tsv.gz": "tsv",
 }
+_log = logging.getLogger("binfeat")
 _MARKS = {"csv": ",", "tsv": "\t"}  # between the columns of text
-_ZERO = f"^{LEADING_ZERO}"
-_HEADER_BYTES = 2**16  # at most
-_HEAD_ROWS = 10_000  # of text, by which columns of digits are told from names
 
 
 def is_dataset(X: object) -> "TypeGuard[Dataset]":
@@ -38,10 +38,11 @@ def is_dataset(X: object) -> "TypeGuard[Dataset]":
     return pyarrow_dataset is not None and isinstance(X, pyarrow_dataset.Dataset)
 
 
-def opened(*paths: str | PathLike) -> "Dataset":
-    """The dataset of files, or of all files of folders and their folders, of one format.
+def opened(*paths: str | PathLike, **options: str | None) -> "tuple[Dataset, TextFiles | None]":
+    """The dataset of files, or of all files of folders and their folders, of one format; and how it reads text files.
 
-    ImportError without pyarrow; FileNotFoundError if there is no file of a known format, ValueError if files differ.
+    The options are those of a `TextFormat`. ImportError without pyarrow; FileNotFoundError if there is no file of a
+    known format, ValueError if files differ.
     """
     try:
         import pyarrow.dataset as ds
@@ -53,46 +54,31 @@ def opened(*paths: str | PathLike) -> "Dataset":
         places = ", ".join(f"'{path}'" for path in paths)
         raise ValueError(f"All files of a folder must have one format; those in {places} have {', '.join(formats)}.")
     names = [str(name) for name in files]
-    kind = _text_format(names, _MARKS[formats[0]]) if formats[0] in _MARKS else formats[0]
+    if formats[0] in _MARKS:
+        text = TextFiles.of(names, _MARKS[formats[0]], **options)
+        if text.differs:
+            _log.info("%s: %s", paths[0], text)
+        return text.opened(names), text
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(f"{' and '.join(given)} must be None for files of the format {formats[0]}, which have none.")
     with _reading(files[0]):
-        return ds.dataset(names, format=kind, partitioning="hive")
+        require_distinct(_names_in(names[0], formats[0]), "it")
+        return ds.dataset(names, format=formats[0], partitioning="hive"), None
 
 
-def _text_format(names: list[str], mark: str) -> "FileFormat":
-    """How files of text are read: digits that begin with a zero, such as a postal code, make their column names."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _names_in(name: str, kind: str) -> list[str]:
+    """Names of the columns of a file."""
     import pyarrow.dataset as ds
-    from pyarrow.csv import ConvertOptions, ParseOptions
+    from pyarrow.fs import LocalFileSystem
 
-    def read_as_strings(columns: list[str]) -> ds.FileFormat:
-        options = ConvertOptions(column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=True)
-        return ds.CsvFileFormat(ParseOptions(delimiter=mark), convert_options=options)
-
-    with _reading(names[0]):
-        _require_mark(names[0], mark)
-        own = ds.dataset(names, format=read_as_strings([])).schema
-    whole = [name for name, kind in zip(own.names, own.types) if pa.types.is_integer(kind)]
-    texts, codes, left = ds.dataset(names, format=read_as_strings(whole)), set[str](), _HEAD_ROWS
-    for fragment in texts.get_fragments():
-        with _reading(fragment.path):
-            head = fragment.scanner(schema=texts.schema, columns=whole).head(left)
-        columns = zip(whole, head.columns)
-        codes |= {name for name, column in columns if pc.any(pc.match_substring_regex(column, _ZERO)).as_py()}
-        left -= len(head)
-        if left <= 0:
-            break
-    return read_as_strings(sorted(codes))
+    file_format = ds.ParquetFileFormat() if kind == "parquet" else ds.IpcFileFormat()
+    return file_format.inspect(name, LocalFileSystem()).names
 
 
-def _require_mark(name: str, mark: str) -> None:
-    """ValueError for a file whose first line has semicolons in the place of commas or tabs."""
-    import pyarrow as pa
-
-    with pa.input_stream(name) as file:
-        head = file.read(_HEADER_BYTES).split(b"\n")[0].decode(errors="replace")
-    if mark not in head and ";" in head:
-        raise ValueError(f"its columns seem to be apart by ';', where {mark!r} is expected")
+def is_table_name(path: Path) -> bool:
+    """Whether a file's name ends as those of tables do."""
+    return _ending(path) in _FORMATS
 
 
 def _ending(path: Path) -> str:
@@ -126,13 +112,21 @@ class DatasetBlocks:
     targets: list[str]
     weights: list[str]
     block_rows: int
+    text: TextFiles | None = None  # how files of text are read
 
     @classmethod
-    def of(cls, dataset: "Dataset", target: str | Iterable[str] | None, weight: str | None, block_rows: int) -> Self:
+    def of(
+        cls,
+        dataset: "Dataset",
+        target: str | Iterable[str] | None,
+        weight: str | None,
+        block_rows: int,
+        text: TextFiles | None = None,
+    ) -> Self:
         """With columns by their names; ValueError if a file lacks one, OSError if one cannot be read."""
         names, targets, weights = split_names(dataset.schema.names, target, weight, "the dataset")
         inputs = without_index(dataset.schema, names)
-        return cls(dataset, common_schema(dataset), inputs, targets, weights, block_rows)
+        return cls(dataset, common_schema(dataset, text), inputs, targets, weights, block_rows, text)
 
     def __iter__(self) -> "Iterator[FileBlock]":
         import pyarrow as pa
@@ -151,17 +145,25 @@ class DatasetBlocks:
         """Record batches of the columns, with the names of their files."""
         for fragment in self.dataset.get_fragments():
             path = getattr(fragment, "path", "")
+            n_rows = 0
             try:
                 for batch in self._batches(fragment, [*self.inputs, *self.targets, *self.weights]):
+                    n_rows += batch.num_rows
                     yield batch, path
+                if self.text is not None:
+                    self.text.require_whole(path, n_rows)
             except (OSError, ValueError) as error:
                 kind = OSError if isinstance(error, OSError) else ValueError
-                raise kind(f"{self._place_of(fragment)} cannot be read: {error}") from error
+                fault = None if self.text is None else self.text.fault(path)
+                place = self._place_of(fragment) if fault is None else f"File ({path})"
+                raise kind(f"{place} cannot be read: {fault or error}") from error
 
     def _batches(self, fragment: "Fragment", columns: list[str]) -> "Iterator[pa.RecordBatch]":
         # Reading ahead and several threads, each of which keeps memory for later, would take a gigabyte more.
         in_turn = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
-        return fragment.to_batches(schema=self.schema, columns=columns, batch_size=self.block_rows, **in_turn)
+        schema = self.schema if self.text is None else self.text.read_schema(self.schema)
+        for batch in fragment.to_batches(schema=schema, columns=columns, batch_size=self.block_rows, **in_turn):
+            yield batch if self.text is None else self.text.converted(batch, self.schema)
 
     def _place_of(self, fragment: "Fragment") -> str:
         """The file of a batch that could not be read, and the first column at fault."""
@@ -200,8 +202,8 @@ def without_index(schema: "pa.Schema", names: list[str]) -> list[str]:
     return [name for k, name in enumerate(names) if name not in index and (k or name)]
 
 
-def common_schema(dataset: "Dataset") -> "pa.Schema":
-    """The dataset's schema, with floats for integers where a file has some.
+def common_schema(dataset: "Dataset", text: TextFiles | None = None) -> "pa.Schema":
+    """The dataset's schema, with floats for integers where a file has some, and for numbers with grouped digits.
 
     Files that cannot be read or lack columns are refused, where pyarrow would fill in nulls.
     """
@@ -209,10 +211,11 @@ def common_schema(dataset: "Dataset") -> "pa.Schema":
     from pyarrow.dataset import get_partition_keys
 
     names = dataset.schema.names
+    require_distinct(names, "The dataset")
     types = dict(zip(names, dataset.schema.types))
     for number, fragment in enumerate(dataset.get_fragments()):
         path = getattr(fragment, "path", "in memory")
-        with _reading(path, f"File {number} of the dataset "):
+        with _reading(path, f"File {number} of the dataset ") if text is None else text.naming_fault(path):
             own = fragment.physical_schema
         known = {*own.names, *get_partition_keys(fragment.partition_expression)}
         missing = [name for name in names if name not in known]
@@ -220,7 +223,8 @@ def common_schema(dataset: "Dataset") -> "pa.Schema":
             raise ValueError(f"File {number} of the dataset ({path}) has no columns {missing}; it has {own.names}.")
         differ = [(name, found) for name, found in zip(own.names, own.types) if types.get(name, found) != found]
         types |= {name: _wider(types[name], found) for name, found in differ}
-    return pa.schema(types.items())
+    grouped = [] if text is None else text.grouped
+    return pa.schema((types | dict.fromkeys(grouped, pa.float64())).items())
 
 
 def _wider(known: "pa.DataType", found: "pa.DataType") -> "pa.DataType":

@@ -33,6 +33,9 @@ def blocks(
     target: str | Iterable[str] | None = None,
     weight: str | None = None,
     block_rows: int = 2**17,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
 ) -> Source:
     """Make a source of row blocks, for tables that do not fit in memory.
 
@@ -46,8 +49,8 @@ def blocks(
         ``(X, y)`` or ``(X, y, sample_weight)`` of arrays or frames; or a Parquet, Arrow or CSV file, or a folder of
         them, with a column `target`. Names of folders such as ``year=2024`` are columns, too. In CSV, digits that
         begin with a zero in the first 10,000 rows, such as postal codes, make a column one of names, the target, too;
-        empty fields, NA, NULL and the like are missing, as in ``pandas.read_csv``. A polars LazyFrame is collected at
-        once.
+        empty fields, NA, NULL and the like are missing, as in ``pandas.read_csv``. Columns of numbers such as 1.234,5
+        or "1,234.5", with a sign between thousands, are numeric. A polars LazyFrame is collected at once.
     y : ndarray or memmap of shape (n_rows,) or (n_rows, n_targets), default=None
         Targets of a table.
     sample_weight : ndarray or memmap of shape (n_rows,), default=None
@@ -58,6 +61,13 @@ def blocks(
         Column of a data frame or of files that holds the weights.
     block_rows : int, default=131072
         Most rows in a block of a table or a dataset.
+    delimiter : str, default=None
+        Character between the columns of CSV files. None detects commas, semicolons, tabs and vertical bars.
+    decimal : {".", ","}, default=None
+        Decimal sign of CSV files; None detects it.
+    encoding : str, default=None
+        Encoding of CSV files, such as "utf-8", "utf-16" or "windows-1252". None detects UTF-8, UTF-16 with a byte
+        order mark, Windows-1252 and Latin-1.
 
     Returns
     -------
@@ -87,10 +97,16 @@ def blocks(
     [300, 300, 300, 100]
     """
     check_integer(block_rows, "block_rows", 1)
-    table: Table = collected(opened(X) if isinstance(X, str | PathLike) else X)
+    options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding}
+    text = None
+    if isinstance(X, str | PathLike):
+        X, text = opened(X, **options)
+    else:
+        _refuse("tables that are not read from a path", **options)
+    table: Table = collected(X)
     if is_dataset(table):
         _refuse("files", y=y, sample_weight=sample_weight)
-        return DatasetBlocks.of(table, target, weight, block_rows)
+        return DatasetBlocks.of(table, target, weight, block_rows, text)
     if is_frame(table) and y is None:
         _refuse("a data frame's target", sample_weight=sample_weight)
         frame = nw.from_native(table, eager_only=True)

@@ -1,0 +1,264 @@
+"""CSV files as spreadsheets write them: what is detected, what options override, what is wrong with damaged files."""
+
+import gzip
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from binfeat import KernelMachineRegressor, RandomBinning, blocks
+from binfeat._rows import text_files
+
+pa = pytest.importorskip("pyarrow")
+
+GERMAN = "Größe;Preis;Ort;y\n" + "".join(f"{i},5;{i + 1}.234,50;Köln;{i},25\n" for i in range(1, 9))
+
+
+def put(path, content, encoding="utf-8"):
+    """A file with this text, packed if its name ends so."""
+    data = content if isinstance(content, bytes) else content.encode(encoding)
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def read(path, **options):
+    """X as a dictionary, and y."""
+    parts = list(blocks(path, target="y", **options))
+    table = pa.concat_tables([X for X, _ in parts])
+    return table.to_pydict(), np.concatenate([y for _, y in parts])
+
+
+@pytest.mark.parametrize("name", ["g.csv", "g.csv.gz", "g.tsv"])
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [("utf-8", "UTF-8"), ("utf-8-sig", "UTF-8"), ("utf-16", "UTF-16"), ("cp1252", "Windows-1252")],
+)
+def test_a_table_of_a_german_spreadsheet(tmp_path, caplog, name, encoding, words):
+    with caplog.at_level(logging.INFO, "binfeat"):
+        X, y = read(put(tmp_path / name, GERMAN, encoding))
+    assert {
+        "Größe": [i + 0.5 for i in range(1, 9)],
+        "Preis": [1000.0 * (i + 1) + 234.5 for i in range(1, 9)],
+        "Ort": ["Köln"] * 8,
+    } == X
+    np.testing.assert_array_equal(y, np.arange(1, 9) + 0.25)
+    (line,) = caplog.messages
+    assert line.endswith(
+        f"{name}: columns separated by semicolons, decimal commas, encoding {words}, numbers with grouped digits in "
+        "'Preis'"
+    )
+
+
+FORMATS = {  # text, the column a, and how columns are separated, and decimal signs
+    "usual": ("a,y\n1.5,1\n2,2\n", [1.5, 2.0], ",", "."),
+    "French": ("a;y\n1\u202f234,5;1\n12;2\n1\u00a0234\u00a0567;3\n", [1234.5, 12.0, 1234567.0], ";", ","),
+    "Swiss": ("a;y\n1'234.5;1\n12;2\n1’234’567;3\n", [1234.5, 12.0, 1234567.0], ";", "."),
+    "American": ('a,y\n"1,234",1\n12,2\n"1,234,567.5",3\n', [1234.0, 12.0, 1234567.5], ",", "."),
+    "quoted commas": ('a,y\n"1,5",1\n"2,25",2\n', [1.5, 2.25], ",", ","),
+    "three decimals": ("a;y\n1,234;1\n2,345;2\n", [1.234, 2.345], ";", ","),
+    "three decimals and points": ("a;y\n1.234;1\n2.345;2\n", [1.234, 2.345], ";", "."),
+    "grouped by points": ("a;y\n1.234;1\n2.345.678;2\n", [1234.0, 2345678.0], ";", ","),
+    "addresses": ("a,y\n192.168.1.1,1\n10.0.0.1,2\n", ["192.168.1.1", "10.0.0.1"], ",", "."),
+    "dates": ("a;y\n31.12.2024;1,5\n1.2.2025;2,5\n", ["31.12.2024", "1.2.2025"], ";", ","),
+    "hours": ("a;b;y\n1,5;12.30;1\n2,5;13.40;2\n", [1.5, 2.5], ";", ","),
+    "codes": ("a;y\n01234;1,5\n12345;2,5\n", ["01234", "12345"], ";", ","),
+    "prose": ('a,y\n"hello; world, this",1\n"foo; bar",2\n', ["hello; world, this", "foo; bar"], ",", "."),
+    "declared": ("sep=;\r\na;y\r\n1,5;1\r\n2;2\r\n", [1.5, 2.0], ";", ","),
+    "declared after a mark": ("\ufeffsep=|\r\na|y\r\n1.5|1\r\n2|2\r\n", [1.5, 2.0], "|", "."),
+    "tabs": ("a\ty\n1,5\t1\n2\t2\n", [1.5, 2.0], "\t", ","),
+    "decimals after many rows": ("a;y\n" + "12;1\n" * 20_000 + "1.234,5;1\n", [12.0] * 20_000 + [1234.5], ";", ","),
+}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_formats_are_detected(tmp_path, kind):
+    text, a, delimiter, decimal = FORMATS[kind]
+    X, _ = read(put(tmp_path / "one.csv", text))
+    assert X["a"] == a
+    found = blocks(tmp_path / "one.csv", target="y").text.format
+    assert (found.delimiter, found.decimal) == (delimiter, decimal)
+    assert found.differs == (delimiter != "," or decimal != ".")
+
+
+def test_a_usual_file_is_read_without_a_word(tmp_path, caplog):
+    with caplog.at_level(logging.INFO, "binfeat"):
+        read(put(tmp_path / "one.csv", FORMATS["usual"][0]))
+    assert not caplog.messages
+
+
+def test_options_override(tmp_path):
+    path = put(tmp_path / "one.csv", "a;y\n1.234;1\n2.345;2\n")
+    assert read(path)[0]["a"] == [1.234, 2.345]
+    assert read(path, decimal=",")[0]["a"] == [1234.0, 2345.0]
+    assert read(path, delimiter=";", decimal=".", encoding="latin-1")[0]["a"] == [1.234, 2.345]
+    path = put(tmp_path / "two.csv", "a/y\nü/1\n", "utf-16-le")
+    assert read(path, delimiter="/", encoding="UTF-16LE")[0]["a"] == ["ü"]
+    path = put(tmp_path / "three.csv", "a\ty;\nb\t1\n")
+    assert blocks(path, target="y;", delimiter="tab").inputs == ["a"]
+
+
+def test_folders_are_columns(tmp_path):
+    for year in (2023, 2024):
+        (tmp_path / f"year={year}").mkdir()
+        put(tmp_path / f"year={year}" / "one.csv", "a;y\n1.234,5;1\n")
+    assert read(tmp_path)[0] == {"a": [1234.5] * 2, "year": [2023, 2024]}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"delimiter": "::"}, ValueError, "delimiter must be one ASCII character, .*, got '::'"),
+        ({"delimiter": '"'}, ValueError, "delimiter must be one ASCII character"),
+        ({"delimiter": 5}, TypeError, "delimiter must be a string or None, got 5"),
+        ({"decimal": ";"}, ValueError, "decimal must be '.' or ',', got ';'"),
+        ({"encoding": "utf-99"}, ValueError, "encoding must be known to Python, .* got 'utf-99'"),
+        ({"encoding": "base64"}, ValueError, "encoding must be known to Python, .* got 'base64'"),
+        ({"encoding": "utf-8"}, OSError, r"b'\\xf6' is not text in UTF-8; give the encoding"),
+    ],
+)
+def test_bad_options(tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        blocks(put(tmp_path / "one.csv", GERMAN, "cp1252"), target="y", **options)
+
+
+def test_options_are_for_text(tmp_path):
+    table = pd.DataFrame({"a": [1.0], "y": [2.0]})
+    table.to_parquet(tmp_path / "one.parquet")
+    with pytest.raises(ValueError, match="decimal must be None for files of the format parquet"):
+        blocks(tmp_path / "one.parquet", target="y", decimal=",")
+    with pytest.raises(ValueError, match="encoding cannot go with tables that are not read from a path"):
+        blocks(table, target="y", encoding="utf-8")
+
+
+def test_encodings_of_several_files(tmp_path):
+    for number, encoding in enumerate(("cp1252", "ascii", "latin-1")):
+        put(tmp_path / f"{number}.csv", "a,y\nfür,1\n" if encoding != "ascii" else "a,y\nfuer,2\n", encoding)
+    put(tmp_path / "3.csv", b"a,y\n\x81\xfc,4\n")  # no text in Windows-1252
+    assert read(tmp_path)[0]["a"] == ["für", "fuer", "für", "\x81ü"]
+    put(tmp_path / "4.csv", "a,y\nfür,1\n")
+    with pytest.raises(
+        ValueError, match=r"must have one encoding; .*\.csv has Latin-1, and .*4\.csv has UTF-8\. Convert"
+    ):
+        blocks(tmp_path, target="y")
+
+
+def test_an_encoding_that_shows_after_many_lines(tmp_path):
+    X, _ = read(put(tmp_path / "one.csv", "a,y\n" + "abc,1\n" * 400_000 + "ü,2\n", "latin-1"))
+    assert X["a"][-1] == "ü"
+
+
+def test_files_of_which_some_have_grouped_digits(tmp_path):
+    put(tmp_path / "0.csv", "a;y\n12;1,5\n")
+    put(tmp_path / "1.csv", "a;y\n1.234;1,5\n")
+    put(tmp_path / "2.csv", "a;y\n1.234.567,5;1,5\n")
+    source = blocks(tmp_path, target="y")
+    assert read(tmp_path)[0]["a"] == [12.0, 1234.0, 1234567.5]
+    assert [X.schema.types for X, _ in source] == [[pa.float64()]] * 3
+
+
+def test_words_after_grouped_digits_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_files, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(text_files, "_HEAD_ROWS", 3)
+    path = put(tmp_path / "one.csv", "a;y\n" + "1.234,5;1\n" * 3 + "far;1\n")
+    with pytest.raises(ValueError, match=r"one.csv, column 'a', cannot be read: .*'far'"):
+        read(path)
+
+
+def test_a_machine_of_a_german_table(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2)) * 2000
+    y = X[:, 0] / 1000 + np.sin(X[:, 1] / 1000)
+    frame = pd.DataFrame(
+        {"a": [f"{v:,.3f}".translate(str.maketrans(",.", ".,")) for v in X[:, 0]], "b": X[:, 1], "y": y}
+    )
+    frame.to_csv(tmp_path / "g.csv", sep=";", decimal=",", index=False)
+    given = {"features": "binning", "gamma": "scale", "alpha": 0.1, "n_grids": 20, "random_state": 0}
+    machine = KernelMachineRegressor(**given).fit(blocks(tmp_path / "g.csv", target="y"))
+    (own,) = blocks(tmp_path / "g.csv", target="y")
+    known = KernelMachineRegressor(**given).fit(blocks(pd.DataFrame({"a": X[:, 0].round(3), "b": X[:, 1]}), y))
+    np.testing.assert_allclose(machine.predict(own[0]), known.predict(own[0]), rtol=1e-6)
+
+
+LINES = "1,2\n" * 50
+DAMAGED = {
+    "NUL bytes": (f"a,y\n{LINES}1,\0\0\n{LINES}", ValueError, r"line 52 has NUL bytes. The file is damaged"),
+    "UTF-16 without a mark": ("a,y\n1,2\n".encode("utf-16-le"), ValueError, "then give the encoding, 'utf-16-le'"),
+    "more cells": (
+        f"a,y\n1,2\n\n1,2,3\n{LINES}",
+        OSError,
+        "line 4 has 3 cells, and the header has 2. .* double quotes",
+    ),
+    "fewer cells": ("a,b,y\n1,2,3\n1,2\n", OSError, "line 3 has 2 cells, and the header has 3"),
+    "late": ("a,y\n" + "1,2\n" * 300_000 + "1,2,3\n", OSError, "line 300002 has 3 cells, and the header has 2"),
+    "declared": ("sep=,\na,y\n1,2,3\n", OSError, "line 3 has 3 cells, and the header has 2"),
+    "an open quote": (f'a,y\n1,2\n"x,2\n{LINES}', OSError, "the row in lines 3 to 53 has 1 cells, .* close its double"),
+    "a quote too many": (
+        'a,y\np,1\n"5 pipe,2\n' + "p,1\n" * 500 + '7" pipe,3\n',
+        ValueError,
+        "500 of 504 lines are inside of cells. The file is damaged; close the double quote in line 3",
+    ),
+    "names that repeat": ("a,b,a,y\n1,2,3,4\n", OSError, r"line 1 has 2 columns named 'a' \(columns 1, 3\); rename"),
+    "nothing": ("", OSError, "it is empty; its first line must have the names"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_files(tmp_path, kind):
+    content, error, message = DAMAGED[kind]
+    path = put(tmp_path / "one.csv", content)
+    with pytest.raises(error, match=message) as raised:
+        read(path)
+    assert "one.csv" in str(raised.value)
+
+
+def test_nul_bytes_where_the_encoding_is_given(tmp_path):
+    with pytest.raises(ValueError, match="line 52 has NUL bytes"):
+        blocks(put(tmp_path / "one.csv", DAMAGED["NUL bytes"][0]), target="y", encoding="utf-8")
+
+
+@pytest.mark.parametrize("mark", ["\n", "\r\r\n"])
+def test_cells_of_many_lines_and_blank_lines_are_no_damage(tmp_path, mark):
+    rows = [f'"text {i},{mark}more, lines,{mark} of{mark} text, and\n",{i}{mark}{mark}' for i in range(60_000)]
+    X, y = read(put(tmp_path / "one.csv", f"a,y{mark}" + "".join(rows)))  # over blocks of pyarrow
+    np.testing.assert_array_equal(y, np.arange(60_000))
+    assert X["a"][7].startswith("text 7,")
+
+
+def twice_named():
+    rows = np.arange(40.0).reshape(20, 2)
+    return {
+        "pandas": pd.DataFrame(rows, columns=["a", "a"]),
+        "arrow": pa.Table.from_arrays([pa.array(column) for column in rows.T], names=["a", "a"]),
+    }
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow"])
+def test_names_that_repeat_in_frames_are_named(kind):
+    X, y = twice_named()[kind], np.arange(20.0)
+    message = r"X has 2 columns named 'a' \(columns 1, 2\); rename or remove all but one of them"
+    known = KernelMachineRegressor(random_state=0, features="binning", gamma="scale", alpha=1.0, n_grids=5)
+    known.fit(pd.DataFrame({"a": y, "b": y}), y)
+    for use in (
+        lambda: KernelMachineRegressor().fit(X, y),
+        lambda: RandomBinning().fit(X),
+        lambda: blocks(X, y),
+        lambda: blocks(X, target="a"),
+        lambda: known.predict(X),
+        lambda: known.check(X),
+    ):
+        with pytest.raises(ValueError, match=message) as raised:
+            use()
+        assert type(raised.value) is ValueError
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_names_that_repeat_in_files_are_named(tmp_path, form):
+    table, path = twice_named()["arrow"], tmp_path / f"one.{form}"
+    if form == "parquet":
+        pa.parquet.write_table(table, path)
+    else:
+        with pa.ipc.new_file(str(path), table.schema) as out:
+            out.write_table(table)
+    with pytest.raises(OSError, match=r"one.* has 2 columns named 'a' \(columns 1, 2\)"):
+        blocks(path, target="a")
