@@ -275,19 +275,47 @@ METHODS = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_says_it_once(machine, method):
+def test_every_method_warns_once(machine, method):
+    """A fitted model warns once, whatever the method; "error" and "ignore" hold for every call."""
     frame = frame_of(10, seed=1).assign(size=77.0)
+    own = pickle.loads(pickle.dumps(machine))
     with pytest.warns(UserWarning, match="Column 'size': far outside, in 10 rows, such as 77") as told:
-        METHODS[method](machine, frame)
-    assert len([one for one in told if "fit had not seen" in str(one.message)]) == 1
+        METHODS[method](own, frame)
+    assert len([one for one in told if "differs from the training rows" in str(one.message)]) == 1
     assert told[0].filename == __file__
-    other = clone(machine).set_params(on_unseen="error")
-    other.__dict__ |= {name: value for name, value in vars(machine).items() if name.endswith("_") or name[0] == "_"}
-    with pytest.raises(ValueError, match=r"on_unseen is 'error'. Column 'size': far outside"):
-        METHODS[method](other, frame)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        METHODS[method](other.set_params(on_unseen="ignore"), frame)
+        METHODS[method](own, frame)
+        METHODS[method](pickle.loads(pickle.dumps(machine)).set_params(on_unseen="ignore"), frame)
+    with pytest.raises(ValueError, match=r"on_unseen is 'error'. Column 'size': far outside"):
+        METHODS[method](own.set_params(on_unseen="error"), frame)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_far", "colour", "warns"),
+    [
+        (1, 1, "red", False),
+        (300, 1, "red", False),
+        (300, 3, "red", True),
+        (300, 2, "red", False),
+        (20, 2, "red", True),
+        (300, 0, "green", True),
+        (1, 0, "green", True),
+    ],
+)
+def test_few_differences_do_not_warn(machine, n_rows, n_far, colour, warns):
+    """More than 1 % of the rows and at least two, or a category that no training row has."""
+    frame = frame_of(n_rows, seed=1)
+    known = frame_of(N)
+    frame = pd.DataFrame({name: known[name].iloc[np.arange(n_rows) % N].to_numpy() for name in frame})
+    frame.loc[frame.index < n_far, "size"] = 77.0
+    frame.loc[0, "colour"] = colour if colour == "green" else frame.loc[0, "colour"]
+    own = pickle.loads(pickle.dumps(machine))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        own.predict(frame)
+    assert any("differs from the training rows" in str(one.message) for one in seen) == warns
+    assert len(own.check(frame)) == (n_far > 0) + (colour == "green")
 
 
 def test_rare_words_of_texts_are_no_news(few_steps):

@@ -9,7 +9,7 @@ from binfeat._command import models, tables
 from binfeat._command.messages import say
 from binfeat._command.streams import TerminalBytes
 from binfeat._common.whole_files import require_writable, written
-from binfeat._machine.table.findings import Attention
+from binfeat._machine.table.findings import NoveltyPolicy
 
 _PARQUET = ".parquet", ".pq"
 _OTHERS = ".feather", ".arrow", ".skops", ".html"  # endings of files that are no tables, or of kinds not written here
@@ -46,14 +46,14 @@ def opened(model, paths, text, out=None, others=None):
 @contextmanager
 def finding_news(machine, blocks):
     """The blocks; in the end what the machine had not seen in any of them is said once, as a table."""
-    attention = Attention(machine.on_unseen)
+    policy = NoveltyPolicy(machine)
     if machine.on_unseen == "warn":
         machine.on_unseen = "ignore"
-        blocks = _checked(machine, blocks, attention.note)
+        blocks = _checked(machine, blocks, policy.report)
     yield blocks
-    if attention.found:
+    if policy.found:
         say("warning: the machine had not seen such values in fit:")
-        for line in str(attention.found).splitlines():
+        for line in str(policy.found).splitlines():
             say(f"  {line}")
 
 

@@ -10,6 +10,7 @@ class Derived:
 
     def __init__(self):
         self._made: tuple = (None, None)
+        self.has_warned = False  # of values that training rows do not have
         self._locks: dict[int, RLock] = {}  # by process: a fork may leave its parent's lock taken for ever
 
     def get(self, source, make):

@@ -41,7 +41,7 @@ from binfeat._machine.table.columns import RawTable
 from binfeat._machine.table.copies import GivenRows
 from binfeat._machine.table.doubts import doubt_limit, doubt_rows
 from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.findings import Attention, Note
+from binfeat._machine.table.findings import NoveltyPolicy, Report
 from binfeat._machine.table.partition import Partition
 from binfeat._machine.table.row_hashes import SeenRows, row_hashes
 from binfeat._machine.target.targets import Targets
@@ -266,15 +266,15 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         """Predictions of the targets, (n_rows, n_targets)."""
         return self._of_table(X, lambda part, note: self._rows_and_scores(part, note)[1])
 
-    def _of_table(self, X: RawTable, function: Callable[[RawTable, Note], np.ndarray]) -> np.ndarray:
+    def _of_table(self, X: RawTable, function: Callable[[RawTable, Report], np.ndarray]) -> np.ndarray:
         """What a function makes of rows in memory, or, block by block, of a source's."""
-        with Attention(self.on_unseen) as note:
+        with NoveltyPolicy(self) as note:
             if is_source(X):
                 check_is_fitted(self, "feature_coef_")
                 return by_block(X, lambda part: function(part, note))[0]
             return function(X, note)
 
-    def _rows_and_scores(self, X: RawTable, note: Note) -> tuple[np.ndarray, np.ndarray]:
+    def _rows_and_scores(self, X: RawTable, note: Report) -> tuple[np.ndarray, np.ndarray]:
         """Rows in memory as the kernels see them, and predictions of the targets."""
         fitted = self._fitted
         rows = fitted.rows(self, X, note)

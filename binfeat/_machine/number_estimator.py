@@ -15,7 +15,7 @@ from binfeat._machine.fitted.many_rows import ManyRowsPosterior
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.served_estimator import ServedMachineBase
 from binfeat._machine.table.columns import RawTable
-from binfeat._machine.table.findings import Attention, Note
+from binfeat._machine.table.findings import NoveltyPolicy, Report
 from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import LogLink
 from binfeat._rows.sources import is_source
@@ -57,7 +57,7 @@ class NumbersMachineBase(ServedMachineBase):
         n_samples, rng = check_integer(n_samples, "n_samples", 1), np.random.default_rng(seed_of(random_state))
         if is_source(X):
             raise ValueError("X must be rows in memory, whose samples belong together; got a source of blocks.")
-        with Attention(self.on_unseen) as note:
+        with NoveltyPolicy(self) as note:
             rows, scores = self._rows_and_scores(X, note)
         with blas_threads(self.n_jobs):
             posterior = self._posterior_of_function()
@@ -207,7 +207,7 @@ class NumbersMachineBase(ServedMachineBase):
     def _columns_of(self, X: RawTable, more: Callable[[np.ndarray, int | None], np.ndarray]) -> np.ndarray:
         """Predictions of what is learned, and more about scaled rows beside them, also for a source of blocks."""
 
-        def beside(part: RawTable, note: Note) -> np.ndarray:
+        def beside(part: RawTable, note: Report) -> np.ndarray:
             rows, scores = self._rows_and_scores(part, note)
             with blas_threads(self.n_jobs):
                 return np.column_stack([scores, more(rows, self.n_jobs)])

@@ -17,7 +17,7 @@ from binfeat._machine.explained.values import ShapleyValues, shown
 from binfeat._machine.fitted.attributes import compacted
 from binfeat._machine.fitted.local import LocalFunction
 from binfeat._machine.table.columns import RawTable, in_order
-from binfeat._machine.table.findings import Attention, Findings
+from binfeat._machine.table.findings import Findings, NoveltyPolicy
 from binfeat._rows.sources import Survey, is_source
 
 
@@ -76,7 +76,7 @@ class ServedMachineBase(KernelMachineBase):
         function = self._fitted.function
         if not isinstance(function, LocalFunction):
             raise ValueError(f"apply needs a local machine, features_='local'; this one has {self.features_!r}.")
-        with Attention(self.on_unseen) as note:
+        with NoveltyPolicy(self) as note:
             rows = self._fitted.rows(self, X, note)
         return function.trees(rows).T
 
@@ -130,7 +130,7 @@ class ServedMachineBase(KernelMachineBase):
         if is_source(X) or is_source(background):
             raise ValueError("X and background must be rows in memory; got a source of blocks.")
         fitted = self._fitted
-        with Attention(self.on_unseen) as note:
+        with NoveltyPolicy(self) as note:
             rows = fitted.rows(self, X, note)
         known = background_of(fitted) if background is None else fitted.rows(self, background)
         with blas_threads(self.n_jobs):

@@ -99,8 +99,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     warm_start : bool, default=False
         Whether a second `fit`, to all rows again, keeps scaling, length scales, kernel and kind of features; see Notes.
     on_unseen : {"warn", "ignore", "error"}, default="warn"
-        What predictions do about rows that have what `fit` had not seen: missing values in a complete column, new
-        categories, numbers far outside. `check` says what counts, and lists it.
+        Action if rows of a prediction differ from the training rows: missing values in a complete column, new
+        categories, or numbers far outside the training range. "warn" warns once per fitted model, if a category is new
+        or more than 1 % of the rows (at least two) are affected. `check` lists all differences.
     verbose : int, default=0
         1 prints the lines of `summary` as they are made, and "compiling" if a call is the first of its kind.
     n_jobs : int, default=None

@@ -15,7 +15,7 @@ from binfeat._machine.fitted.score_function import HeldOutErrors, Posterior
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.search.scaled_kernels import History
 from binfeat._machine.table.encoder import TableEncoder
-from binfeat._machine.table.findings import Note
+from binfeat._machine.table.findings import Report
 from binfeat._machine.table.row_hashes import SeenRows
 from binfeat._machine.table.scalers import InputScaler
 from binfeat._machine.target.targets import Targets
@@ -50,7 +50,7 @@ class Fitted:
     _derived: Derived = field(default_factory=Derived, repr=False)
     _derived_rises: Derived = field(default_factory=Derived, repr=False)
 
-    def rows(self, estimator: BaseEstimator, X: object, note: Note = None) -> np.ndarray:
+    def rows(self, estimator: BaseEstimator, X: object, note: Report = None) -> np.ndarray:
         """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""
         return self.scaled(self.encoder.transform(estimator, X, note))
 

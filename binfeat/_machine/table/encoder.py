@@ -22,7 +22,7 @@ from binfeat._machine.table.columns import (
     places_among,
     read_table,
 )
-from binfeat._machine.table.findings import Findings, Note
+from binfeat._machine.table.findings import Findings, Report
 from binfeat._machine.table.learned import categories_in, chosen_in, medians_of, parts_of_dates, ranges_of
 from binfeat._machine.table.novelty import SeenCategories, SeenNumbers, unseen_codes
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
@@ -97,7 +97,7 @@ class TableEncoder(ArrayRecord):
         check_moderate(matrix, "X")
         return encoder._with_ranks(matrix) if takes_ranks else (encoder, matrix)
 
-    def transform(self, estimator: BaseEstimator, X: RawTable, note: Note = None) -> np.ndarray:
+    def transform(self, estimator: BaseEstimator, X: RawTable, note: Report = None) -> np.ndarray:
         """The numbers of a table with the columns of `fit`, C-contiguous, writeable, without NaN; might be X itself.
 
         What is far outside is as far as it may be without being so: kernels that grow would follow it to anywhere.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_choice
@@ -20,6 +20,7 @@ MISSING, CATEGORIES, CODES, OUTSIDE, STRINGS, WORDS, ORDER = (
 POLICIES = "warn", "ignore", "error"
 _SHOWN = 3  # examples of a finding
 _NAMED = 5  # findings of a warning
+_SHARE = 0.01  # of the rows, below which findings do not warn
 _HEAD = "column", "found", "rows", "such as", "in fit"
 
 
@@ -97,49 +98,58 @@ class Findings:
         return text_table([_HEAD, *(each.cells() for each in self)])
 
     @property
+    def matter(self) -> bool:
+        """Whether a category was never seen, or a finding concerns more than 1 % of the rows and at least two."""
+        least = max(2.0, _SHARE * self.n_rows)
+        return any(each.found == CATEGORIES or each.n_rows >= least for each in self)
+
+    @property
     def words(self) -> str:
         """All findings in one line."""
         named = [
             f"{each.column}: {each.found}, in {each.n_rows:,} rows, such as {', '.join(each.examples)} "
-            f"({each.known} in fit)"
+            f"(training rows: {each.known})"
             for each in list(self)[:_NAMED]
         ]
         more = [f"{len(self) - _NAMED} more findings"] if len(self) > _NAMED else []
         return "; ".join(named + more)
 
 
-Note = Callable[[Findings], None] | None  # what is called with findings, if anybody wants to know them
+Report = Callable[[Findings], None] | None  # called with findings, unless they are ignored
 
 
-class Attention:
-    """What is done about findings of a prediction, which may come in several blocks.
+class NoveltyPolicy:
+    """The reaction to findings of a prediction, which may come in several blocks.
 
-    ``with Attention(on_unseen) as note`` warns at its end of what was noted, once for all blocks. It is no generator,
-    whose frame of another module would stop the search for the caller's line.
+    ``with NoveltyPolicy(machine) as report`` warns at its end if the findings matter, once per fitted model. It is no
+    generator, because the frame of another module would stop the search for the caller's line.
     """
 
-    def __init__(self, on_unseen: str) -> None:
-        self._on_unseen, self.found = check_choice(on_unseen, "on_unseen", POLICIES), Findings()
+    def __init__(self, machine: Any) -> None:
+        self._machine, self.found = machine, Findings()
+        self._policy = check_choice(machine.on_unseen, "on_unseen", POLICIES)
 
     @property
-    def note(self) -> Note:
-        """What is called with findings; None if nobody wants to know them."""
-        return None if self._on_unseen == "ignore" else self._noted
+    def report(self) -> Report:
+        """The function to call with findings; None if they are ignored."""
+        return None if self._policy == "ignore" else self._reported
 
-    def _noted(self, found: Findings) -> None:
-        if self._on_unseen == "error" and found:
-            raise ValueError(f"X has what fit had not seen, and on_unseen is 'error'. {found.words}.")
+    def _reported(self, found: Findings) -> None:
+        if self._policy == "error" and found:
+            raise ValueError(f"X differs from the training rows, and on_unseen is 'error'. {found.words}.")
         self.found += found
 
-    def __enter__(self) -> Note:
-        return self.note
+    def __enter__(self) -> Report:
+        return self.report
 
     def __exit__(self, failed: object, *_: object) -> None:
-        if self.found and not failed:
-            warn(
-                f"X has what fit had not seen; predictions there are guesses. {self.found.words}. check(X) lists it; "
-                "on_unseen='ignore' or 'error' says what else to do.",
-            )
+        if failed or self._machine._derived.has_warned or not self.found.matter:
+            return
+        self._machine._derived.has_warned = True
+        warn(
+            f"X differs from the training rows, so predictions for some of its {self.found.n_rows:,} rows are "
+            f"extrapolations. {self.found.words}. Call check(X) for details, or set on_unseen to 'ignore' or 'error'."
+        )
 
 
 def in_words(values: Iterable[str]) -> tuple[str, ...]:
