@@ -24,6 +24,7 @@ from binfeat._common.warned import warn
 from binfeat._graph.estimator import GraphEstimator
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
+from binfeat._rows.scored import SourceScorer
 from binfeat._rows.sources import is_source
 
 __all__ = ["LabelSpreading"]
@@ -31,7 +32,7 @@ __all__ = ["LabelSpreading"]
 _UNLABELLED = -1
 
 
-class LabelSpreading(ClassifierMixin, GraphEstimator):
+class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     """Classification of rows of which few have labels, by spreading these over the graph of all rows.
 
     A row takes a share of its scores for the classes from similar rows, and the rest from its own label. `predict`

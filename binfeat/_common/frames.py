@@ -1,13 +1,35 @@
-"""Data frames of any kind."""
+"""Data frames of any kind, and masked arrays."""
 
 import narwhals as nw
+import numpy as np
+
+_EXACT = 2**53  # larger integers lose digits as floats
 
 
 def collected(X):
-    """A polars LazyFrame as a DataFrame; anything else as it is."""
-    return X.collect() if nw.dependencies.is_polars_lazyframe(X) else X
+    """A polars LazyFrame as a DataFrame, a masked array as by `unmasked`; anything else as it is."""
+    return X.collect() if nw.dependencies.is_polars_lazyframe(X) else unmasked(X)
 
 
 def is_frame(X):
     """Whether X is a data frame in memory."""
     return nw.dependencies.is_into_dataframe(X)
+
+
+def unmasked(values):
+    """A masked array, or a sequence of masked arrays, as an array with NaN for masked values; anything else as it is.
+
+    Masked integers and bools become floats, masked strings objects, masked times NaT.
+    """
+    if isinstance(values, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in values):
+        values = np.ma.array(values)
+    if not isinstance(values, np.ma.MaskedArray) or values.dtype.names:
+        return values
+    if not np.ma.is_masked(values):
+        return np.array(values.data, copy=None)
+    if values.dtype.kind in "mM":
+        return values.filled(np.array("NaT", values.dtype))
+    is_long = values.dtype.kind in "iu" and max(abs(int(end)) for end in (values.min(), values.max())) > _EXACT
+    if values.dtype.kind not in "fc":
+        values = values.astype(np.float64 if values.dtype.kind in "biu" and not is_long else object)
+    return values.filled(np.nan)

@@ -16,7 +16,7 @@ from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.derived import Derived
 from binfeat._common.fit_rollback import fit_method
-from binfeat._common.held_out import Scoring
+from binfeat._common.held_out import Scoring, check_groups
 from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
@@ -164,6 +164,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             source = SampledSource(self, X, settings.seed)
             y, sample_weight = source.survey.y, source.survey.sample_weight
         checked, weights = self._checked(require_y(type(self).__name__, y), sample_weight)
+        groups = check_groups(groups, len(checked))
         own_weights, all_rows = check_weights(weights, len(checked)), None
         targets = self._targets(checked, own_weights)
         if source is not None:

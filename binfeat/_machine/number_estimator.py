@@ -6,6 +6,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._machine.fitted.exact import ExactPosterior
@@ -94,7 +95,9 @@ class NumbersMachineBase(ServedMachineBase):
             If a share is out of range or more than the rows left out tell, `loss` is a deviance, or an old file has no
             sizes.
         """
-        levels = np.array([check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(quantiles)).tolist()])
+        levels = np.array(
+            [check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(unmasked(quantiles))).tolist()]
+        )
         if not levels.size:
             raise ValueError("quantiles must hold at least one share between 0 and 1, got none.")
         spread = self._spread_of_noise()
