@@ -278,7 +278,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         """
         check_is_fitted(self)
         X = self._check(X)
-        self._require_memory(X)
+        self._require_memory(X, self.bin_offsets_.size - 1)
         if self._hashed:
             codes = fold_codes(self._grids, RowTable.of(X), self.bin_offsets_, self.n_jobs).array
         else:
@@ -343,7 +343,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
             return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
         X = self._check(X, reset=True)
         if encodes:
-            self._require_memory(X)
+            self._require_memory(X, int(self.n_grids))
         self._draw(look and look(X))
         return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
 
@@ -375,10 +375,10 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         check_categories(X, self._categorical)
         return X
 
-    def _require_memory(self, X):
-        """Refuse rows whose features do not fit in memory."""
+    def _require_memory(self, X, n_grids):
+        """Refuse rows whose features of so many grids do not fit in memory."""
         beside_a_code = 0 if self.output == "codes" else float_dtype(X.dtype).itemsize + 4
-        require_binning_memory(X.shape, int(self.n_grids), beside_a_code)
+        require_binning_memory(X.shape, n_grids, beside_a_code)
 
     @property
     def _grids(self):

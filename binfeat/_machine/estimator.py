@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -210,7 +210,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             hashes = rows.hashes if problem.table is rows.table else row_hashes(problem.table, rows.answers)
             fitted = replace(fitted, seen=SeenRows.of(hashes[np.append(train, held_out)]))
         self.__dict__.pop("target_transformer_", None)
-        self.__dict__ |= attributes_of(fitted)
+        self.__dict__ |= attributes_of(fitted) | self._choices()
         self._fitted_with, self._derived = fitted_with(self), Derived()
         if run.interrupt is not None:
             raise run.interrupt
@@ -255,6 +255,15 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             return rows, partition
         own, numbers = _without_copies(rows, partition.cells(len(rows)), run)
         return own, partition.of_rows(numbers, len(rows))
+
+    def _choices(self) -> dict[str, Any]:
+        """Attributes for what predictions need of the parameters, which may change after `fit`."""
+        return {}
+
+    def _of_fit(self, name: str) -> Any:
+        """One of `_choices` as it was in `fit`; machines of files of version 0.2.0 have their parameters alone."""
+        known = vars(self)
+        return known[name] if name in known else self._choices().get(name)
 
     @property
     def _fitted(self) -> Fitted:

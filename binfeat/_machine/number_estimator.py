@@ -1,7 +1,7 @@
 """What kernel machines for numbers have beside predictions: standard deviations, samples and intervals."""
 
 from collections.abc import Callable
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,12 @@ _Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 class NumbersMachineBase(ServedMachineBase):
     """Base of kernel machines for numbers."""
+
+    kernel: object
+    gamma: ArrayLike
+    alpha: float | str
+    loss: str
+    quantile: float
 
     def sample_y(
         self, X: RawTable, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
@@ -161,9 +167,14 @@ class NumbersMachineBase(ServedMachineBase):
 
         It is that of so many degrees of freedom fewer.
         """
+        chosen = self._of_fit("_n_chosen")
+        return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
+
+    def _choices(self) -> dict[str, Any]:
+        """What predictions need of the parameters: degrees of freedom that choices count as, and a single quantile."""
         scales = min(_SCALES, self.n_features_in_) if is_word(self.gamma, "learn") else 0
         chosen = is_word(self.alpha, "auto") + _FORMS * is_word(self.kernel, "auto") + scales
-        return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
+        return {"_n_chosen": int(chosen), "_quantile": float(self.quantile) if self.loss == "quantile" else None}
 
     def _spread_of_noise(self) -> Spread:
         """The sizes of residuals; ValueError for machines of older files."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.validation import (
     check_choice,
@@ -379,8 +380,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         """
         if check_flag(return_std, "return_std"):
             return self._with_std(X)
-        if self.loss == "quantile":
-            return self.predict_quantiles(X, self.quantile)[..., 0]
+        check_is_fitted(self, "feature_coef_")
+        quantile = self._of_fit("_quantile")
+        if quantile is not None:
+            return self.predict_quantiles(X, quantile)[..., 0]
         return self._own_targets.decode(self._scores(X))
 
     def _settings(self) -> Settings:
