@@ -27,6 +27,7 @@ from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
+from binfeat._machine.features.feature_bytes import require_table_bytes
 from binfeat._machine.fitted.attributes import attributes_of, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.saved import check_machine, migrate
@@ -34,7 +35,7 @@ from binfeat._machine.limits import Limits
 from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.machines.local_size import rows_in_time
 from binfeat._machine.pipeline import fit
-from binfeat._machine.problem import Problem, answers_of
+from binfeat._machine.problem import Problem, answers_of, n_targets_of
 from binfeat._machine.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, decision_words
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.columns import RawTable
@@ -187,6 +188,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         all_rows: Callable[[Problem, Run], AllRows] | None,
     ) -> Self:
         """Fit to a table in memory, or to what it is a sample of: all rows, where they are beyond memory."""
+        require_table_bytes(getattr(X, "shape", ()), len(y), n_targets_of(targets, y), settings.max_bytes)
         progress, decisions = Progress(self, X, y), Decisions(clock, settings.verbose)
         run = Run(settings, self._limits, clock, progress, decisions)
         previous = previous_fit(self, run)
