@@ -19,12 +19,13 @@ def is_frame(X):
 def unmasked(values):
     """A masked array, or a sequence of masked arrays, as an array with NaN for masked values; anything else as it is.
 
-    Masked integers and bools become floats, masked strings objects, masked times NaT.
+    Masked integers and bools become floats, masked strings objects, masked times NaT. Numbers and bools of pandas'
+    nullable, Arrow and categorical types, of which none is missing, have NumPy's type for them.
     """
     if isinstance(values, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in values):
         values = np.ma.array(values)
     if not isinstance(values, np.ma.MaskedArray) or values.dtype.names:
-        return values
+        return values if (plain := plain_type(values)) is None else values.to_numpy(dtype=plain)
     if not np.ma.is_masked(values):
         return np.array(values.data, copy=None)
     if values.dtype.kind in "mM":
@@ -33,3 +34,13 @@ def unmasked(values):
     if values.dtype.kind not in "fc":
         values = values.astype(np.float64 if values.dtype.kind in "biu" and not is_long else object)
     return values.filled(np.nan)
+
+
+def plain_type(values):
+    """NumPy's type for the numbers or bools of a pandas array or series of another type; None if there is none."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is None or isinstance(dtype, np.dtype) or not hasattr(values, "isna"):
+        return None
+    own = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    plain = own if isinstance(own, np.dtype) else getattr(own, "numpy_dtype", None)
+    return None if plain is None or plain.kind not in "biuf" or values.isna().any() else plain
