@@ -24,7 +24,7 @@ from binfeat._machine.table.texts import DATES, EXACT, NUMBERS, day_of, doubt_of
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
-_TINY = 1e-100
+_TINY, _LARGEST = 1e-100, np.finfo(np.float64).max.item()
 RawTable = Any  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
@@ -209,10 +209,10 @@ class Column:
 
     def lost(self) -> tuple[int, int]:
         """Different numbers of a column, and how many of these are left in float64; zeros where none can be lost."""
-        if self._are_exact or self._are_dates:
+        if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
             return 0, 0
         known = {value for value in self._distinct[0] if isinstance(value, Real | Decimal) and not _is_missing(value)}
-        large = [value for value in known if abs(value) > EXACT]
+        large = [value for value in known if EXACT < abs(value) <= _LARGEST]
         return len(large), len(set(map(float, large)))
 
 

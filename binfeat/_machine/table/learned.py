@@ -36,8 +36,8 @@ def doubt_digits(table: Columns, chosen: np.ndarray) -> None:
         if n_left < n_numbers:
             warn(
                 f"{column.name} of X has {n_numbers:,} different numbers beyond 2^53, of which float64 keeps "
-                f"{n_left:,} apart. If they are names, make the column categorical, as Series.astype('category') does; otherwise "
-                "subtract a constant."
+                f"{n_left:,} apart. If they are names, make the column categorical, as Series.astype('category') does; "
+                "otherwise subtract a constant."
             )
 
 

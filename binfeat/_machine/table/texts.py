@@ -1,7 +1,6 @@
 """Numbers and dates that stand as strings in a column: told from names, and read."""
 
 import datetime
-import math
 import re
 import sys
 from collections.abc import Iterable, Sequence
