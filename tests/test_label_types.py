@@ -26,15 +26,14 @@ KINDS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("container", ["array", "series", "categorical", "frame"])
 def test_classes_keep_their_type(estimator, kind, container):
     y = pd.Series(LABELS.astype(KINDS[kind])).astype(kind)
     y = {"array": y.array, "series": y, "categorical": y.astype("category"), "frame": y.to_frame("y")}[container]
-    with np.testing.suppress_warnings() as ignored:
-        ignored.filter(UserWarning)  # of a column vector
-        estimator.fit(ROWS, y)
+    estimator.fit(ROWS, y)
     assert estimator.classes_.dtype == KINDS[kind]
     assert estimator.classes_.tolist() == [False, True]
     assert estimator.predict(ROWS).dtype == KINDS[kind]

@@ -47,7 +47,7 @@ def _explained(machine, X, background):
 
 def _unique(names):
     """Names in their order; a name that occurs again gets the first number, from 2, which makes it a new name."""
-    taken, own = set(names), {}
+    taken, own = set(names), dict[str, None]()
     for name in names:
         new = name
         if name in own:

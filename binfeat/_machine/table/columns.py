@@ -211,8 +211,8 @@ class Column:
         """Different numbers of a column, and how many of these are left in float64; zeros where none can be lost."""
         if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
             return 0, 0
-        known = {value for value in self._distinct[0] if isinstance(value, Real | Decimal) and not _is_missing(value)}
-        large = [value for value in known if EXACT < abs(value) <= _LARGEST]
+        numbers: list[Any] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
+        large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= _LARGEST}
         return len(large), len(set(map(float, large)))
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -61,7 +62,7 @@ def _keep_digits(strings: list[str]) -> bool:
     return all(float(number) == number for number in whole) and len(set(map(float, others))) == len(others)
 
 
-def key_of(value: object) -> float | str:
+def key_of(value: Any) -> float | str:
     """The key of a category: its number, or a string of digits that float64 may not have, or of anything else."""
     if not isinstance(value, Real | Decimal | np.bool_):
         return str(value)
