@@ -29,7 +29,7 @@ def unmasked(values):
     if not np.ma.is_masked(values):
         return np.array(values.data, copy=None)
     if values.dtype.kind in "mM":
-        return values.filled(np.array("NaT", values.dtype)[()])
+        return values.filled(values.dtype.type("NaT"))
     is_long = values.dtype.kind in "iu" and max(abs(int(end)) for end in (values.min(), values.max())) > _EXACT
     if values.dtype.kind not in "fc":
         values = values.astype(np.float64 if values.dtype.kind in "biu" and not is_long else object)

@@ -38,6 +38,7 @@ EXACT = 2**53  # up to which float64 has all whole numbers
 _MOST_EXPONENT = 300  # of ten, of whole numbers that are looked at digit by digit
 _MOST_DIGITS = 15  # of a number that a float has exactly
 _LARGEST = sys.float_info.max
+_NUMBER: Any = Real, Decimal, np.bool_
 _OTHERS_OF_A_WORD = 10  # at least, where words seem to stand for what is missing
 _DAY = np.timedelta64(1, "D")
 
@@ -64,7 +65,7 @@ def _keep_digits(strings: list[str]) -> bool:
 
 def key_of(value: Any) -> float | str:
     """The key of a category: its number, or a string of digits that float64 may not have, or of anything else."""
-    if not isinstance(value, Real | Decimal | np.bool_):
+    if not isinstance(value, _NUMBER):
         return str(value)
     if abs(value) > _LARGEST:
         return float(value) if isinstance(value, float | np.floating) else str(value)
