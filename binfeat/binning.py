@@ -283,7 +283,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         """
         check_is_fitted(self)
         X = self._check(X)
-        self._require_memory(X)
+        self._require_memory(X, self.bin_offsets_.size - 1)
         return BinMatrix._trusted(self._codes_of(X), self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
 
     def transform(self, X: Any) -> sparse.csr_matrix | Any:
@@ -416,7 +416,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
         X = self._check(X, reset=True)
         if encodes:
-            self._require_memory(X)
+            self._require_memory(X, int(self.n_grids))
         self._draw(self._chosen_gamma(self._scale_of(X), lambda *rows: rows, X, y, sample_weight))
         self._warn_of_rows(X)
         return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))

@@ -7,15 +7,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.cluster import KMeans
-from sklearn.metrics import pairwise_distances_argmin
 from threadpoolctl import threadpool_limits
 
+from binfeat._common.subsets import slices
 from binfeat._common.validation import check_integer, seed_of
+from binfeat._common.warned import warn
+from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
 
 _MOST_ROWS = 20_000  # from which k-means learns its centres
+_ROWS_OF_A_COMPONENT = 100  # among them, at least, or all
+_ROWS_AT_A_TIME = 2**15  # whose clusters a thread finds
 
 
 class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SpectralEstimator):
@@ -171,7 +175,7 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
             raise ValueError(f"n_components={n_components} must be below n_samples={n_rows}.")
         return n_components
 
-    def _keep_rows(self, coordinates):
+    def _keep_rows(self, coordinates, graph):
         self.embedding_ = coordinates
 
     @property
@@ -237,8 +241,10 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     Warns
     -----
     UserWarning
-        If more than a tenth of the rows share no bin with another row, or if, with ``gamma="scale"``, an input has more
-        than five times the spread of a typical one, so that rows are similar by it alone.
+        If more than a tenth of the rows share no bin with another row, if, with ``gamma="scale"``, an input has more
+        than five times the spread of a typical one, so that rows are similar by it alone, or if the graph has more
+        components without links between them than `n_clusters`. Fewer components weigh the same in k-means, so that
+        each has clusters of its own.
     ConvergenceWarning
         If residuals are above `tol` after `max_iter` products.
 
@@ -305,16 +311,50 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
             raise ValueError(f"n_clusters={n_clusters} must be at most n_samples={n_rows}.")
         return n_clusters - 1
 
-    def _keep_rows(self, coordinates):
+    def _keep_rows(self, coordinates, graph):
         seed = seed_of(self.random_state)
-        rows = np.sort(np.random.default_rng(seed).permutation(len(coordinates))[:_MOST_ROWS])
+        rows, weights = self._rows_for_centers(graph.components(), seed)
         means = KMeans(self.n_clusters, n_init=self.n_init, random_state=seed % 2**32)
         with threadpool_limits(1):  # its sums depend on the number of threads
-            self.cluster_centers_ = means.fit(_directions(coordinates[rows])).cluster_centers_
+            self.cluster_centers_ = means.fit(_directions(coordinates[rows]), sample_weight=weights).cluster_centers_
         self.labels_ = self._nearest(coordinates)
 
+    def _rows_for_centers(self, components, seed):
+        """Rows from which k-means learns its centres, and their weights, or None.
+
+        Up to `n_clusters` components weigh the same. Directions of rows of two components are orthogonal, so that one
+        centre for both would cost 1, in units of a component's weight, and another centre for a component gains less.
+        """
+        rows = np.random.default_rng(seed).permutation(len(components))[:_MOST_ROWS]
+        n_components = components.max() + 1
+        if n_components > self.n_clusters:
+            warn(
+                f"The graph of similar rows has {n_components:,} components without links between them, more than "
+                f"n_clusters={self.n_clusters}, so that a cluster may hold rows of several components. Decrease gamma, "
+                "or increase n_clusters."
+            )
+        if not 1 < n_components <= self.n_clusters:
+            return np.sort(rows), None
+        some = [np.flatnonzero(components == k)[:_ROWS_OF_A_COMPONENT] for k in range(n_components)]
+        rows = np.unique(np.concatenate([rows, *some]))
+        own = components[rows]
+        sizes = np.bincount(own[own >= 0])
+        return rows, np.where(own >= 0, rows.size / n_components / sizes[own], 1.0)
+
     def _nearest(self, coordinates):
-        return pairwise_distances_argmin(_directions(coordinates), self.cluster_centers_).astype(np.int32)
+        """The cluster of each row.
+
+        In a forked child scikit-learn's `pairwise_distances_argmin` waits forever for OpenMP's threads.
+        """
+        centers, labels = self.cluster_centers_, np.empty(len(coordinates), np.int32)
+        half = (centers**2).sum(axis=1) / 2
+
+        def label(rows):
+            labels[rows] = (half - _directions(coordinates[rows]) @ centers.T).argmin(axis=1)
+
+        with one_blas_thread():
+            side_by_side(label, slices(len(labels), _ROWS_AT_A_TIME), getattr(self.features_, "n_jobs", None))
+        return labels
 
 
 def _directions(coordinates):

@@ -10,20 +10,20 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from binfeat._common.arrays import quotients
 from binfeat._common.fit_rollback import fit_method
-from binfeat._common.labels import check_labels, require_two
+from binfeat._common.labels import check_labels, label_array, require_two
 from binfeat._common.progress import Progress
 from binfeat._common.validation import (
     check_flag,
     check_integer,
     check_real,
     check_share,
-    checked_array,
     require_y,
 )
 from binfeat._common.warned import warn
 from binfeat._graph.estimator import GraphEstimator
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
+from binfeat._rows.scored import SourceScorer
 from binfeat._rows.sources import is_source
 
 __all__ = ["LabelSpreading"]
@@ -31,7 +31,7 @@ __all__ = ["LabelSpreading"]
 _UNLABELLED = -1
 
 
-class LabelSpreading(ClassifierMixin, GraphEstimator):
+class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     """Classification of rows of which few have labels, by spreading these over the graph of all rows.
 
     A row takes a share of its scores for the classes from similar rows, and the rest from its own label. `predict`
@@ -179,7 +179,7 @@ class LabelSpreading(ClassifierMixin, GraphEstimator):
     def _check_y(self, X, y):
         """Which rows are labelled, and their labels; sets the classes."""
         require_y(type(self).__name__, y)
-        y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
+        y = column_or_1d(label_array(y), warn=True)
         check_consistent_length(X, y)
         labelled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELLED, dtype=bool)
         if y.dtype.kind == "U" and (y == str(_UNLABELLED)).any():

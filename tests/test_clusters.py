@@ -1,5 +1,7 @@
 """Spectral embedding and clustering: beside dense eigenvectors, on shapes, new rows, blocks, refusals."""
 
+import multiprocessing
+import sys
 import warnings
 from functools import partial
 
@@ -12,7 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, pairwise_distances_argmin
 
 from binfeat import (
     RandomBinning,
@@ -22,6 +24,7 @@ from binfeat import (
     SpectralEmbedding,
     blocks,
 )
+from binfeat import clusters as clusters_module
 from binfeat._graph import eigenvectors, neighbours, scale, similarity, start
 
 pd = pytest.importorskip("pandas")
@@ -323,3 +326,61 @@ def test_copies_of_rows_do_not_make_grids_fine(rng):
     few = np.where(apart[:, np.newaxis], rng.integers(0, 3, (600, 2)), rng.integers(8, 11, (600, 2)))
     with pytest.warns(UserWarning, match="X has 18 different rows among 600, .* a gamma so small"):
         SpectralClustering(2, random_state=0).fit(few.astype(float))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_clusters", [4, 5])
+def test_components_come_before_splits(seed, n_clusters):
+    X, _ = make_blobs(600, centers=[[0, 0], [8, 0]], random_state=seed)
+    X = np.vstack([X, [[50, 50], [50.1, 50], [50, 50.1]]])
+    clusters = SpectralClustering(n_clusters, random_state=seed).fit(X)
+    assert set(clusters.labels_[-3:]).isdisjoint(clusters.labels_[:-3])
+    assert np.unique(clusters.labels_[-3:]).size == 1
+    np.testing.assert_array_equal(clusters.predict(X), clusters.labels_)
+
+
+def test_few_rows_of_a_component_are_seen_in_a_sample_of_rows(monkeypatch):
+    monkeypatch.setattr(clusters_module, "_MOST_ROWS", 60)
+    X, _ = make_blobs(900, centers=[[0, 0]], random_state=0)
+    X = np.vstack([X, [[50, 50], [50.1, 50], [50, 50.1]]])
+    labels = SpectralClustering(3, gamma=0.5, random_state=0).fit(X).labels_
+    assert set(labels[-3:]).isdisjoint(labels[:-3])
+
+
+def test_more_components_than_clusters_are_said(rng):
+    X = np.repeat([[0.0, 0], [50, 0], [0, 50], [50, 50]], 30, axis=0) + rng.normal(size=(120, 2))
+    with pytest.warns(UserWarning, match=r"4 components without links between them, more than n_clusters=3"):
+        SpectralClustering(3, gamma=0.3, random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        labels = SpectralClustering(4, gamma=0.3, random_state=0).fit(X).labels_
+    np.testing.assert_array_equal(np.sort(labels.reshape(4, 30).min(axis=1)), range(4))
+    np.testing.assert_array_equal(labels.reshape(4, 30).min(axis=1), labels.reshape(4, 30).max(axis=1))
+
+
+def test_components_of_the_graph(rng):
+    X = np.append(np.repeat([[0.0], [50]], 20, axis=0) + 0.1 * rng.normal(size=(40, 1)), [[1000.0]], axis=0)
+    Z = RandomBinning(gamma=0.5, n_grids=64, min_count=2, output="codes", random_state=0).fit_transform(X)
+    components = neighbours.NeighbourGraph(Z, 0).components()
+    np.testing.assert_array_equal(components, np.repeat([0, 1, -1], [20, 20, 1]))
+    np.testing.assert_array_equal(similarity.SimilarityGraph(np.eye(3)[[0, 1, 1]]).components(), [0, 0, 0])
+
+
+def clusters_in_child(clusters, X, queue):
+    queue.put((clone(clusters).fit(X).labels_, clusters.predict(X)))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_forked_child():
+    X, _ = make_moons(600, noise=0.05, random_state=0)
+    pairwise_distances_argmin(X, X[:9])  # by OpenMP's threads, which a child does not have
+    clusters = SpectralClustering(2, random_state=0).fit(X)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=clusters_in_child, args=(clusters, X, queue), daemon=True)
+    child.start()
+    for labels in queue.get(timeout=120):
+        np.testing.assert_array_equal(labels, clusters.labels_)
+    child.join(timeout=60)
+    assert child.exitcode == 0

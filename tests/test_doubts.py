@@ -69,3 +69,34 @@ def test_a_limit_that_cannot_be_kept(table, clock_of_fits):
 def test_too_few_grids(table):
     with pytest.warns(UserWarning, match="max_bytes leaves room for a machine of . grids, which tell little"):
         KernelMachineRegressor(**{**FIXED, "n_grids": "auto", "features": "binning"}, max_bytes=2000).fit(*table)
+
+
+@pytest.mark.parametrize("value", [1.0, np.nan, "a"])
+@pytest.mark.parametrize("targets", ["constant", "varied"])
+def test_constant_tables_make_constant_models(rng, value, targets):
+    X = np.full((100, 3), value, dtype=object if isinstance(value, str) else float)
+    y = np.full(100, 3.0) if targets == "constant" else rng.normal(size=100)
+    with pytest.warns(UserWarning, match="All rows of X are equal, so that predictions are constant") as found:
+        machine = KernelMachineRegressor(random_state=0).fit(X, y)
+    assert len(found) == 1
+    np.testing.assert_allclose(machine.predict(X), y.mean(), atol=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore:All rows of X are equal")
+@pytest.mark.parametrize(
+    "parameters",
+    [{"features": "local"}, {"features": "binning"}, {"cv": 2}, {"loss": "poisson"}, {"gamma": "scale", "alpha": 0.1}],
+)
+def test_constant_tables_with_other_parameters(parameters):
+    machine = KernelMachineRegressor(random_state=0, **parameters).fit(np.ones((100, 3)), np.full(100, 3.0))
+    np.testing.assert_allclose(machine.predict(np.ones((2, 3))), 3.0)
+
+
+@pytest.mark.filterwarnings("ignore:All rows of X are equal")
+def test_constant_tables_of_classes_groups_and_weights(rng):
+    X, labels = np.ones((100, 3)), np.arange(100) % 4 == 0
+    machine = KernelMachineClassifier(random_state=0).fit(X, labels)
+    np.testing.assert_allclose(machine.predict_proba(X)[:, 1], 0.25, atol=0.02)
+    for given in ({"groups": np.arange(100) // 10}, {"sample_weight": rng.random(100)}):
+        machine = KernelMachineRegressor(random_state=0).fit(X, np.full(100, 3.0), **given)
+        np.testing.assert_allclose(machine.predict(X), 3.0)

@@ -150,8 +150,8 @@ ONES, Y5 = np.ones((5, 2)), np.arange(5.0)
         (ONES, Y5, {"sample_weight": -np.ones(5)}, ValueError, "sample_weight must be finite and non-negative"),
         (ONES, Y5, {"sample_weight": np.zeros(5)}, ValueError, "sample_weight is zero for every row"),
         (ONES, Y5, {"sample_weight": np.eye(5)[0]}, ValueError, "sample_weight must be above 0 for at least 2 rows"),
-        (ONES, Y5, {"groups": np.ones(4)}, ValueError, "inconsistent numbers of samples"),
-        (ONES, Y5, {"groups": np.array([None, "a", "a", "b", "b"])}, TypeError, "groups must name the group of each"),
+        (ONES, Y5, {"groups": np.ones(4)}, ValueError, "groups must have one name or number per row"),
+        (ONES, Y5, {"groups": np.array([None, "a", "a", "b", "b"])}, ValueError, "groups must name the group of every"),
         (ONES, Y5, {"groups": np.ones(5)}, ValueError, "groups must name at least 2 groups, so that one can be held"),
     ],
 )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from machines import FIXED, GROWING
 from memory import peak_bytes
+from scipy import sparse
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 from binfeat._binning import bin_matrix, grids
@@ -164,3 +165,41 @@ def test_kernel_matrices_that_are_asked_for_and_do_not_fit_are_refused(limits, r
     assert KernelMachineRegressor(**options, max_bytes=enough).fit(X, X[:, 0]).features_ == features
     with pytest.raises(ValueError, match="max_bytes must be at least"):
         KernelMachineRegressor(**options, max_bytes=enough - 1).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array])
+def test_dense_copies_of_wide_sparse_tables_are_refused_before_any_work(container):
+    X, y = container((200, 10**6)), np.arange(200.0)
+    needed = 200 * (8 * 7 * 10**6 + feature_bytes.row_bytes(1)) - 300 * 10**6
+    message = (
+        rf"max_bytes must be at least {needed:,} for dense copies of X, 200 rows of 1,000,000 columns.*TruncatedSVD"
+    )
+
+    def fit():
+        with pytest.raises(ValueError, match=message):
+            KernelMachineRegressor(max_bytes=10**9).fit(X, y)
+
+    assert peak_bytes(fit)[0] < 10**7
+
+
+def test_targets_of_many_classes_are_refused_before_any_work(rng):
+    X, y = rng.normal(size=(20_000, 3)), np.arange(20_000) % 10_000
+    with pytest.raises(ValueError, match=r"max_bytes must be at least .* and of 10,000 targets; got 1,000,000,000"):
+        KernelMachineClassifier(max_bytes=10**9).fit(X, y)
+
+
+def test_copies_are_compared_with_the_memory_of_the_computer(memory_of):
+    memory_of(2**30)
+    with pytest.raises(MemoryError, match="dense copies of X, 200 rows of 1,000,000 columns"):
+        KernelMachineRegressor().fit(sparse.csr_matrix((200, 10**6)), np.arange(200.0))
+
+
+@pytest.mark.parametrize(
+    ("shape", "refused"), [((4000, 1334), True), ((4000, 1333), False), ((4000,), False), ((), False)]
+)
+def test_small_copies_come_on_top(shape, refused):
+    """300 MB: seven copies of 1,334 columns take 299 MB, those of targets 1 MB."""
+    if refused:
+        with pytest.raises(ValueError, match="max_bytes must be at least"):
+            feature_bytes.require_table_bytes(shape, 4100, 1, 1)
+    feature_bytes.require_table_bytes(shape, 4000, 1, 1)

@@ -48,6 +48,7 @@ class BinningBase(FeatureMap):
     bin_offsets_: np.ndarray
     bin_counts_: np.ndarray
     kappa_: float
+    _categorical: np.ndarray
 
     def _check_parameters(self):
         n_grids = check_integer(self.n_grids, "n_grids", 1)
@@ -60,17 +61,17 @@ class BinningBase(FeatureMap):
             check_hashed(self.n_features, n_grids)
 
     def _check(self, X, reset=False):
-        X = with_category_numbers(X, self.categorical_features)
+        X = with_category_numbers(X, self.categorical_features if reset else self._categorical)
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
         if reset:
             self._categorical = check_categorical(self.categorical_features, self)
         check_categories(X, self._categorical)
         return X
 
-    def _require_memory(self, X):
-        """Refuse rows whose features do not fit in memory."""
+    def _require_memory(self, X, n_grids):
+        """Refuse rows if their features of so many grids do not fit in memory."""
         beside_a_code = 0 if self.output == "codes" else float_dtype(X.dtype).itemsize + 4
-        require_binning_memory(X.shape, int(self.n_grids), beside_a_code)
+        require_binning_memory(X.shape, n_grids, beside_a_code)
 
     def _gamma_of(self, moments):
         """Gamma of each input, from the `Moments` of the rows, or None where `gamma` is numbers."""

@@ -1,5 +1,7 @@
 """``binfeat explain``."""
 
+from itertools import count
+
 import numpy as np
 
 from binfeat._command import tables
@@ -36,8 +38,20 @@ def _explained(machine, X, background):
     else:
         words = getattr(machine, "classes_", range(base.shape[1]))
         outputs = {f"_{word}": (values[:, :, k], base[:, k]) for k, word in enumerate(words)}
-    columns = {}
+    columns, names = [], []
     for suffix, (own, mean) in outputs.items():
-        columns[f"base{suffix}"] = mean
-        columns |= {f"{name}{suffix}": own[:, j] for j, name in enumerate(found.feature_names)}
-    return pa.table({name: np.ascontiguousarray(column) for name, column in columns.items()})
+        columns += [mean, *own.T]
+        names += [f"{name}{suffix}" for name in ("base", *found.feature_names)]
+    return pa.table([np.ascontiguousarray(column) for column in columns], _unique(names))
+
+
+def _unique(names):
+    """Names in their order; a name that occurs again gets the first number, from 2, which makes it a new name."""
+    taken, own = set(names), dict[str, None]()
+    for name in names:
+        new = name
+        if name in own:
+            new = next(numbered for k in count(2) if (numbered := f"{name}_{k}") not in taken)
+        taken.add(new)
+        own[new] = None
+    return list(own)

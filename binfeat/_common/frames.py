@@ -1,22 +1,28 @@
-"""Data frames of any kind, and sources of blocks."""
+"""Data frames of any kind, masked arrays, and sources of blocks."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TypeAlias, TypeGuard
 
 import narwhals as nw
+import numpy as np
+
+_EXACT = 2**53  # larger integers lose digits as floats
 
 Source: TypeAlias = Iterable[tuple]  # of (X, y) or (X, y, sample_weight), that can be read several times
 
 
 def collected(X):
-    """A polars LazyFrame as a DataFrame; anything else as it is. ValueError if two columns have the same name."""
+    """A polars LazyFrame as a DataFrame, a masked array as by `unmasked`; anything else as it is.
+
+    ValueError if two columns of a frame have the same name.
+    """
     if nw.dependencies.is_polars_lazyframe(X):
         return X.collect()
     names = getattr(X, "column_names", getattr(X, "columns", None))  # of Arrow, and of other frames
     if names is not None and is_frame(X):
         require_distinct(list(names), "X")
-    return X
+    return unmasked(X)
 
 
 def is_frame(X):
@@ -42,3 +48,33 @@ def require_distinct(names, table):
     raise ValueError(
         f"{table} has {n} columns named {name!r} (columns {', '.join(places)}); rename or remove all but one of them."
     )
+
+
+def unmasked(values):
+    """A masked array, or a sequence of masked arrays, as an array with NaN for masked values; anything else as it is.
+
+    Masked integers and bools become floats, masked strings objects, masked times NaT. Numbers and bools of pandas'
+    nullable, Arrow and categorical types, of which none is missing, have NumPy's type for them.
+    """
+    if isinstance(values, list | tuple) and any(isinstance(part, np.ma.MaskedArray) for part in values):
+        values = np.ma.array(values)
+    if not isinstance(values, np.ma.MaskedArray) or values.dtype.names:
+        return values if (plain := plain_type(values)) is None else values.to_numpy(dtype=plain)
+    if not np.ma.is_masked(values):
+        return np.array(values.data, copy=None)
+    if values.dtype.kind in "mM":
+        return values.filled(values.dtype.type("NaT"))
+    is_long = values.dtype.kind in "iu" and max(abs(int(end)) for end in (values.min(), values.max())) > _EXACT
+    if values.dtype.kind not in "fc":
+        values = values.astype(np.float64 if values.dtype.kind in "biu" and not is_long else object)
+    return values.filled(np.nan)
+
+
+def plain_type(values):
+    """NumPy's type for the numbers or bools of a pandas array or series of another type; None if there is none."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is None or isinstance(dtype, np.dtype) or not hasattr(values, "isna"):
+        return None
+    own = getattr(getattr(dtype, "categories", None), "dtype", dtype)
+    plain = own if isinstance(own, np.dtype) else getattr(own, "numpy_dtype", None)
+    return None if plain is None or plain.kind not in "biuf" or values.isna().any() else plain

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.utils import check_consistent_length
 
+from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_share
 
 
@@ -17,6 +17,7 @@ def splits(estimator, n_rows, y, groups):
     """
     from sklearn.model_selection import check_cv  # late: slow to import, and needed only to hold out rows
 
+    groups = check_groups(groups, n_rows)
     cv = _random_part(estimator, y, groups) if estimator.cv is None else estimator.cv
     given = False
     if not isinstance(cv, Iterable) or isinstance(cv, str):
@@ -49,9 +50,39 @@ def even_folds(is_event: np.ndarray, groups: np.ndarray | None, n_folds: int) ->
     return of_units[units]
 
 
+def check_groups(groups: Any, n_rows: int) -> np.ndarray | None:
+    """The number of the group of each row, (n_rows,), by rising names; None without groups.
+
+    TypeError if names cannot be sorted; ValueError if there is not one for every row.
+    """
+    if groups is None:
+        return None
+    try:
+        names = np.asarray(unmasked(groups))
+        names = names.ravel() if names.shape == (n_rows, 1) else names
+        got = f"shape {names.shape}"
+    except ValueError:
+        names, got = np.empty(0), "sequences of several lengths"
+    if names.shape != (n_rows,):
+        raise ValueError(
+            f"groups must have one name or number per row, shape ({n_rows},); got {got}. Join several values of a row "
+            "to one name, such as '3-7'."
+        )
+    n_missing = np.count_nonzero([name is None or name != name for name in names.tolist()])
+    if n_missing:
+        raise ValueError(
+            f"groups must name the group of every row; {n_missing:,} of {n_rows:,} rows have no name. Give these rows "
+            "groups of their own, or leave them out."
+        )
+    try:
+        return np.unique(names, return_inverse=True)[1]
+    except TypeError:
+        raise TypeError("groups must name the group of each row, by numbers or by strings; some are others.") from None
+
+
 def _row_numbers(pair, n_rows):
     try:
-        train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in pair)
+        train, held_out = (np.arange(n_rows)[rows if np.size(rows) else []] for rows in map(unmasked, pair))
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"cv must give pairs of row numbers or masks for the {n_rows} rows: {error}") from error
     if train.ndim != 1 or held_out.ndim != 1 or not (train.size and held_out.size):
@@ -71,8 +102,7 @@ def _random_part(estimator, y, groups):
     share = check_share(estimator.validation_fraction, "validation_fraction")
     seed = estimator.random_state
     if groups is not None:
-        check_consistent_length(y, groups)
-        if _n_groups(groups) < 2:
+        if groups.max() == 0:
             raise ValueError("groups must name at least 2 groups, so that one can be held out; got 1.")
         return GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
     has_classes = is_classifier(estimator) and y.ndim == 1
@@ -81,13 +111,6 @@ def _random_part(estimator, y, groups):
     if has_classes and len(y) - size >= n_classes and np.unique(y, return_counts=True)[1].min() >= 2:
         return StratifiedShuffleSplit(n_splits=1, test_size=size, random_state=seed)
     return ShuffleSplit(n_splits=1, test_size=size, random_state=seed)
-
-
-def _n_groups(groups):
-    try:
-        return np.unique(groups).size
-    except TypeError:
-        raise TypeError("groups must name the group of each row, by numbers or by strings; some are others.") from None
 
 
 def scorer_of(estimator):

@@ -11,6 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from binfeat._common.calibration import UNCALIBRATED, Calibration, Uncalibrated
+from binfeat._common.frames import plain_type
 from binfeat._common.validation import check_weights, checked_array, is_word
 
 
@@ -193,9 +194,17 @@ def all_labels(y, classes, known):
     return labels
 
 
+def label_array(y) -> np.ndarray:
+    """Labels of one column or several as an array, in the type that NumPy has for them."""
+    if hasattr(y, "dtypes") and hasattr(y, "items"):  # of pandas
+        plain = {name: kind for name, column in y.items() if (kind := plain_type(column)) is not None}
+        y = y.astype(plain) if plain and y.ndim == 2 else y
+    return checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+
+
 def check_labels_or_sets(y) -> np.ndarray:
     """The same as `check_labels`, or an indicator matrix (n_rows, n_labels) of 0 and 1 as it is."""
-    array = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    array = label_array(y)
     if array.ndim == 1 or array.shape[1] == 1:
         return check_labels(y)
     if not is_indicator(array):
@@ -208,7 +217,7 @@ def check_labels_or_sets(y) -> np.ndarray:
 
 def check_label_columns(y) -> np.ndarray:
     """The same as `check_labels_or_sets`, or labels of several columns, (n_rows, n_columns), each with two classes."""
-    array = checked_array(y, dtype=None, ensure_2d=False, input_name="y")
+    array = label_array(y)
     if array.ndim == 1 or array.shape[1] == 1 or is_indicator(array):
         return check_labels_or_sets(y)
     for column in columns_of(array):
@@ -221,7 +230,7 @@ def check_labels(y):
 
     ValueError if they are not labels; TypeError if they cannot be sorted, such as strings together with None.
     """
-    y = column_or_1d(checked_array(y, dtype=None, ensure_2d=False, input_name="y"), warn=True)
+    y = column_or_1d(label_array(y), warn=True)
     try:
         check_classification_targets(y)
     except TypeError as error:

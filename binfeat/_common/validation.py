@@ -9,15 +9,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from binfeat._common.frames import collected
+from binfeat._common.frames import collected, unmasked
 from binfeat._common.words import naming_words
 
 _MODERATE = 1e100
+_LONG = 10**40  # integers of so many digits that nobody reads them
 INFINITE = "Input X contains infinity or a value too large for dtype('float64')."
 
 
 def checked_array(X, **checks):
-    """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values."""
+    """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values; masked is NaN."""
+    X = collected(X)
     with np.errstate(over="ignore", invalid="ignore"), naming_words(X, checks.get("input_name", "X")):
         return check_array(X, **checks)
 
@@ -69,9 +71,9 @@ def check_integer(value, name, minimum, maximum=np.inf):
     if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
     if value < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value}.")
+        raise ValueError(f"{name} must be at least {minimum}, got {in_digits(value)}.")
     if value > maximum:
-        raise ValueError(f"{name} must be at most {maximum}, got {value}.")
+        raise ValueError(f"{name} must be at most {maximum}, got {in_digits(value)}.")
     return int(value)
 
 
@@ -79,15 +81,30 @@ def check_real(value, name, minimum):
     """A finite number of at least `minimum`, as a float; TypeError if it is no number, ValueError if out of range."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be a number of at least {minimum}, got {value!r}.")
-    if not minimum <= value < np.inf:
-        raise ValueError(f"{name} must be finite and at least {minimum}, got {value}.")
-    return float(value)
+    number = _as_float(value)
+    if not minimum <= number < np.inf:
+        raise ValueError(f"{name} must be finite and at least {minimum}, got {in_digits(value)}.")
+    return number
+
+
+def _as_float(value):
+    """A real number as a float, infinite beyond the range of floats."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
+
+
+def in_digits(value):
+    """A number for an error message; the digits of large integers, which Python does not always print, are left out."""
+    is_long = isinstance(value, int) and abs(value) >= _LONG
+    return f"an integer of {value.bit_length():,} bits" if is_long else str(value)
 
 
 def check_numbers(values, name):
     """Numbers as an array of float64 of any shape; TypeError if they are anything else."""
-    with suppress(TypeError, ValueError):
-        array = np.asarray(values)
+    with suppress(TypeError, ValueError, OverflowError):
+        array = np.asarray(unmasked(values))
         if array.dtype.kind != "c":
             return array.astype(np.float64, copy=False)
     raise TypeError(f"{name} must be numbers, got {values!r}.")
@@ -172,7 +189,9 @@ def check_gamma(gamma, n_inputs, some=True, words=()):
     """
     gamma = gamma.gamma if hasattr(gamma, "relevances") else gamma  # a LearnedGamma
     try:
-        values = np.asarray(gamma, dtype=np.float64)
+        values = np.asarray(unmasked(gamma), dtype=np.float64)
+    except OverflowError:
+        raise ValueError("gamma must be finite; it holds an integer beyond the range of floats, 1.8e308.") from None
     except (TypeError, ValueError):
         values = None
     if values is None or gamma is None or isinstance(gamma, str | bytes) or np.iscomplexobj(gamma):
@@ -193,7 +212,7 @@ def check_categorical(categorical_features, estimator):
     """Mask of the categorical inputs, from a mask, positions or names; ValueError if one was not seen in `fit`."""
     n_inputs = estimator.n_features_in_
     mask = np.zeros(n_inputs, dtype=bool)
-    chosen = np.atleast_1d(np.asarray([] if categorical_features is None else categorical_features))
+    chosen = np.atleast_1d(np.asarray([] if categorical_features is None else unmasked(categorical_features)))
     if chosen.dtype.kind == "b" and chosen.shape == (n_inputs,):
         return chosen.copy()
     if chosen.dtype.kind in "UO":

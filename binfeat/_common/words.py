@@ -16,6 +16,10 @@ def naming_words(values, name):
     """Context of checks of X or y, whose ValueError names a word that is not a number, its column, and a remedy."""
     try:
         yield
+    except OverflowError:
+        raise ValueError(
+            f"Input {name} contains an integer beyond the range of floats, 1.8e308; divide it, or take its logarithm."
+        ) from None
     except (TypeError, ValueError) as error:
         if "NA is ambiguous" in str(error):  # of pandas, where numbers would have NaN
             raise ValueError(f"Input {name} contains NA, a missing value; leave these rows out.") from None

@@ -131,7 +131,8 @@ def _orthogonal(kernel, n_frequencies, n_inputs, seed):
     for some in slices(n_frequencies, max(1, _CHUNK // n_inputs**2) * n_inputs):
         rows = frequencies[some]
         whole = len(rows) // n_inputs * n_inputs
-        rows[:whole] = _orthonormal(rows[:whole].reshape(-1, n_inputs, n_inputs)).reshape(-1, n_inputs)
+        if whole:  # of no blocks NumPy would return a matrix with a row and a column for every input
+            rows[:whole] = _orthonormal(rows[:whole].reshape(-1, n_inputs, n_inputs)).reshape(-1, n_inputs)
         rows[whole:] = _orthonormal(rows[None, whole:])[0]
     u = uniforms(stream(seed, 0, RADII).random_raw(n_frequencies))
     return frequencies * kernel.radius(u, n_inputs)[:, None]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from binfeat._binning.bin_matrix import no_bin
 from binfeat._common.array_record import ArrayRecord
@@ -132,6 +133,12 @@ class NeighbourGraph(Graph):
         self._parts = [(part, W[part]) for part in slices(n_rows, _ROWS_OF_A_PART)]
         self._places = _places(self._order)
         super().__init__(W.sum(axis=1)[self._places])
+
+    def components(self):
+        linked = connected_components(sparse.vstack([W for _, W in self._parts]), directed=False)[1][self._places]
+        numbers = np.full(linked.size, -1)
+        numbers[self.degrees > 0] = np.unique(linked[self.degrees > 0], return_inverse=True)[1]
+        return numbers
 
     def _product(self, V):
         V = np.ascontiguousarray(V)[self._order]

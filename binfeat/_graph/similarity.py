@@ -30,6 +30,10 @@ class Graph:
         self.degrees, self.known = degrees, np.sqrt(degrees / degrees.sum())
         self._inverse = quotients(1.0, np.sqrt(degrees))[:, None]
 
+    def components(self):
+        """Numbers of the components of linked rows, (n_rows,); -1 for a row without neighbours."""
+        return np.where(self.degrees > 0, 0, -1)
+
     def by_root_degree(self, V):
         """``D^-1/2 V`` for unit vectors V of shape (n_rows, k), so that their weighted mean square is 1."""
         return V * (np.sqrt(self.degrees.sum()) * self._inverse)

@@ -85,7 +85,7 @@ class SpectralEstimator(GraphEstimator):
         self.eigenvalues_, self.n_iter_ = found.values, found.n_products
         means, coordinates = graph.means(graph.by_root_degree(found.vectors))
         self._means = means.arrays()
-        self._keep_rows(coordinates)
+        self._keep_rows(coordinates, graph)
         residual = found.residuals.max(initial=0.0)
         if residual > tol:
             warn(

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from binfeat._binning.input_checks import require_binning_memory
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.derived import Derived
 from binfeat._common.fit_rollback import fit_method
-from binfeat._common.held_out import Scoring
+from binfeat._common.held_out import Scoring, check_groups
 from binfeat._common.labels import AnyLabels
 from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
@@ -27,6 +27,7 @@ from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
 from binfeat._machine.features.all_rows import AllRows, MemoryRows, SourceRows, check_beyond_memory
+from binfeat._machine.features.feature_bytes import require_table_bytes
 from binfeat._machine.fitted.attributes import attributes_of, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.saved import check_machine, migrate
@@ -34,7 +35,7 @@ from binfeat._machine.limits import Limits
 from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.machines.local_size import rows_in_time
 from binfeat._machine.pipeline import fit
-from binfeat._machine.problem import Problem, answers_of
+from binfeat._machine.problem import Problem, answers_of, n_targets_of
 from binfeat._machine.run import FEWER_ROWS, HEADER, Clock, Decisions, Run, decision_words
 from binfeat._machine.settings import Settings
 from binfeat._machine.table.columns import RawTable
@@ -164,6 +165,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             source = SampledSource(self, X, settings.seed)
             y, sample_weight = source.survey.y, source.survey.sample_weight
         checked, weights = self._checked(require_y(type(self).__name__, y), sample_weight)
+        groups = check_groups(groups, len(checked))
         own_weights, all_rows = check_weights(weights, len(checked)), None
         targets = self._targets(checked, own_weights)
         if source is not None:
@@ -186,6 +188,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         all_rows: Callable[[Problem, Run], AllRows] | None,
     ) -> Self:
         """Fit to a table in memory, or to what it is a sample of: all rows, where they are beyond memory."""
+        require_table_bytes(getattr(X, "shape", ()), len(y), n_targets_of(targets, y), settings.max_bytes)
         progress, decisions = Progress(self, X, y), Decisions(clock, settings.verbose)
         run = Run(settings, self._limits, clock, progress, decisions)
         previous = previous_fit(self, run)
@@ -209,7 +212,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             hashes = rows.hashes if problem.table is rows.table else row_hashes(problem.table, rows.answers)
             fitted = replace(fitted, seen=SeenRows.of(hashes[np.append(train, held_out)]))
         self.__dict__.pop("target_transformer_", None)
-        self.__dict__ |= attributes_of(fitted)
+        self.__dict__ |= attributes_of(fitted) | self._choices()
         self._fitted_with, self._derived = fitted_with(self), Derived()
         if run.interrupt is not None:
             raise run.interrupt
@@ -254,6 +257,15 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             return rows, partition
         own, numbers = _without_copies(rows, partition.cells(len(rows)), run)
         return own, partition.of_rows(numbers, len(rows))
+
+    def _choices(self) -> dict[str, Any]:
+        """Attributes for what predictions need of the parameters, which may change after `fit`."""
+        return {}
+
+    def _of_fit(self, name: str) -> Any:
+        """One of `_choices` as it was in `fit`; machines of files of version 0.2.0 have their parameters alone."""
+        known = vars(self)
+        return known[name] if name in known else self._choices().get(name)
 
     @property
     def _fitted(self) -> Fitted:

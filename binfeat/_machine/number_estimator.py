@@ -1,11 +1,12 @@
 """What kernel machines for numbers have beside predictions: standard deviations, samples and intervals."""
 
 from collections.abc import Callable
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_choice, check_integer, check_share, is_word, seed_of
 from binfeat._engine.policy import blas_threads
 from binfeat._machine.fitted.exact import ExactPosterior
@@ -27,6 +28,12 @@ _Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 class NumbersMachineBase(ServedMachineBase):
     """Base of kernel machines for numbers."""
+
+    kernel: object
+    gamma: ArrayLike
+    alpha: float | str
+    loss: str
+    quantile: float
 
     def sample_y(
         self, X: RawTable, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0
@@ -94,7 +101,9 @@ class NumbersMachineBase(ServedMachineBase):
             If a share is out of range or more than the rows left out tell, `loss` is a deviance, or an old file has no
             sizes.
         """
-        levels = np.array([check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(quantiles)).tolist()])
+        levels = np.array(
+            [check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(unmasked(quantiles))).tolist()]
+        )
         if not levels.size:
             raise ValueError("quantiles must hold at least one share between 0 and 1, got none.")
         spread = self._spread_of_noise()
@@ -158,9 +167,14 @@ class NumbersMachineBase(ServedMachineBase):
 
         It is that of so many degrees of freedom fewer.
         """
+        chosen = self._of_fit("_n_chosen")
+        return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
+
+    def _choices(self) -> dict[str, Any]:
+        """What predictions need of the parameters: degrees of freedom that choices count as, and a single quantile."""
         scales = min(_SCALES, self.n_features_in_) if is_word(self.gamma, "learn") else 0
         chosen = is_word(self.alpha, "auto") + _FORMS * is_word(self.kernel, "auto") + scales
-        return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
+        return {"_n_chosen": int(chosen), "_quantile": float(self.quantile) if self.loss == "quantile" else None}
 
     def _spread_of_noise(self) -> Spread:
         """The sizes of residuals; ValueError for machines of older files."""

@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 import numpy as np
 
 from binfeat._common.held_out import Scoring, SquaredErrors, even_folds, of_mean_one
-from binfeat._common.labels import AnyLabels, Labels
+from binfeat._common.labels import AnyLabels, LabelColumns, Labels
 from binfeat._engine.policy import one_blas_thread, threads_to_factorise
 from binfeat._machine.kernel_algebra.bounded import BoundedLoss, left_out, minimise
 from binfeat._machine.kernel_algebra.cholesky import times_square
@@ -78,6 +78,13 @@ class Beyond:
 def answers_of(targets: Targets | AnyLabels, y: np.ndarray) -> np.ndarray:
     """What the caller gives to learn, (n_rows, n_targets): numbers as they are, labels as 1 and -1."""
     return targets.encode(y) if isinstance(targets, AnyLabels) else as_columns(y)
+
+
+def n_targets_of(targets: Targets | AnyLabels, y: np.ndarray) -> int:
+    """The number of columns of `answers_of`."""
+    if isinstance(targets, LabelColumns):
+        return sum(own.n_targets for own in targets.columns)
+    return targets.n_targets if isinstance(targets, Labels) and not targets.is_multilabel else y.size // len(y)
 
 
 @dataclass(frozen=True, eq=False)

@@ -182,7 +182,7 @@ class ServedMachineBase(KernelMachineBase):
             caller's, several labels a row, or ``loss="quantile"``.
         """
         fitted = self._fitted
-        if getattr(self, "loss", None) == "quantile":
+        if self._of_fit("_quantile") is not None:
             raise ValueError("to_onnx has no quantiles; fit with another loss.")
         try:
             from binfeat._machine.exported.onnx import model_of

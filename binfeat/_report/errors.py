@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
+from binfeat._common.frames import unmasked
 from binfeat._common.labels import one_against_rest
 from binfeat._common.validation import checked_targets
 from binfeat._machine.table.row_hashes import row_hashes
@@ -108,7 +109,7 @@ class JudgedClasses(Judged):
     def judge(cls, machine, y, scores, table, seconds):
         if machine.multilabel_ or isinstance(machine.classes_, list):
             raise ValueError("A report with X and y is of one label a row; this machine learned several columns.")
-        labels = _numbers_of(column_or_1d(y), machine.classes_)
+        labels = _numbers_of(column_or_1d(unmasked(y)), machine.classes_)
         if len(labels) != len(scores):
             raise ValueError(f"y must have a label for each of {len(scores)} rows, got {len(labels)}.")
         p = machine._fitted.targets.probabilities(scores)

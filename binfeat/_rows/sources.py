@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from binfeat._common.frames import Source, collected, is_frame, is_source
+from binfeat._common.frames import Source, collected, is_frame, is_source, unmasked
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_integer, checked_array
 from binfeat._rows.datasets import DatasetBlocks, FileBlock, is_dataset, opened, split_names
@@ -233,7 +233,7 @@ def _checked(block: Sequence) -> tuple:
     X = X if hasattr(X, "shape") else np.asarray(X)
     if not X.shape:
         raise ValueError(f"X must have rows and inputs, got {X!r}.")
-    others = [np.asarray(values) for values in others]
+    others = [np.asarray(unmasked(values)) for values in others]
     for name, values in zip(("y", "sample_weight"), others):
         if values.ndim == 0 or len(values) != X.shape[0]:
             raise ValueError(f"{name} must have one value per row, {X.shape[0]}; got shape {values.shape}.")

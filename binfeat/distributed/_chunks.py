@@ -17,6 +17,7 @@ from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker, NoValidWorkerError
 from sklearn.utils.validation import validate_data
 
+from binfeat._common.frames import unmasked
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.validation import canonical, check_weights
 from binfeat._rows import sources
@@ -163,7 +164,7 @@ def beside(chunks, values, name):
     if np.ndim(values) == 0 and not is_chunked(values):
         return Chunks([values] * len(chunks.blocks), name)
     if not is_chunked(values):
-        rows = np.asarray(values)
+        rows = np.asarray(unmasked(values))
         if rows.ndim == 0:
             raise ValueError(f"{name} must have a value or more per row of {chunks.name}, got {type(values).__name__}.")
         values = da.from_array(rows, chunks=-1)

@@ -83,8 +83,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         machine is solved in any case. With ``features="auto"`` a table in memory of more rows than cells can be solved
         of in time is thinned at random: `summary` says to how many, and `status_` is "budget".
     max_bytes : int, default=None
-        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. See
-        Notes.
+        Memory limit of `fit` in bytes, which covers copies of the table beyond 300 MB; None is a quarter of the
+        computer's memory. See Notes.
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.

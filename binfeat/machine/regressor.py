@@ -9,6 +9,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.validation import (
     check_choice,
@@ -84,8 +85,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         machine is solved in any case. With ``features="auto"`` a table in memory of more rows than cells can be solved
         of in time is thinned at random: `summary` says to how many, and `status_` is "budget".
     max_bytes : int, default=None
-        Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. See
-        Notes.
+        Memory limit of `fit` in bytes, which covers copies of the table beyond 300 MB; None is a quarter of the
+        computer's memory. See Notes.
     cv : int, splitter or iterable, default=None
         How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
@@ -266,12 +267,15 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     are solved for at a time, which `summary` says; sums are divided by it, so that last digits, and choices that hang
     on them, may differ. Codes that need more than half of it are kept in a scratch file. A local machine has the inputs
     of its rows in float32: 4 bytes for each, and as much again while it is fitted to blocks, beside 20 bytes for each
-    row and tree. Blocks of more rows than fit have grids, or are refused where `features` is "local". Up to three
-    copies of the table, and 300 MB for samples and hashes, come on top. The kernel matrix of an exact machine takes 4
-    bytes for each pair of rows while it is factorised, for up to 3,000 rows with one target and 14,000 with many, and 1
-    byte where it is solved by iterations. Posterior samples take 4 bytes for each feature, and are solved for like more
-    targets, 8 at a time, on the rows that are not held out, which may take longer than all else in `fit`; Fourier
-    features without grids have exact deviations instead, for 4 bytes a pair of features.
+    row and tree. Blocks of more rows than fit have grids, or are refused where `features` is "local". Samples,
+    hashes, and copies of the table and of the targets come on top if they take 300 MB at most; larger copies are
+    refused before any work where they exceed `max_bytes`, or the computer's memory if it is None. There are up to three
+    copies in float64, and seven of a table with more than 1,333 columns; sparse matrices become dense. The kernel
+    matrix of an exact machine takes 4 bytes for each pair of rows while it is factorised, for up to 3,000 rows with one
+    target and 14,000 with many, and 1 byte where it is solved by iterations. Posterior samples take 4 bytes for each
+    feature, and are solved for like more targets, 8 at a time, on the rows that are not held out, which may take longer
+    than all else in `fit`; Fourier features without grids have exact deviations instead, for 4 bytes a pair of
+    features.
 
     **Going on and ending.** A warm start only chooses the penalty again, adds grids up to `max_grids`, and solves for
     coefficients. It refuses other columns, classes or numbers of targets. It searches anew, as the first line of
@@ -380,8 +384,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         """
         if check_flag(return_std, "return_std"):
             return self._with_std(X)
-        if self.loss == "quantile":
-            return self.predict_quantiles(X, self.quantile)[..., 0]
+        check_is_fitted(self, "feature_coef_")
+        quantile = self._of_fit("_quantile")
+        if quantile is not None:
+            return self.predict_quantiles(X, quantile)[..., 0]
         return self._own_targets.decode(self._scores(X))
 
     def _settings(self) -> Settings:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
+from binfeat._common.frames import collected
 from binfeat._machine.explained.shapley import Contributions
 from binfeat._machine.table.columns import RawTable
 
@@ -45,5 +46,5 @@ def shown(found: Contributions, X: RawTable, names: list[str]) -> ShapleyValues:
     if base.shape[1] == 1:
         values, base, errors = values[:, :, 0], base[:, 0], errors[:, :, 0]
         pairs = None if pairs is None else pairs[..., 0]
-    data = X.toarray() if scipy.sparse.issparse(X) else np.asarray(X)
+    data = X.toarray() if scipy.sparse.issparse(X) else np.asarray(collected(X))
     return ShapleyValues(values, base, errors, data, names or [f"x{j}" for j in range(data.shape[1])], pairs)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from binfeat._common.memory import allowed_bytes
+from binfeat._common.memory import allowed_bytes, require_bytes
 from binfeat._fourier.features import FourierMap
 
 _CODE = 4  # bytes of a code while grids are added
@@ -10,6 +10,8 @@ _OF_BIN = 64  # its key, the diagonal, mean and preconditioner, while they are m
 _VECTORS = 5  # of the solver: solution, right-hand side, residual, direction and image
 _PAIR = 2  # targets that products take together
 _AMPLE = 2**31  # bytes of bins, above which precision and company only cost memory
+_ON_TOP = 300 * 10**6  # bytes of copies of the table, samples and hashes that come on top of `max_bytes`
+_COPIES, _WIDE_COPIES, _WIDE = 3, 7, 1333  # of a table in float64, and of one with more than 1,333 columns; measured
 _FLOAT32_ROWS = 2**22  # up to which float32 loses less in the sums of bins than solutions are precise
 
 
@@ -26,6 +28,19 @@ def least_dtype(n_rows: int, fourier: FourierMap | None) -> np.dtype:
 def row_bytes(n_targets: int) -> int:
     """Bytes of a row's targets and weights, and of what a solve makes of them."""
     return 8 * (2 + 5 * n_targets)
+
+
+def require_table_bytes(shape: tuple[int, ...], n_rows: int, n_targets: int, max_bytes: int | None) -> None:
+    """Refuse a table of this shape, () if it is not known, whose copies, with targets, do not fit into `max_bytes`.
+
+    A ValueError, or a MemoryError where `max_bytes` is None and the computer's memory is the limit.
+    """
+    n_columns = shape[1] if len(shape) == 2 else 0
+    n_copies = _WIDE_COPIES if n_columns > _WIDE else _COPIES
+    n_bytes = n_rows * (8 * n_copies * n_columns + row_bytes(n_targets)) - _ON_TOP
+    if n_bytes > 0:
+        words = f"dense copies of X, {n_rows:,} rows of {n_columns:,} columns, and of {n_targets:,} targets"
+        require_bytes(n_bytes, max_bytes, words, "Use fewer columns, such as those of TruncatedSVD, or fewer rows.")
 
 
 def bytes_for_features(max_bytes: int | None, n_rows: int, n_targets: int) -> int:

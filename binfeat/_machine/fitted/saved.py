@@ -62,6 +62,7 @@ _CALIBRATION = {
     "calibration_intercept_": (np.float64, "classes"),
 }
 _HELD_OUT = {"noise": (np.float64, "targets"), "scores": (FLOATS, "judged", "targets")}
+_MOST_CHOSEN = 7  # degrees of freedom that the choices of a fit count as
 _TRANSFORMS = {"center": (np.float64, "targets"), "unit": (np.float64, "targets")}
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
@@ -150,6 +151,11 @@ def _check_targets(state: dict, sizes: dict) -> None:
         raise ValueError("_target_shifts should have at least one row.")
     if "_target_limits" in state:
         check_arrays(state, {"_target_limits": (np.float64, "two", "targets")}, {**sizes, "two": 2})
+    n_chosen, quantile = state.get("_n_chosen", 0), state.get("_quantile")
+    if type(n_chosen) is not int or not 0 <= n_chosen <= _MOST_CHOSEN:
+        raise ValueError(f"_n_chosen should be an integer from 0 to {_MOST_CHOSEN}.")
+    if quantile is not None and not (type(quantile) is float and 0 < quantile < 1):
+        raise ValueError("_quantile should be a float between 0 and 1, or None.")
     transform = state["_target_transform"]
     check_arrays(transform, {name: _TRANSFORMS[name] for name in transform}, sizes)
 

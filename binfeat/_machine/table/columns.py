@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from itertools import compress
 from numbers import Real
@@ -19,11 +20,11 @@ from binfeat._common.memory import require_memory
 from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._common.warned import warn
 from binfeat._machine.table.findings import ORDER, WORDS, Finding, Findings, in_words
-from binfeat._machine.table.texts import DATES, NUMBERS, day_of, doubt_of, numbers_of_digits, said_by
+from binfeat._machine.table.texts import DATES, EXACT, NUMBERS, day_of, doubt_of, key_of, numbers_of_digits, said_by
 
 NO_STRINGS = np.empty(0, dtype=np.str_)
 
-_TINY = 1e-100
+_TINY, _LARGEST = 1e-100, np.finfo(np.float64).max.item()
 RawTable = Any  # an array-like, a sparse matrix or a data frame
 Categories = tuple[np.ndarray, np.ndarray, bool]  # numbers, strings, and whether missing is a category
 NO_CATEGORIES: Categories = (np.empty(0), NO_STRINGS, False)
@@ -52,6 +53,7 @@ class Column:
             raise TypeError(f"{name} of X has type {found}; convert it to numbers or strings.")
         self._values, self.name, self._by_type, self._is_text, self._kind = values, name, by_type, is_text, kind
         self._are_numbers, self._zone = values.dtype.kind in "biuf", zone_in(kind)
+        self._are_exact = self._are_numbers and not _are_large(values)
 
     @property
     def holds_strings(self) -> bool:
@@ -155,16 +157,15 @@ class Column:
     @cached_property
     def _keys(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Numbers, NaN for other values; a mask of the other values that are strings; and these strings."""
-        if self._are_numbers:
+        if self._are_exact:
             keys = self._values.astype(np.float64), np.zeros(self._values.size, dtype=bool), NO_STRINGS
         else:
-            known = [None if _is_missing(value) else value for value in self._distinct[0]]
-            are_numbers = [isinstance(value, Real | np.bool_) for value in known]
-            strings = [value is not None and not number for value, number in zip(known, are_numbers)]
+            known = [None if _is_missing(value) else key_of(value) for value in self._distinct[0]]
+            strings = [isinstance(value, str) for value in known]
             keys = (
-                np.array([float(value) if isinstance(value, Real | np.bool_) else np.nan for value in known]),
+                np.array([value if isinstance(value, float) else np.nan for value in known]),
                 np.array(strings, dtype=bool),
-                np.array([str(value) for value, string in zip(known, strings) if string], dtype=np.str_),
+                np.array([value for value in known if isinstance(value, str)], dtype=np.str_),
             )
         if np.isinf(keys[0]).any():
             raise ValueError(infinite_in([self.name]))
@@ -180,7 +181,7 @@ class Column:
         """Mask of the rows without a category."""
         values, are_strings, _ = self._keys
         missing = np.isnan(values) & ~are_strings
-        return missing if self._are_numbers else missing[self._distinct[1]]
+        return missing if self._are_exact else missing[self._distinct[1]]
 
     def categories(self) -> Categories:
         """The distinct numbers, sorted, the distinct strings, sorted, and whether some values are missing."""
@@ -204,7 +205,23 @@ class Column:
             of_strings[places] = places_among(digits, known_numbers, unseen)
         codes = np.where(np.isnan(values), n_known, of_numbers)
         codes[are_strings] = of_strings
-        return codes if self._are_numbers else codes[self._distinct[1]]
+        return codes if self._are_exact else codes[self._distinct[1]]
+
+    def lost(self) -> tuple[int, int]:
+        """Different numbers of a column, and how many of these are left in float64; zeros where none can be lost."""
+        if self._are_exact or self._are_dates or self._values.dtype.kind == "f":
+            return 0, 0
+        numbers: list[Any] = [value for value in self._distinct[0] if isinstance(value, Real | Decimal)]
+        large = {value for value in numbers if not _is_missing(value) and EXACT < abs(value) <= _LARGEST}
+        return len(large), len(set(map(float, large)))
+
+
+def _are_large(values: np.ndarray) -> bool:
+    """Whether some numbers are beyond those up to which float64 has all whole numbers."""
+    if values.dtype.itemsize < 8 or not values.size:
+        return False
+    ends = (float(end.reduce(values, initial=0)) for end in (np.fmin, np.fmax))
+    return any(EXACT < abs(end) < np.inf for end in ends)
 
 
 def infinite_in(names: list[str]) -> str:
@@ -224,8 +241,8 @@ def places_among(values: np.ndarray, known: np.ndarray, unseen: int) -> np.ndarr
 
 
 def _is_missing(value: object) -> bool:
-    if isinstance(value, float | np.floating):
-        return bool(np.isnan(value))
+    if isinstance(value, float | np.floating | Decimal):
+        return value != value
     return value is None or type(value).__name__ in ("NAType", "NaTType")  # pandas'
 
 
@@ -301,6 +318,19 @@ def in_order(estimator: BaseEstimator, X: RawTable) -> tuple[RawTable, Findings]
     return frame.select(names).to_native(), Findings.of(0, [Finding("All columns", ORDER, len(frame), which, "not so")])
 
 
+def _numbers_in(series: nw.Series) -> np.ndarray:
+    """Numbers of a series in float64, or as objects where float64 does not hold all of them."""
+    floats = series if series.dtype == nw.Float64 else series.cast(nw.Float64)
+    values = floats.to_numpy()
+    if series.dtype.is_float() or not (_are_large(values) or series.dtype == nw.Decimal):
+        return values
+    if not _are_large(values) and floats.n_unique() == series.n_unique():
+        return values
+    own = np.empty(len(series), dtype=object)
+    own[:] = series.to_list()
+    return own
+
+
 def _frame_column(series: nw.Series, name: str, times: str) -> Column:
     dtype, own = series.dtype, times_of(series)
     if times and not own and series.is_null().all():
@@ -312,7 +342,7 @@ def _frame_column(series: nw.Series, name: str, times: str) -> Column:
         except TypeError as error:
             raise TypeError(f"{name} of X {error}.") from None
     if is_numeric:
-        return Column((series if dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy(), name)
+        return Column(_numbers_in(series), name)
     values, missing = series.to_numpy(), series.is_null().to_numpy()
     if missing.any():
         values = values.astype(object)

@@ -37,6 +37,12 @@ class GivenRows:
         return _share_of_copies(self.hashes)
 
     @property
+    def are_equal(self) -> bool:
+        """Whether all inputs are constant."""
+        first = self.table[0]
+        return np.array_equal(first, self.table[-1]) and bool((self.table == first).all())
+
+    @property
     def are_fine(self) -> bool:
         """Whether an input has so many values that rows are hardly equal by chance."""
         some = self.table[:_FINE_ROWS]
@@ -46,8 +52,8 @@ class GivenRows:
         """The rows to learn from, and their numbers.
 
         Rows without weight are left out, and copies, where they are many, are the weight of one row; copies have equal
-        `cells`. Rows whose weights differ come in an order of their own, so that a row with a weight of two is the same
-        as one that is there twice. ValueError if a single row has weight.
+        `cells`. A single row is never left. Rows whose weights differ come in an order of their own, so that a row with
+        a weight of two is the same as one that is there twice. ValueError if a single row has weight.
         """
         rows = np.arange(len(self)) if self.weights is None else np.flatnonzero(self.weights)
         if rows.size < 2:
@@ -60,7 +66,7 @@ class GivenRows:
             return self, rows
         own = np.ones(rows.size) if self.weights is None else self.weights[rows, 0]
         _, first, places = np.unique(keys, return_index=True, return_inverse=True)
-        if are_many and self.at(rows[first]).are_fine and self.at(rows)._targets_agree():
+        if first.size > 1 and are_many and self.at(rows[first]).are_fine and self.at(rows)._targets_agree():
             rows, own, places = rows[first], np.bincount(places, own), np.arange(first.size)
         order = np.argsort(rows) if own.min() == own.max() else np.lexsort((own, places))
         weights = own[order, np.newaxis] if (own != 1).any() else None

@@ -12,7 +12,13 @@ _LATE = 1.25  # times the limit
 
 
 def doubt_rows(rows: GivenRows, apart: bool) -> None:
-    """Warn of few rows, or of many copies, unless the caller says which rows are held out together (`apart`)."""
+    """Warn of a constant table, of few rows, or of many copies.
+
+    Copies do no harm where the caller says which rows are held out together (`apart`).
+    """
+    if rows.are_equal:
+        warn("All rows of X are equal, so that predictions are constant. Give inputs that differ between rows.")
+        return
     if len(rows) < _FEW_ROWS:
         warn(f"X has {len(rows)} rows; length scales and penalty are chosen by so few that they are left to chance.")
     if not apart and rows.share_of_copies > _COPIES and rows.are_fine:

@@ -23,7 +23,7 @@ from binfeat._machine.table.columns import (
     read_table,
 )
 from binfeat._machine.table.findings import Findings, Report
-from binfeat._machine.table.learned import categories_in, chosen_in, medians_of, parts_of_dates, ranges_of
+from binfeat._machine.table.learned import categories_in, chosen_in, doubt_digits, medians_of, parts_of_dates, ranges_of
 from binfeat._machine.table.novelty import SeenCategories, SeenNumbers, unseen_codes
 from binfeat._machine.table.ranks import NO_RANKS, columns_to_rank, ranks_of
 from binfeat._machine.table.scalers import Quantiles
@@ -78,6 +78,7 @@ class TableEncoder(ArrayRecord):
             table = table.without_texts()
         times = np.array(table.times, dtype=np.str_)
         chosen = chosen_in(estimator, table, categorical_features)
+        doubt_digits(table, chosen)
         learned = {**categories_in(table, chosen), "times": times}
         blank = np.zeros(chosen.size)
         own = np.arange(chosen.size)

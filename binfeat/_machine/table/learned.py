@@ -1,5 +1,7 @@
 """What an encoder learns of a table: categories, medians, ranges, and what repeats in dates."""
 
+from itertools import compress
+
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
@@ -25,6 +27,18 @@ def chosen_in(estimator: BaseEstimator, table: Columns, categorical_features: Ar
     if is_word(categorical_features, "from_dtype"):
         return np.array([column.holds_strings for column in table.columns], dtype=bool)
     return check_categorical(categorical_features, estimator)
+
+
+def doubt_digits(table: Columns, chosen: np.ndarray) -> None:
+    """Warn of columns that are not chosen as categories, and whose numbers are not all different in float64."""
+    for column in compress(table.columns, ~chosen):
+        n_numbers, n_left = column.lost()
+        if n_left < n_numbers:
+            warn(
+                f"{column.name} of X has {n_numbers:,} different numbers beyond 2^53, of which float64 keeps "
+                f"{n_left:,} apart. If they are names, make the column categorical, as Series.astype('category') does; "
+                "otherwise subtract a constant."
+            )
 
 
 def categories_in(table: Columns, chosen: np.ndarray) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from binfeat._common.held_out import folds, splits
+from binfeat._common.held_out import check_groups, folds, splits
 
 _NEITHER, _TRAIN, _HELD_OUT = range(3)
 
@@ -29,7 +29,7 @@ class Partition:
         if len(y) <= most:
             numbers = folds(chain([first], pairs), len(y))
         elif groups is not None and estimator.cv is None:
-            numbers = np.unique(np.asarray(groups), return_inverse=True)[1].ravel()
+            numbers = check_groups(groups, len(y))
         return cls(train, held_out, numbers)
 
     def cells(self, n_rows: int) -> np.ndarray:

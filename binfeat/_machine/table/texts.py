@@ -2,7 +2,11 @@
 
 import datetime
 import re
+import sys
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from numbers import Real
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -30,7 +34,11 @@ _SEEMING = {
         "Convert them, as pandas.read_csv does with decimal or thousands.",
     ),
 }
+EXACT = 2**53  # up to which float64 has all whole numbers
+_MOST_EXPONENT = 300  # of ten, of whole numbers that are looked at digit by digit
 _MOST_DIGITS = 15  # of a number that a float has exactly
+_LARGEST = sys.float_info.max
+_NUMBER: Any = Real, Decimal, np.bool_
 _OTHERS_OF_A_WORD = 10  # at least, where words seem to stand for what is missing
 _DAY = np.timedelta64(1, "D")
 
@@ -40,8 +48,31 @@ def said_by(strings: Iterable[str]) -> str:
     known = list(strings)
     for kind, form in _FORMS.items():
         if all(map(form.fullmatch, known)):
-            return kind if kind == NUMBERS or _are_dates(known, zone_in(kind)) else ""
+            is_kind = _keep_digits(known) if kind == NUMBERS else _are_dates(known, zone_in(kind))
+            return kind if is_kind else ""
     return ""
+
+
+def _keep_digits(strings: list[str]) -> bool:
+    """Whether float64 has every whole number among strings of numbers, and keeps all other numbers apart."""
+    numbers = {Decimal(own.strip()) for own in strings if len(own) > _MOST_DIGITS}
+    whole = {
+        number for number in numbers if number.adjusted() < _MOST_EXPONENT and number == number.to_integral_value()
+    }
+    others = numbers - whole
+    return all(float(number) == number for number in whole) and len(set(map(float, others))) == len(others)
+
+
+def key_of(value: Any) -> float | str:
+    """The key of a category: its number, or a string of digits that float64 may not have, or of anything else."""
+    if not isinstance(value, _NUMBER):
+        return str(value)
+    if abs(value) > _LARGEST:
+        return float(value) if isinstance(value, float | np.floating) else str(value)
+    number = float(value)
+    if abs(value) > EXACT and value == int(value):
+        return str(int(value))
+    return str(value) if isinstance(value, Decimal) and Decimal(repr(number)) != value else number
 
 
 def doubt_of(strings: Sequence[str]) -> str:

@@ -1,0 +1,54 @@
+"""`binfeat explain`: every value has a column of its own, whatever the names of inputs and labels."""
+
+import numpy as np
+import pytest
+
+import binfeat
+from binfeat._command.explain import _explained
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+SETTINGS = {"gamma": "scale", "alpha": 0.1, "scaling": None, "random_state": 0}
+
+
+@pytest.fixture
+def table(rng):
+    return rng.normal(size=(60, 2))
+
+
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        (["base", "other"], ["base", "base_2", "other"]),
+        (["base", "base_2"], ["base", "base_3", "base_2"]),
+        (["base_2", "base"], ["base", "base_2", "base_3"]),
+    ],
+)
+def test_inputs_named_as_the_base_value(table, names, columns):
+    X = pd.DataFrame(table, columns=names)
+    model = binfeat.KernelMachineRegressor(**SETTINGS).fit(X, 100 + table[:, 0])
+    found = _explained(model, X, None)
+    assert found.column_names == columns
+    sums = np.sum([column.to_numpy() for column in found.columns], axis=0)
+    np.testing.assert_allclose(sums, model.predict(X), rtol=1e-6)
+
+
+def test_inputs_and_labels_whose_joined_names_are_equal(table):
+    X, y = pd.DataFrame(table, columns=["a", "a_x"]), np.array(["x_y", "y", "z"])[np.arange(60) % 3]
+    model = binfeat.KernelMachineClassifier(**SETTINGS).fit(X, y)
+    found = _explained(model, X, None)
+    assert found.column_names == [
+        *("base_x_y", "a_x_y", "a_x_x_y", "base_y", "a_y", "a_x_y_2", "base_z", "a_z", "a_x_z"),
+    ]
+    values = np.array([column.to_numpy() for column in found.columns]).reshape(3, 3, 60)
+    np.testing.assert_allclose(values.sum(axis=1).T, model._scores(X), atol=1e-6)
+
+
+def test_several_targets(table):
+    X = pd.DataFrame(table, columns=["a", "base_0"])
+    model = binfeat.KernelMachineRegressor(**SETTINGS).fit(X, np.column_stack([table[:, 0], 5 - table[:, 1]]))
+    found = _explained(model, X, None)
+    assert len(set(found.column_names)) == 6
+    values = np.array([column.to_numpy() for column in found.columns]).reshape(2, 3, 60)
+    np.testing.assert_allclose(values.sum(axis=1).T, model.predict(X), atol=1e-6)

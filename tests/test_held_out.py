@@ -1,0 +1,53 @@
+"""Groups of rows: one name for each row, or an error that names `groups`."""
+
+import numpy as np
+import pytest
+
+from binfeat import CGRidge, KernelMachineRegressor
+from binfeat._common.held_out import check_groups
+
+ESTIMATORS = [KernelMachineRegressor(gamma="scale", alpha=0.1), CGRidge(alphas=[0.1, 1.0]), CGRidge(alphas=[1.0], cv=2)]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ([(1, 2)] * 20 + [(3, 4)] * 20, r"shape \(40,\); got shape \(40, 2\). Join several values"),
+        ([(1,), (2, 3)] * 20, "got sequences of several lengths"),
+        ([1, 2, 3], r"shape \(40,\); got shape \(3,\)"),
+        (3, r"got shape \(\)"),
+        ([1.0] * 39 + [np.nan], "groups must name the group of every row; 1 of 40 rows"),
+        (["a"] * 39 + [None], "groups must name the group of every row; 1 of 40 rows"),
+    ],
+)
+def test_groups_that_do_not_name_every_row(rng, estimator, groups, words):
+    X = rng.normal(size=(40, 2))
+    with pytest.raises(ValueError, match=words):
+        estimator.fit(X, X[:, 0], groups=groups)
+
+
+def test_numbers_of_groups():
+    assert check_groups(None, 3) is None
+    np.testing.assert_array_equal(check_groups(["b", "a", "b"], 3), [1, 0, 1])
+    np.testing.assert_array_equal(check_groups([[7], [5]], 2), [1, 0])
+    with pytest.raises(TypeError, match="groups must name the group of each row, by numbers or by strings"):
+        check_groups(np.array([1, "a"], dtype=object), 2)
+
+
+@pytest.mark.parametrize("name", ["max_seconds", "alpha", "gamma", "n_grids"])
+def test_integers_beyond_floats_are_refused(rng, name):
+    X = rng.normal(size=(40, 2))
+    with pytest.raises((ValueError, MemoryError), match=rf"{name} must be finite|an integer of 1,329 bits|binning"):
+        KernelMachineRegressor(**{"gamma": "scale", "alpha": 0.1, name: 10**400}).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("name", ["X", "y", "sample_weight"])
+def test_values_beyond_floats_are_refused(rng, name):
+    X = rng.normal(size=(40, 2))
+    given = {"X": X, "y": X[:, 0]} | {name: [[10**400, 1]] * 40 if name == "X" else [10**400] * 40}
+    for estimator in ESTIMATORS:
+        with pytest.raises(
+            (TypeError, ValueError), match=f"{name} (must hold|must be) numbers|Input {name} contains|of X must hold"
+        ):
+            estimator.fit(**given)

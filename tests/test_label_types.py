@@ -1,0 +1,64 @@
+"""Classes keep the type that NumPy has for labels of pandas' nullable, Arrow and categorical types."""
+
+import numpy as np
+import pytest
+
+from binfeat import CGRidgeClassifier, KernelMachineClassifier, LabelSpreading, blocks
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+ROWS = np.random.default_rng(0).normal(size=(60, 2))
+LABELS = ROWS[:, 0] > 0
+ESTIMATORS = [
+    CGRidgeClassifier(),
+    KernelMachineClassifier(gamma="scale", alpha=0.1, random_state=0),
+    LabelSpreading(gamma=0.3, random_state=0),
+]
+KINDS = {
+    "boolean": bool,
+    "bool[pyarrow]": bool,
+    "Int64": np.int64,
+    "Int8": np.int8,
+    "UInt16": np.uint16,
+    "int32[pyarrow]": np.int32,
+    "Float32": np.float32,
+}
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("container", ["array", "series", "categorical", "frame"])
+def test_classes_keep_their_type(estimator, kind, container):
+    y = pd.Series(LABELS.astype(KINDS[kind])).astype(kind)
+    y = {"array": y.array, "series": y, "categorical": y.astype("category"), "frame": y.to_frame("y")}[container]
+    estimator.fit(ROWS, y)
+    assert estimator.classes_.dtype == KINDS[kind]
+    assert estimator.classes_.tolist() == [False, True]
+    assert estimator.predict(ROWS).dtype == KINDS[kind]
+    assert estimator.score(ROWS, y if container != "frame" else y["y"]) > 0.8
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS[:2], ids=lambda estimator: type(estimator).__name__)
+def test_classes_of_blocks_keep_their_type(estimator):
+    y = pd.Series(LABELS).astype("boolean")
+    assert estimator.fit(blocks(ROWS, y, block_rows=20)).classes_.dtype == bool
+
+
+def test_columns_of_labels_keep_their_types():
+    y = pd.DataFrame({"a": pd.array(LABELS, "boolean"), "b": pd.array(LABELS.astype(int) + 3, "Int16")})
+    machine = KernelMachineClassifier(gamma="scale", alpha=0.1, random_state=0).fit(ROWS, y)
+    assert [classes.tolist() for classes in machine.classes_] == [[False, True], [3, 4]]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("kind", ["boolean", "Int64"])
+def test_missing_labels_are_refused(estimator, kind):
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        estimator.fit(ROWS, pd.array([None, *LABELS[1:].astype(int)], dtype=kind))
+
+
+def test_long_labels_are_different_classes():
+    y = pd.array(np.where(LABELS, 2**53 + 1, 2**53), dtype="Int64")
+    assert CGRidgeClassifier().fit(ROWS, y).classes_.tolist() == [2**53, 2**53 + 1]

@@ -1,0 +1,122 @@
+"""Numbers that float64 does not have: categories keep them apart, and numeric columns warn."""
+
+import warnings
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from binfeat import KernelMachineRegressor
+from binfeat._machine.table.encoder import TableEncoder
+from binfeat._machine.table.texts import NUMBERS, key_of, said_by
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+LONG = 2**53 + np.arange(20)
+ROWS = np.arange(200) % 20
+KINDS = {
+    "categorical of integers": lambda ids: pd.DataFrame({"id": pd.Categorical(ids)}),
+    "categorical of unsigned integers": lambda ids: pd.DataFrame({"id": pd.Categorical(ids.astype(np.uint64))}),
+    "strings": lambda ids: pd.DataFrame({"id": ids.astype(str).astype(object)}),
+    "decimals": lambda ids: pd.DataFrame({"id": pd.Categorical([Decimal(int(own)) / 10 for own in ids])}),
+    "Python integers": lambda ids: pd.DataFrame({"id": pd.Categorical([10**30 + int(own) for own in ids])}),
+    "polars strings": lambda ids: pl.DataFrame({"id": ids.astype(str)}),
+}
+CHOSEN = {
+    "array": lambda ids: ids.reshape(-1, 1),
+    "unsigned array": lambda ids: ids.astype(np.uint64).reshape(-1, 1),
+    "objects": lambda ids: ids.astype(object).reshape(-1, 1),
+    "frame": lambda ids: pd.DataFrame({"id": ids}),
+    "nullable": lambda ids: pd.DataFrame({"id": pd.array(ids, dtype="Int64")}),
+    "polars": lambda ids: pl.DataFrame({"id": ids}),
+}
+
+
+def encoded(X):
+    encoder, table = TableEncoder.fit(BaseEstimator(), X, "from_dtype")
+    return encoder, table[:, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_categories_of_long_numbers_are_kept_apart(kind, sign):
+    if sign < 0 and "unsigned" in kind:
+        pytest.skip("these have no sign")
+    estimator = BaseEstimator()
+    encoder, table = TableEncoder.fit(estimator, KINDS[kind](sign * LONG[ROWS]), "from_dtype")
+    codes = table[:, 0]
+    assert encoder.categorical[0]
+    assert np.unique(codes).size == 20
+    other = encoder.transform(estimator, KINDS[kind](sign * LONG[ROWS][:20]))[:, 0]
+    np.testing.assert_array_equal(other, codes[:20])
+
+
+@pytest.mark.parametrize("kind", CHOSEN)
+def test_chosen_columns_of_long_integers_are_kept_apart(kind):
+    X, estimator = CHOSEN[kind](LONG[ROWS]), BaseEstimator()
+    encoder, table = TableEncoder.fit(estimator, X, [0])
+    assert np.unique(table[:, 0]).size == 20
+    np.testing.assert_array_equal(encoder.transform(estimator, X), table)
+
+
+@pytest.mark.parametrize("kind", CHOSEN)
+def test_numeric_columns_that_lose_digits_warn(kind):
+    with pytest.warns(
+        UserWarning, match=r"olumn .* of X has 19 different numbers beyond 2\^53, of which float64 keeps"
+    ):
+        encoded(CHOSEN[kind](LONG[ROWS]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encoded(CHOSEN[kind](2**53 + 2 * ROWS))
+        encoded(CHOSEN[kind](LONG[ROWS] - 2**53))
+
+
+def test_machines_learn_ids():
+    y = np.random.default_rng(0).normal(size=20)[ROWS]
+    for kind in ("categorical of integers", "strings"):
+        X = KINDS[kind](LONG[ROWS])
+        machine = KernelMachineRegressor(gamma="scale", alpha=0.01, random_state=0).fit(X, y)
+        assert machine.score(X, y) > 0.99
+
+
+@pytest.mark.parametrize(
+    ("strings", "kind"),
+    [
+        (["1", "2.5", "-3e4"], NUMBERS),
+        ([str(2**53), "1"], NUMBERS),
+        ([str(2**53 + 1)], ""),
+        ([str(2**54)], NUMBERS),
+        ([" 9007199254740993 "], ""),
+        (["9007199254740993.0"], ""),
+        (["0.12345678901234568", "0.1234567890123456"], NUMBERS),
+        (["0.123456789012345671", "0.123456789012345672"], ""),
+        (["1e400", "1"], NUMBERS),
+    ],
+)
+def test_strings_are_numbers_where_nothing_is_lost(strings, kind):
+    assert said_by(strings) == kind
+
+
+@pytest.mark.parametrize(
+    ("value", "key"),
+    [
+        (1, 1.0),
+        (True, 1.0),
+        (np.bool_(False), 0.0),
+        (2**53, 2.0**53),
+        (2**53 + 1, "9007199254740993"),
+        (2.0**60, str(2**60)),
+        (2**60, str(2**60)),
+        (10**400, str(10**400)),
+        (Decimal("1.50"), 1.5),
+        (Decimal("0.1"), 0.1),
+        (Decimal("0.1000000000000000000001"), "0.1000000000000000000001"),
+        (np.inf, np.inf),
+        ("1", "1"),
+    ],
+)
+def test_keys_of_categories(value, key):
+    assert key_of(value) == key
+    assert type(key_of(value)) is type(key)

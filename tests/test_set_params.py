@@ -1,0 +1,139 @@
+"""Predictions depend on fitted attributes alone: parameters that are set after `fit` change nothing before the next."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from binfeat import (
+    CGRidge,
+    CGRidgeClassifier,
+    KernelMachineClassifier,
+    KernelMachineRegressor,
+    LabelSpreading,
+    RandomBinning,
+    RandomFeatureUnion,
+    RandomFourier,
+    SpectralClustering,
+    SpectralEmbedding,
+    kernels,
+)
+
+ROWS = np.random.default_rng(0).normal(size=(60, 3))
+NUMBERS, LABELS = ROWS[:, 0] + 0.3 * np.sin(40 * ROWS[:, 1]), (ROWS[:, 0] > 0).astype(int)
+NEW = np.random.default_rng(1).normal(size=(7, 3))
+SHORT = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
+GRIDS = {"gamma": 0.5, "n_grids": 8, "random_state": 0}
+
+FITTED = {
+    "exact": lambda: KernelMachineRegressor(**SHORT).fit(ROWS, NUMBERS),
+    "local": lambda: KernelMachineRegressor(features="local", cell_rows=20, **SHORT).fit(ROWS, NUMBERS),
+    "features": lambda: KernelMachineRegressor(features="hybrid", n_grids=16, n_posterior_samples=2, **SHORT).fit(
+        ROWS, NUMBERS
+    ),
+    "quantile": lambda: KernelMachineRegressor(loss="quantile", quantile=0.7, **SHORT).fit(ROWS, NUMBERS),
+    "poisson": lambda: KernelMachineRegressor(loss="poisson", **SHORT).fit(ROWS, np.exp(NUMBERS)),
+    "classifier": lambda: KernelMachineClassifier(**SHORT).fit(ROWS, LABELS),
+    "classifier of logistic loss": lambda: KernelMachineClassifier(loss="log", **SHORT).fit(ROWS, LABELS),
+    "ridge": lambda: CGRidge(n_posterior_samples=2, random_state=0).fit(ROWS, NUMBERS),
+    "ridge of labels": lambda: CGRidgeClassifier().fit(ROWS, LABELS),
+    "binning": lambda: RandomBinning(**GRIDS).fit(ROWS),
+    "hashed binning": lambda: RandomBinning(n_features=32, **GRIDS).fit(ROWS),
+    "fourier": lambda: RandomFourier(n_components=8, random_state=0).fit(ROWS),
+    "fastfood": lambda: RandomFourier(n_components=8, sampler="fastfood", phase="offset", random_state=0).fit(ROWS),
+    "union": lambda: RandomFeatureUnion([("a", RandomBinning(**GRIDS))]).fit(ROWS),
+    "embedding": lambda: SpectralEmbedding(gamma=0.3, random_state=0).fit(ROWS),
+    "clustering": lambda: SpectralClustering(3, gamma=0.3, random_state=0).fit(ROWS),
+    "spreading": lambda: LabelSpreading(gamma=0.3, random_state=0).fit(ROWS, LABELS),
+}
+VALUES = {
+    "kernel": [kernels.Matern(2.5), "auto"],
+    "gamma": [2.0, "learn"],
+    "alpha": [7.0, "auto"],
+    "n_grids": [3, "auto"],
+    "scaling": ["quantile"],
+    "loss": ["quantile", "huber", "poisson", "log", "squared_hinge"],
+    "quantile": [0.1],
+    "target_transform": [None],
+    "n_posterior_samples": [None, 1],
+    "phase": ["offset", "pair"],
+    "rotation": [np.eye(3)],
+    "n_features": [64, None],
+    "weights": [[2.0]],
+    "transformers": [[("z", RandomBinning())]],
+    "categorical_features": [[0]],
+    "random_state": [99],
+    "fit_intercept": [False],
+}
+ANY_VALUE = [1, "anything"]  # of all other parameters
+HOW_TO_PREDICT = "n_jobs", "verbose", "on_unseen", "output", "sparse_output"  # and in which form
+METHODS = {
+    "predict": lambda fitted: fitted.predict(NEW),
+    "predict_proba": lambda fitted: fitted.predict_proba(NEW),
+    "decision_function": lambda fitted: fitted.decision_function(NEW),
+    "predict_interval": lambda fitted: fitted.predict_interval(NEW, method="deviations"),
+    "predict_quantiles": lambda fitted: fitted.predict_quantiles(NEW),
+    "sample_y": lambda fitted: fitted.sample_y(NEW),
+    "shapley_values": lambda fitted: fitted.shapley_values(NEW).values,
+    "feature_importances_": lambda fitted: fitted.feature_importances_,
+    "transform": lambda fitted: fitted.transform(NEW),
+    "score": lambda fitted: fitted.score(ROWS, LABELS),
+    "apply": lambda fitted: fitted.apply(NEW),
+    "compact": lambda fitted: METHODS["predict"](fitted.compact()),
+}
+
+
+def outcomes(fitted):
+    """What every method gives, in bytes, or the words of its error."""
+    found = {}
+    for name, call in METHODS.items():
+        if hasattr(fitted, name):
+            try:
+                out = call(fitted)
+            except ValueError as error:
+                found[name] = str(error)
+            else:
+                found[name] = np.asarray(out.toarray() if sparse.issparse(out) else out).tobytes()
+    if isinstance(fitted, KernelMachineRegressor | CGRidge) and "quantile" not in found:
+        try:
+            found["std"] = fitted.predict(NEW, return_std=True)[1].tobytes()
+        except ValueError as error:
+            found["std"] = str(error)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FITTED)
+def test_parameters_set_after_fit_change_no_prediction(name):
+    fitted = FITTED[name]()
+    expected, kept = outcomes(pickle.loads(pickle.dumps(fitted))), pickle.dumps(fitted)
+    for parameter in fitted.get_params(deep=False).keys() - set(HOW_TO_PREDICT):
+        for value in VALUES.get(parameter, ANY_VALUE):
+            other = pickle.loads(kept).set_params(**{parameter: value})
+            assert outcomes(other) == expected, (parameter, value)
+
+
+def test_files_without_choices_follow_parameters():
+    """Machines of files of version 0.2.0."""
+    machine = FITTED["quantile"]()
+    expected = machine.predict(NEW)
+    del machine._quantile, machine._n_chosen
+    np.testing.assert_array_equal(machine.predict(NEW), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("_n_chosen", -1, "_n_chosen should be an integer"),
+        ("_n_chosen", 10**9, "_n_chosen should be an integer"),
+        ("_n_chosen", True, "_n_chosen should be an integer"),
+        ("_quantile", 1.0, "_quantile should be a float"),
+        ("_quantile", "0.5", "_quantile should be a float"),
+    ],
+)
+def test_damaged_choices_are_refused(name, value, words):
+    machine = FITTED["exact"]()
+    setattr(machine, name, value)
+    with pytest.raises(ValueError, match=words):
+        pickle.loads(pickle.dumps(machine))
