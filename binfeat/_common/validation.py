@@ -9,6 +9,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.frames import collected
+from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
 
 _MODERATE = 1e100
@@ -16,7 +17,11 @@ INFINITE = "Input X contains infinity or a value too large for dtype('float64').
 
 
 def checked_array(X, **checks):
-    """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values."""
+    """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values.
+
+    A damaged sparse matrix is refused before scikit-learn or SciPy read it.
+    """
+    check_sparse(X, checks.get("input_name", "X"))
     with np.errstate(over="ignore", invalid="ignore"), naming_words(X, checks.get("input_name", "X")):
         return check_array(X, **checks)
 
@@ -32,8 +37,12 @@ def checked_targets(y):
 
 
 def checked_rows(estimator, X, **checks):
-    """What `validate_data` gives, without these warnings; it remembers or checks the number and names of inputs."""
+    """What `validate_data` gives, without these warnings; it remembers or checks the number and names of inputs.
+
+    A damaged sparse matrix is refused before scikit-learn or SciPy read it.
+    """
     X = collected(X)
+    check_sparse(X)
     try:
         with np.errstate(over="ignore", invalid="ignore"), naming_words(X, "X"):
             return validate_data(estimator, X, **checks)

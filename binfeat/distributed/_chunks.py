@@ -18,6 +18,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.gamma_scale import Moments
+from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.validation import canonical, check_weights
 from binfeat._rows import sources
 
@@ -104,6 +105,7 @@ class _FrameKind:
 def _call(function, where, kind, common, chunk, *arguments):
     try:
         if kind is not None:
+            check_sparse(chunk, "it")
             kind.check(chunk)
         return function(chunk, *arguments, *common)
     except (TypeError, ValueError, MemoryError) as error:
