@@ -13,7 +13,7 @@ from binfeat._binning.grids import Grids
 from binfeat._binning.hashed_columns import check_hashed, fold_codes, hashed_offsets
 from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory, require_grids_memory
 from binfeat._binning.row_table import RowTable
-from binfeat._binning.saved import check_binning
+from binfeat._binning.saved import check_binning, check_offsets
 from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
@@ -254,6 +254,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         first = not hasattr(self, "bin_offsets_")
         if first:
             self._check_parameters()
+        else:
+            check_offsets(vars(self))
         table = RowTable.of(self._check(X, reset=first))
         if first:
             self._draw(None)
@@ -277,6 +279,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         Z : BinMatrix of shape (n_rows, n_columns)
         """
         check_is_fitted(self)
+        check_offsets(vars(self))
         X = self._check(X)
         self._require_memory(X)
         if self._hashed:

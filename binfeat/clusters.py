@@ -11,6 +11,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from threadpoolctl import threadpool_limits
 
 from binfeat._common.validation import check_integer, seed_of
+from binfeat._graph.saved import check_clusters, check_embedding
 from binfeat._graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
@@ -117,6 +118,8 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     >>> bool(outer * inner < 0)
     True
     """
+
+    _check_state = staticmethod(check_embedding)
 
     embedding_: np.ndarray
 
@@ -264,6 +267,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     >>> bool(adjusted_rand_score(clusters.labels_, moon) > 0.95)
     True
     """
+
+    _check_state = staticmethod(check_clusters)
 
     labels_: np.ndarray
     cluster_centers_: np.ndarray

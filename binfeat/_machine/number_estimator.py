@@ -12,6 +12,7 @@ from binfeat._machine.fitted.exact import ExactPosterior
 from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
 from binfeat._machine.fitted.local import LocalPosterior
 from binfeat._machine.fitted.many_rows import ManyRowsPosterior
+from binfeat._machine.fitted.saved import check_regressor
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.served_estimator import ServedMachineBase
 from binfeat._machine.table.columns import RawTable
@@ -27,6 +28,8 @@ _Known = ExactPosterior | ManyRowsPosterior | LocalPosterior | FeaturePosterior
 
 class NumbersMachineBase(ServedMachineBase):
     """Base of kernel machines for numbers."""
+
+    _check_state = staticmethod(check_regressor)
 
     def sample_y(
         self, X: RawTable, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0

@@ -18,6 +18,7 @@ from distributed.scheduler import KilledWorker, NoValidWorkerError
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.gamma_scale import Moments
+from binfeat._common.persistence import Unfinished
 from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.validation import canonical, check_weights
 from binfeat._rows import sources
@@ -290,7 +291,7 @@ def _call_method(X, twin, method, tail, dtype):
 def on_worker(estimator, kind):
     """The estimator of this class, for rows in memory, with the same attributes and one thread; sent out once."""
     twin = kind.__new__(kind)
-    vars(twin).update(vars(estimator), n_jobs=1)
+    vars(twin).update(vars(estimator), n_jobs=1, _unfinished=Unfinished())
     return shared(twin)
 
 
