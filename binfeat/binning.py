@@ -31,6 +31,7 @@ from binfeat._common.validation import (
     check_integer,
     checked_rows,
     float_dtype,
+    is_word,
     seed_of,
 )
 from binfeat._engine.policy import thread_count
@@ -281,7 +282,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         check_is_fitted(self)
         check_offsets(vars(self))
         X = self._check(X)
-        self._require_memory(X)
+        self._require_memory(X, len(self._scale))
         if self._hashed:
             codes = fold_codes(self._grids, RowTable.of(X), self.bin_offsets_, self.n_jobs).array
         else:
@@ -346,7 +347,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
             return RowTable.of_source(survey, self.max_bytes).watched(Progress(self, X, None), int(self.n_grids))
         X = self._check(X, reset=True)
         if encodes:
-            self._require_memory(X)
+            self._require_memory(X, int(self.n_grids))
         self._draw(look and look(X))
         return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
 
@@ -378,10 +379,10 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         check_categories(X, self._categorical)
         return X
 
-    def _require_memory(self, X):
+    def _require_memory(self, X, n_grids):
         """Refuse rows whose features do not fit in memory."""
-        beside_a_code = 0 if self.output == "codes" else float_dtype(X.dtype).itemsize + 4
-        require_binning_memory(X.shape, int(self.n_grids), beside_a_code)
+        beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
+        require_binning_memory(X.shape, n_grids, beside_a_code)
 
     @property
     def _grids(self):
@@ -410,4 +411,4 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         self._rare_keys, self._rare_counts, self._rare_starts = rare.keys, rare.counts, rare.starts
 
     def _as_output(self, matrix):
-        return matrix if self.output == "codes" else matrix.tocsr()
+        return matrix if is_word(self.output, "codes") else matrix.tocsr()

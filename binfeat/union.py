@@ -273,5 +273,6 @@ class RandomFeatureUnion(FeatureMap, Persistent):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for _, part in self.transformers)
+        known = [part for _, part in self._named() if hasattr(part, "__sklearn_tags__")]
+        tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for part in known)
         return tags

@@ -244,8 +244,8 @@ def calls(model: BaseEstimator, rows: Any) -> Iterator[tuple[str, Any]]:
 
 
 def is_named(error: BaseException) -> bool:
-    """Whether a ValueError, TypeError or MemoryError was raised on purpose: its last frame is at a `raise`."""
-    if not isinstance(error, ValueError | TypeError | MemoryError):
+    """Whether an error was raised on purpose: its last frame is at a `raise` of this package or of scikit-learn."""
+    if not isinstance(error, ValueError | TypeError | MemoryError | AttributeError):
         return False
     last = traceback.extract_tb(error.__traceback__)[-1]
     is_ours = "/binfeat/" in last.filename or "/sklearn/" in last.filename

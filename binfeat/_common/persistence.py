@@ -60,7 +60,7 @@ class Persistent(BaseEstimator):
 
     def __setstate__(self, state):
         state, name = dict(state), type(self).__name__
-        version, file_format = str(state.pop("_binfeat_version", "")), state.pop("_binfeat_format", 1)
+        version, file_format = state.pop("_binfeat_version", ""), state.pop("_binfeat_format", 1)
         _refuse_newer(name, version, file_format)
         parameters = signature(type(self)).parameters
         try:
@@ -88,7 +88,7 @@ def _refuse_newer(name, version, file_format):
     """Refuse a file of a newer version, or of a newer format, which builds of one version may differ in."""
     try:
         is_newer = _order(version) > _order(_version())
-    except ValueError:
+    except (TypeError, ValueError):
         raise ValueError(f"This {name} is damaged: it should name the version of binfeat that saved it.") from None
     if is_newer:
         raise ValueError(f"This {name} was saved by binfeat {version}, and this is {_version()}; update binfeat.")

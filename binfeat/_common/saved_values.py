@@ -24,8 +24,8 @@ def check_arrays(arrays, layout, sizes, order="C", infinite=()):
     """Refuse arrays of other types, shapes or memory orders ("C", "C or Fortran", "any") than are expected.
 
     `layout` has, for each array that must be there, its type or types and what each axis counts. `sizes` has the
-    lengths of axes by what they count; the lengths of axes that it lacks are added to it. Numbers must be finite, and
-    at most 1e100 in magnitude, in all arrays but those whose names are in `infinite`.
+    lengths of axes by what they count; the lengths of axes that it lacks are added to it. Numbers must be at most 1e100
+    in magnitude, or, in arrays whose names are in `infinite`, NaN or infinite.
     """
     for name, (dtypes, *axes) in layout.items():
         array = arrays[name]
@@ -37,8 +37,10 @@ def check_arrays(arrays, layout, sizes, order="C", infinite=()):
             raise ValueError(
                 f"{name} should be of shape {shape} in {order} order, got {array.dtype} and {array.shape}."
             )
-        if array.dtype.kind == "f" and array.size and name not in infinite:
+        if array.dtype.kind == "f" and array.size:
             largest = max(abs(float(array.min())), abs(float(array.max())))
+            if name in infinite:
+                largest = float(np.abs(array).max(initial=0.0, where=np.isfinite(array)))
             if not largest <= _LARGEST:
                 raise ValueError(f"{name} should hold finite numbers, got {largest}.")
 

@@ -57,6 +57,8 @@ def check_function(state: dict[str, Any], sizes: dict[str, int]) -> None:
     features = check_word(state, "features_", _FEATURES)
     check_numbers_of(state, n_grids_=int, n_trees_=int)
     for name in ("_exact", "_local"):
+        if type(state[name]) is not dict:
+            raise TypeError(f"{name} should be a dict, got {type(state[name]).__name__}.")
         if (features == name[1:]) != bool(state[name]):
             raise ValueError(f"{name} should hold a function only where features_ is {name[1:]!r}, got {features!r}.")
     n_grids = n_trees = 0
@@ -86,8 +88,8 @@ def check_kernel(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
         raise ValueError(f"nus should be among {_NUS}, one or more, and there should be rows.")
     check_bounds(arrays, "gammas", "shares", least=0.0)
     check_bounds(arrays, "unit", "alpha", "weights", above=0.0)
-    if not arrays["shares"].sum() > 0:
-        raise ValueError("shares should have a positive sum.")
+    if not arrays["shares"][arrays["nus"] != _NUS[0]].sum() > 0:
+        raise ValueError("shares of kernels that are not linear should have a positive sum.")
     if "rotation" in arrays:
         _check_linear_map(arrays["rotation"], sizes)
 

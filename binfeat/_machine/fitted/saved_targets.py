@@ -38,7 +38,7 @@ def check_targets(state: dict[str, Any], sizes: dict[str, int]) -> None:
     if "_target_limits" in state:
         limits = state["_target_limits"]
         check_arrays(state, {"_target_limits": (np.float64, "two", "targets")}, sizes, infinite=("_target_limits",))
-        if not (limits[0] <= limits[1]).all():
+        if not (limits[0] <= limits[1]).all() or (limits[0] == np.inf).any() or (limits[1] == -np.inf).any():
             raise ValueError("_target_limits should rise.")
     check_numbers_of(state, _one_target=bool)
     if state["_one_target"] and sizes["targets"] != 1:
@@ -46,7 +46,7 @@ def check_targets(state: dict[str, Any], sizes: dict[str, int]) -> None:
     if "target_transformer_" in state:
         check_numbers_of(state, target_transform_=str)
         check_keys(state["_target_transform"], (), (), "_target_transform")
-        _check_transformer(state["target_transformer_"], sizes["targets"])
+        _check_transformer(state["target_transformer_"], state["_target_mean"])
         return
     layout = _TRANSFORMS[check_word(state, "target_transform_", _TRANSFORMS)]
     check_keys(state["_target_transform"], layout, (), "_target_transform")
@@ -55,14 +55,15 @@ def check_targets(state: dict[str, Any], sizes: dict[str, int]) -> None:
         check_bounds(state["_target_transform"], "unit", above=0.0)
 
 
-def _check_transformer(transformer: Any, n_targets: int) -> None:
-    """Refuse a transformer of targets that cannot bring a row back."""
+def _check_transformer(transformer: Any, mean: np.ndarray) -> None:
+    """Refuse a transformer of targets that cannot transform the mean back to finite numbers."""
     try:
-        shape = CallersTransform(transformer).inverse(np.full((1, n_targets), 0.5)).shape
+        with np.errstate(all="ignore"):
+            targets = CallersTransform(transformer).inverse(mean[np.newaxis])
     except Exception as error:  # of any transformer
         raise ValueError(f"target_transformer_ cannot transform targets back: {error}") from error
-    if shape != (1, n_targets):
-        raise ValueError(f"target_transformer_ should transform {n_targets} targets back, got shape {shape}.")
+    if not np.isfinite(targets).all():
+        raise ValueError(f"target_transformer_ should transform the mean back to finite numbers, got {targets[0]}.")
 
 
 def check_labels(state: dict[str, Any], sizes: dict[str, int]) -> None:
