@@ -31,4 +31,3 @@ def test_mutated_models_are_refused_or_work(made, name):
     print(name, dict(counts))
     assert not faults, "\n".join(faults)
     assert counts["refused"] > 0
-    assert counts["works"] + counts["refused"] == counts.total() - counts["named error later"]

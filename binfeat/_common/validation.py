@@ -165,6 +165,14 @@ def check_weights(sample_weight, n_rows, some=True):
     return weights
 
 
+def check_row_weights(sample_weight, n_rows):
+    """Weights as float64 of shape (n_rows,); ValueError if there are more or fewer."""
+    weights = check_numbers(sample_weight, "sample_weight")
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have one value per row, shape ({n_rows},); got shape {weights.shape}.")
+    return weights
+
+
 def seed_of(random_state):
     """A non-negative integer seed for any `random_state`; an integer is returned as it is."""
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:

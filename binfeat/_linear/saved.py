@@ -35,6 +35,8 @@ _POSTERIOR = {
 
 def check_ridge(state: dict[str, Any]) -> None:
     """Refuse a fitted `CGRidge` whose attributes do not fit together."""
+    if "classes_" in state:
+        raise ValueError("classes_ belong to a classifier.")
     _check_linear(state, {"features": check_inputs(state)})
 
 
