@@ -15,6 +15,7 @@ from binfeat._common.saved_values import (
     check_starts,
     is_plain,
 )
+from binfeat._common.validation import is_word
 
 _MEMBERS = {"weights": (np.float64, "bins"), "rows": (np.int32, "listed"), "values": (np.float64, "rows", "values")}
 _COLUMNS = {"columns": (np.float64, "columns", "values with a weight")}
@@ -75,6 +76,8 @@ def _check_graph(state: dict[str, Any]) -> dict[str, int]:
     else:
         check_keys(means, (*_MEMBERS, "begins"), (), "_means")
         _check_members(means, sizes)
+        if not is_word(getattr(made, "output", "codes"), "codes"):
+            raise ValueError("features_ should have the output 'codes'.")
         sizes["columns"] = sizes["bins"]
     offsets = vars(made).get("bin_offsets_")
     n_features = len(made.get_feature_names_out()) if offsets is None else offsets[-1]

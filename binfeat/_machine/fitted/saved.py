@@ -76,7 +76,7 @@ def _check_machine(state: dict[str, Any]) -> dict[str, int]:
     _check_words(state)
     for name, layout in _RECORDS.items():
         record = state.get(name, {})
-        check_keys(record, layout if record else (), (), name)
+        check_keys(record, layout if record else {}, (), name)
         check_arrays(record, layout if record else {}, dict(sizes))
     return sizes
 

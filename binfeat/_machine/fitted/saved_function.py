@@ -98,7 +98,7 @@ def check_posterior(state: dict[str, Any], sizes: dict[str, int]) -> None:
     """Refuse samples of coefficients, and errors of rows left out, that do not fit to the function."""
     for name, layout in (("_posterior", _POSTERIOR), ("_held_out", _HELD_OUT)):
         record = state.get(name, {})
-        check_keys(record, layout if record else (), (), name)
+        check_keys(record, layout if record else {}, (), name)
         check_arrays(record, layout if record else {}, sizes, order="C or Fortran")  # for NumPy alone
     if state.get("_posterior"):
         check_bounds(state["_posterior"], "alpha", above=0.0)
