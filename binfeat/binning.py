@@ -256,7 +256,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         if first:
             self._check_parameters()
         else:
-            check_offsets(vars(self))
+            check_offsets(self.__dict__)
         table = RowTable.of(self._check(X, reset=first))
         if first:
             self._draw(None)
@@ -280,7 +280,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, FeatureMap):
         Z : BinMatrix of shape (n_rows, n_columns)
         """
         check_is_fitted(self)
-        check_offsets(vars(self))
+        check_offsets(self.__dict__)
         X = self._check(X)
         self._require_memory(X, len(self._scale))
         if self._hashed:

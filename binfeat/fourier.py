@@ -276,7 +276,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         """The map from checked rows to features."""
         is_fast = self.sampler_ == "fastfood"
         if is_fast:
-            check_fastfood(vars(self), {"inputs": self.n_features_in_})
+            check_fastfood(self.__dict__, {"inputs": self.n_features_in_})
         frequencies = Fastfood(*(getattr(self, name) for name in FASTFOOD)) if is_fast else self.random_weights_
         return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
 

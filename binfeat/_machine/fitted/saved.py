@@ -20,7 +20,10 @@ from binfeat._machine.table.ranks import NO_RANKS
 
 SINGLES = "coef", "weights", "residuals", "scores"  # arrays that a compact machine has in float32
 _DECISIONS = {"what": "U", "choice": "U", "error": "f", "seconds": "f"}
-_RECORDS = {"_seen": {"hashes": (np.uint64, "seen")}, "_rises": {"of_inputs": (np.float64, "columns")}}
+_RECORDS: dict[str, dict[str, tuple]] = {
+    "_seen": {"hashes": (np.uint64, "seen")},
+    "_rises": {"of_inputs": (np.float64, "columns")},
+}
 _HISTORY = {
     "held_out_error_": (np.float64, "two"),
     "learning_curve_": (np.float64, "batches", "two"),
