@@ -14,7 +14,7 @@ from binfeat._binning.bounds import box
 from binfeat._binning.estimator import BinningBase, features_of_parts
 from binfeat._binning.fineness import unseen_shares
 from binfeat._binning.row_table import RowTable
-from binfeat._binning.saved import check_binning
+from binfeat._binning.saved import check_binning, check_offsets
 from binfeat._common.availability import unavailable_if
 from binfeat._common.callbacks import CallbackSupportMixin
 from binfeat._common.fit_rollback import all_or_nothing, fit_method
@@ -259,6 +259,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         first = not hasattr(self, "bin_offsets_")
         if first:
             self._check_parameters()
+        else:
+            check_offsets(self.__dict__)
         table = RowTable.of(self._check(X, reset=first))
         if first:
             self._draw(self._gamma_of(None))
@@ -282,8 +284,9 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         Z : BinMatrix of shape (n_rows, n_columns)
         """
         check_is_fitted(self)
+        check_offsets(self.__dict__)
         X = self._check(X)
-        self._require_memory(X, self.bin_offsets_.size - 1)
+        self._require_memory(X, len(self._scale))
         return BinMatrix._trusted(self._codes_of(X), self.bin_offsets_, float_dtype(X.dtype), self.n_jobs)
 
     def transform(self, X: Any) -> sparse.csr_matrix | Any:

@@ -13,6 +13,7 @@ from binfeat._common.subsets import slices
 from binfeat._common.validation import check_integer, seed_of
 from binfeat._common.warned import warn
 from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._graph.saved import check_clusters, check_embedding
 from binfeat._graph.spectral import SpectralEstimator
 
 __all__ = ["SpectralClustering", "SpectralEmbedding"]
@@ -121,6 +122,8 @@ class SpectralEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Spect
     >>> bool(outer * inner < 0)
     True
     """
+
+    _check_state = staticmethod(check_embedding)
 
     embedding_: np.ndarray
 
@@ -270,6 +273,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     >>> bool(adjusted_rand_score(clusters.labels_, moon) > 0.95)
     True
     """
+
+    _check_state = staticmethod(check_clusters)
 
     labels_: np.ndarray
     cluster_centers_: np.ndarray

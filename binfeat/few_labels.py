@@ -21,6 +21,7 @@ from binfeat._common.validation import (
 )
 from binfeat._common.warned import warn
 from binfeat._graph.estimator import GraphEstimator
+from binfeat._graph.saved import check_spread_labels
 from binfeat._linear import cg
 from binfeat._linear.result import SolverOptions
 from binfeat._rows.scored import SourceScorer
@@ -116,6 +117,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
     >>> bool((spread.transduction_ == y)[unlabelled].mean() > 0.85)
     True
     """
+
+    _check_state = staticmethod(check_spread_labels)
 
     classes_: np.ndarray
     label_distributions_: np.ndarray

@@ -29,7 +29,7 @@ from binfeat._engine.policy import thread_count
 from binfeat._fourier.fastfood import Fastfood
 from binfeat._fourier.features import FourierMap
 from binfeat._fourier.frequencies import frequencies_of_inputs, rank_of, resolve_sampler
-from binfeat._fourier.saved import FASTFOOD, check_fourier
+from binfeat._fourier.saved import FASTFOOD, check_fastfood, check_fourier
 from binfeat._kernels.base import Kernel
 from binfeat._kernels.parameters import WithKernel
 from binfeat._rows.lazy import LazyFeatures
@@ -335,6 +335,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
     def _map(self):
         """The map from checked rows to features."""
         is_fast = self.sampler_ == "fastfood"
+        if is_fast:
+            check_fastfood(self.__dict__, {"inputs": self.n_features_in_})
         frequencies = Fastfood(*(getattr(self, name) for name in FASTFOOD)) if is_fast else self.random_weights_
         return FourierMap(frequencies, getattr(self, "random_offset_", None), self.n_jobs)
 

@@ -13,13 +13,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.fit_rollback import all_or_nothing
 from binfeat._common.operators import FeatureMap
+from binfeat._common.persistence import Persistent
+from binfeat._common.saved_values import check_arrays, check_bounds, check_inputs
 from binfeat._common.validation import check_flag, checked_rows
 from binfeat._rows.stacked import StackedFeatures
 
 __all__ = ["RandomFeatureUnion"]
 
 
-class RandomFeatureUnion(FeatureMap):
+def _check_union(state: dict[str, Any]) -> None:
+    """Refuse a fitted union whose maps do not fit together."""
+    n_inputs, named = check_inputs(state), state["transformers_"]
+    if type(named) is not list or not named:
+        raise TypeError(f"transformers_ should be a list of fitted maps, got {type(named).__name__}.")
+    for pair in named:
+        name, part = pair
+        if type(name) is not str or not hasattr(part, "transform") or getattr(part, "n_features_in_", 0) != n_inputs:
+            raise ValueError(f"transformers_ should have names, and maps of {n_inputs} inputs, got {pair!r}.")
+    check_arrays(state, {"_scales": (np.float64, "maps")}, {"maps": len(named)})
+    check_bounds(state, "_scales", least=0.0)
+
+
+class RandomFeatureUnion(FeatureMap, Persistent):
     """Random features of several maps side by side, whose inner products approximate a sum of kernels.
 
     With maps z_i of kernels k_i and weights w_i, the features are ``[sqrt(w_1) z_1(x), sqrt(w_2) z_2(x), ...]``
@@ -65,6 +80,8 @@ class RandomFeatureUnion(FeatureMap):
     """
 
     transformers_: list[tuple[str, Any]]
+
+    _check_state = staticmethod(_check_union)
 
     def __init__(
         self,
@@ -113,6 +130,9 @@ class RandomFeatureUnion(FeatureMap):
         if replaced:
             self.transformers = [(name, replaced.get(name, part)) for name, part in self._named()]
         return super().set_params(**params)
+
+    def __setstate__(self, state):
+        super().__setstate__({"_binfeat_version": "0.1", **state})  # files of version 0.2.0 do not have it
 
     def _named(self):
         """Names and maps; none where `transformers` is not a list of such pairs, which `fit` refuses."""
@@ -253,5 +273,6 @@ class RandomFeatureUnion(FeatureMap):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for _, part in self.transformers)
+        known = [part for _, part in self._named() if hasattr(part, "__sklearn_tags__")]
+        tags.input_tags.allow_nan = all(part.__sklearn_tags__().input_tags.allow_nan for part in known)
         return tags

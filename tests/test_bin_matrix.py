@@ -9,7 +9,7 @@ from hard import hard
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, lsqr, svds
 
-from binfeat import BinMatrix, RandomBinning
+from binfeat import BinMatrix, RandomBinning, RandomFeatureUnion, RandomFourier
 from binfeat._binning import bin_matrix
 
 pytestmark = pytest.mark.engine
@@ -99,6 +99,32 @@ def test_gram_diagonal(rng):
     np.testing.assert_allclose(Z.gram_diagonal(), np.square(dense(Z)).sum(axis=0), rtol=1e-12)
     weights = rng.random(300)
     np.testing.assert_allclose(Z.gram_diagonal(weights), weights @ np.square(dense(Z)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(), (299,), (301,), (300, 1), (1, 300)])
+def test_weights_of_another_number_of_rows_are_refused(rng, shape):
+    Z = matrix(rng)
+    union = RandomFeatureUnion([("fourier", RandomFourier(n_components=4)), ("bins", RandomBinning(n_grids=2))])
+    X = rng.normal(size=(300, 2))
+    union.fit(X)
+    for own in (Z, union.encode(X), union.transformers_[0][1].encode(X)):
+        with pytest.raises(ValueError, match=r"sample_weight must have one value per row, shape \(300,\); got shape"):
+            own.gram_diagonal(np.ones(shape))
+    with pytest.raises(TypeError, match="sample_weight must be numbers"):
+        Z.gram_diagonal(["a"] * 300)
+
+
+def test_edited_offsets_of_an_estimator_are_refused_and_matrices_keep_theirs(rng):
+    X = rng.normal(size=(50, 2))
+    for options, fault in (({}, "rise from 0"), ({"n_features": 64}, "all but the last as many")):
+        binning = RandomBinning(n_grids=3, gamma=0.5, output="codes", random_state=0, **options).fit(X)
+        Z = binning.encode(X)
+        before = Z.gram_diagonal()
+        binning.bin_offsets_[2:] = binning.bin_offsets_[1]
+        np.testing.assert_array_equal(Z.gram_diagonal(), before)
+        for call in (binning.transform, binning.encode, binning.partial_fit):
+            with pytest.raises(ValueError, match=f"bin_offsets_ should .*{fault}"):
+                call(X)
 
 
 def test_scipy_solvers(rng):

@@ -12,7 +12,7 @@ from binfeat._binning.code_store import CodeStore
 from binfeat._common.memory import require_memory
 from binfeat._common.operators import RowMatrix
 from binfeat._common.subsets import slices
-from binfeat._common.validation import check_float_type
+from binfeat._common.validation import check_float_type, check_row_weights
 from binfeat._engine.bin_tables import count_entries, to_csr
 from binfeat._engine.fours import FOUR
 from binfeat._engine.policy import thread_count
@@ -105,7 +105,7 @@ class BinMatrix(RowMatrix):
     def _set(self, codes, offsets, dtype, n_jobs):
         super().__init__(dtype, (codes.shape[1], int(offsets[-1])))
         self.codes = codes
-        self.offsets = offsets
+        self.offsets = np.array(offsets)  # a copy: those of an estimator may be edited
         self.n_jobs = n_jobs
         self.y = self.sample_weight = self._store = None
 
@@ -216,10 +216,15 @@ class BinMatrix(RowMatrix):
         Returns
         -------
         diagonal : ndarray of shape (n_columns,), float64
+
+        Raises
+        ------
+        ValueError
+            If `sample_weight` does not have one value per row.
         """
         if sample_weight is None:
             return self._bin_sizes() / self.codes.shape[0]
-        return self._weighted_diagonal(sample_weight)
+        return self._weighted_diagonal(check_row_weights(sample_weight, self.shape[0]))
 
     def _weighted_diagonal(self, sample_weight, first_row=0):
         """Diagonal of ``Z.T @ diag(sample_weight) @ Z`` for as many rows as there are weights."""

@@ -23,6 +23,7 @@ from binfeat._common.validation import (
     check_integer,
     checked_rows,
     float_dtype,
+    is_word,
     seed_of,
 )
 from binfeat._engine.policy import thread_count
@@ -70,7 +71,7 @@ class BinningBase(FeatureMap):
 
     def _require_memory(self, X, n_grids):
         """Refuse rows if their features of so many grids do not fit in memory."""
-        beside_a_code = 0 if self.output == "codes" else float_dtype(X.dtype).itemsize + 4
+        beside_a_code = 0 if is_word(self.output, "codes") else float_dtype(X.dtype).itemsize + 4
         require_binning_memory(X.shape, n_grids, beside_a_code)
 
     def _gamma_of(self, moments):
@@ -137,7 +138,7 @@ class BinningBase(FeatureMap):
         return codes
 
     def _as_output(self, matrix):
-        return matrix if self.output == "codes" else matrix.tocsr()
+        return matrix if is_word(self.output, "codes") else matrix.tocsr()
 
     def _warn_of_rows(self, X):
         """Warn of grids that are too fine or too coarse where bins are not counted."""

@@ -37,6 +37,11 @@ def _pandas_zone(series):
     return getattr(getattr(series.to_native(), "dtype", None), "tz", None)
 
 
+def is_time(times):
+    """Whether a word is a kind of times."""
+    return times in ("durations", "dates") or (times.startswith(_IN_ZONE) and zone_in(times) != "")
+
+
 def days_of(series, times):
     """Days of a series, float64 with NaN where missing: durations, or days since 1970 by the clocks of a zone.
 
@@ -78,7 +83,7 @@ def _day_of_year(days):
     return (dates - dates.astype("M8[Y]")) / np.timedelta64(1, "D") + 1
 
 
-_PARTS = {  # the days after which a part recurs, and the part as a function of days without NaN
+PARTS = {  # the days after which a part recurs, and the part as a function of days without NaN
     "day of year": (366, _day_of_year),
     "day of week": (7, lambda days: (np.floor(days) + 3) % 7),  # 1970 began on a Thursday; Monday is 0
     "hour": (1, lambda days: _milliseconds(days) / _HOUR_MS),
@@ -87,11 +92,11 @@ _PARTS = {  # the days after which a part recurs, and the part as a function of 
 
 def part_of(days, name):
     """A part of dates given as days without NaN; days of the year count from 1, days of the week from 0, a Monday."""
-    return _PARTS[name][1](days)
+    return PARTS[name][1](days)
 
 
 def parts_in(days):
     """Names of the parts that recur within the dates and are not the same for all dates."""
     days = days[~np.isnan(days)]
     span = np.ptp(days) if days.size else 0.0
-    return [name for name, (period, part) in _PARTS.items() if span > period and np.ptp(part(days)) > 0]
+    return [name for name, (period, part) in PARTS.items() if span > period and np.ptp(part(days)) > 0]

@@ -10,6 +10,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from binfeat._common.frames import collected, unmasked
+from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.words import naming_words
 
 _MODERATE = 1e100
@@ -18,8 +19,12 @@ INFINITE = "Input X contains infinity or a value too large for dtype('float64').
 
 
 def checked_array(X, **checks):
-    """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values; masked is NaN."""
+    """What scikit-learn's `check_array` gives, without NumPy's warnings of sums of infinite values; masked is NaN.
+
+    A damaged sparse matrix is refused before scikit-learn or SciPy read it.
+    """
     X = collected(X)
+    check_sparse(X, checks.get("input_name", "X"))
     with np.errstate(over="ignore", invalid="ignore"), naming_words(X, checks.get("input_name", "X")):
         return check_array(X, **checks)
 
@@ -35,8 +40,12 @@ def checked_targets(y):
 
 
 def checked_rows(estimator, X, **checks):
-    """What `validate_data` gives, without these warnings; it remembers or checks the number and names of inputs."""
+    """What `validate_data` gives, without these warnings; it remembers or checks the number and names of inputs.
+
+    A damaged sparse matrix is refused before scikit-learn or SciPy read it.
+    """
     X = collected(X)
+    check_sparse(X)
     try:
         with np.errstate(over="ignore", invalid="ignore"), naming_words(X, "X"):
             return validate_data(estimator, X, **checks)
@@ -171,6 +180,14 @@ def check_weights(sample_weight, n_rows, some=True):
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
             raise ValueError("sample_weight must have a finite sum; divide all weights by the largest.")
+    return weights
+
+
+def check_row_weights(sample_weight, n_rows):
+    """Weights as float64 of shape (n_rows,); ValueError if there are more or fewer."""
+    weights = check_numbers(sample_weight, "sample_weight")
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have one value per row, shape ({n_rows},); got shape {weights.shape}.")
     return weights
 
 

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.subsets import equal_groups
 from binfeat._common.validation import check_integer, check_numbers, check_real, checked_array, seed_of
 from binfeat._display.canvas import OptionalAxes, canvas
@@ -113,6 +114,7 @@ class KernelErrorDisplay:
             raise TypeError(f"estimator must be a map, with a method transform; got {type(estimator).__name__}.")
         check_is_fitted(estimator)
         check_integer(n_pairs, "n_pairs", 1)
+        check_sparse(X)
         X = X.tocsr() if sparse.issparse(X) else X
         checks = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "ensure_min_samples": 2, "input_name": "X"}
         checked = checked_array(X, accept_sparse="csr", **checks)

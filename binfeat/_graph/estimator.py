@@ -15,7 +15,7 @@ from binfeat._common.persistence import Persistent
 from binfeat._common.validation import canonical, check_categorical, checked_rows, is_word, seed_of
 from binfeat._common.warned import warn
 from binfeat._engine.policy import thread_count
-from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans, check_graph
+from binfeat._graph.neighbours import NeighbourGraph, NeighbourMeans
 from binfeat._graph.scale import doubt_units, gamma_by_occupancy, without_copies
 from binfeat._graph.similarity import ColumnMeans, SimilarityGraph
 from binfeat._graph.start import rows_of_sample
@@ -37,8 +37,6 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: np.ndarray
     _means: dict
-
-    _check_state = staticmethod(check_graph)
 
     def __init__(self, features, gamma, tol, max_iter, n_jobs, random_state):
         self.features, self.gamma = features, gamma

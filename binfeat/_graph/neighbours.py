@@ -9,7 +9,6 @@ from scipy.sparse.csgraph import connected_components
 from binfeat._binning.bin_matrix import no_bin
 from binfeat._common.array_record import ArrayRecord
 from binfeat._common.memory import require_memory
-from binfeat._common.persistence import check_arrays, check_starts
 from binfeat._common.subsets import slices
 from binfeat._engine.neighbours import list_rows, nearest
 from binfeat._engine.policy import side_by_side, thread_count
@@ -22,7 +21,6 @@ _MOST_OF_A_BIN = 16  # rows of a bin that are compared: bounds the time where ma
 _ROWS_AT_A_TIME = 8192
 _ROWS_OF_A_PART = 2**16  # rows of a part of a product
 _FEW_GRIDS = 3  # grids by whose bins rows are sorted
-_MEMBERS = {"weights": (np.float64, "bins"), "rows": (np.int32, "listed"), "values": (np.float64, "rows", "values")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,19 +97,6 @@ class NeighbourMeans(BinMembers):
         n_rows, order = len(self.values), alike_together(Z)
         neighbours, similarities = self.nearest(Z, order, n_rows)
         return means(_matrix(neighbours, similarities, n_rows), self.values)[_places(order)]
-
-
-def check_graph(state):
-    """Refuse an estimator of graphs whose lists of the rows of bins do not fit together."""
-    members, sizes = state.get("_means", {}), dict[str, int]()
-    if "rows" not in members:
-        return
-    check_arrays(members, _MEMBERS, sizes)
-    check_starts(members, "begins", sizes["bins"], sizes["listed"])
-    if members["rows"].min() < 0 or members["rows"].max() >= sizes["rows"]:
-        raise ValueError(f"rows should be numbers from 0, below {sizes['rows']}.")
-    if not (members["weights"][np.diff(members["begins"]) > 0] > 0).all():
-        raise ValueError("weights should be above 0 where rows are listed.")
 
 
 class NeighbourGraph(Graph):

@@ -31,9 +31,10 @@ from binfeat._common.validation import (
 from binfeat._common.warned import warn
 from binfeat._linear.alpha_choice import EarlyStop, HeldOutParts, check_alpha, choose_alpha, held_out_parts
 from binfeat._linear.gram import GramSystem
-from binfeat._linear.incremental import KeptRows, KeptSums, check_ridge, kept_of
+from binfeat._linear.incremental import KeptRows, KeptSums, kept_of
 from binfeat._linear.posterior import RidgePosterior, noise_variance, ridge_posterior
 from binfeat._linear.result import Penalties, Result, SolveInterrupted, SolverOptions
+from binfeat._linear.saved import check_ridge
 from binfeat._linear.solve import solve_ridge
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows, Rows

@@ -30,7 +30,7 @@ from binfeat._machine.features.all_rows import AllRows, MemoryRows, SourceRows, 
 from binfeat._machine.features.feature_bytes import require_table_bytes
 from binfeat._machine.fitted.attributes import attributes_of, fitted_of
 from binfeat._machine.fitted.fitted import Fitted
-from binfeat._machine.fitted.saved import check_machine, migrate
+from binfeat._machine.fitted.saved import migrate
 from binfeat._machine.limits import Limits
 from binfeat._machine.machines.exact_size import TUNING_ROWS
 from binfeat._machine.machines.local_size import rows_in_time
@@ -90,7 +90,6 @@ def _in_time(rows: GivenRows, run: Run) -> GivenRows:
 class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines."""
 
-    _check_state = staticmethod(check_machine)
     _migrate = staticmethod(migrate)
     _limits = Limits()
 

@@ -3,7 +3,9 @@
 from os import PathLike
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
+from binfeat._common.memory import require_memory
 from binfeat._machine.estimator import KernelMachineBase
 
 _KERNELS = "GammaPitch", "Hat", "Laplacian", "Matern", "RBF", "Skip"
@@ -12,6 +14,18 @@ TRUSTED = [
     "binfeat.machine.KernelMachineRegressor",
     *(f"binfeat.kernels.{name}" for name in _KERNELS),
 ]
+
+
+_TRANSFORMERS = (  # of targets: their attributes are plain arrays, and they check what they compute
+    "FunctionTransformer",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "PowerTransformer",
+    "QuantileTransformer",
+    "RobustScaler",
+    "StandardScaler",
+)
+_UNPACKED, _RATIO = 2**28, 100  # bytes that any file may unpack to, and how many times its own size
 
 
 def skops_io() -> Any:
@@ -26,9 +40,10 @@ def skops_io() -> Any:
 def load(path: str | PathLike) -> Any:
     """Load a kernel machine from a file of `skops.io.dump`, and run no code of the file.
 
-    Only kernel machines and what they are made of are loaded. For other estimators, and for machines with a `cv` that
-    is an object or a transformer of targets that is not scikit-learn's, call `skops.io.load` with the types that you
-    trust.
+    Only kernel machines and their parts are loaded: `target_transform` may be one of scikit-learn's scalers,
+    `PowerTransformer`, `QuantileTransformer` or `FunctionTransformer`. For other estimators, and for machines with
+    other transformers or with a `cv` that is an object, call `skops.io.load` with the types that you trust. The sizes
+    of all parts are read before any part is unpacked.
 
     Parameters
     ----------
@@ -44,7 +59,8 @@ def load(path: str | PathLike) -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is damaged, cut short, of a newer version, or holds anything else than a kernel machine.
+        If the file is damaged, cut short, of a newer version, unpacks to more than 256 MB and 100 times its size, or
+        contains anything but a kernel machine.
     ImportError
         If skops is not installed.
 
@@ -57,6 +73,7 @@ def load(path: str | PathLike) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
+        _check_sizes(path)
         types = sorted(set(sio.get_untrusted_types(file=path)) - set(TRUSTED))
         machine = None if types else sio.load(path, trusted=TRUSTED)
     except OSError:
@@ -66,4 +83,24 @@ def load(path: str | PathLike) -> Any:
     if not isinstance(machine, KernelMachineBase):
         held = ", ".join(types) or "no kernel machine"
         raise ValueError(f"{path} holds {held}; kernel machines alone work. See skops.io.load(path, trusted=...).")
+    for name in ("target_transform", "target_transformer_"):
+        _check_transformer(vars(machine).get(name), f"{name} in {path}")
     return machine
+
+
+def _check_sizes(path: Path) -> None:
+    """Refuse a file that unpacks to far more than its own size, or to more than the memory."""
+    with ZipFile(path) as packed:
+        n_bytes = sum(part.file_size for part in packed.infolist())
+    if n_bytes > max(_UNPACKED, _RATIO * path.stat().st_size):
+        raise ValueError(f"it would unpack to {n_bytes:,} bytes, more than {_RATIO} times its size.")
+    require_memory(n_bytes, "the model", "Load it on a computer with more memory.")
+
+
+def _check_transformer(transformer: object, where: str) -> None:
+    """Refuse a transformer of scikit-learn that is not in the list."""
+    kind = type(transformer)
+    if kind.__module__.startswith("sklearn.") and kind.__name__ not in _TRANSFORMERS:
+        raise ValueError(
+            f"{where} is a {kind.__name__}; only {', '.join(_TRANSFORMERS)} are loaded. See skops.io.load."
+        )

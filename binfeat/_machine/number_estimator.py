@@ -13,6 +13,7 @@ from binfeat._machine.fitted.exact import ExactPosterior
 from binfeat._machine.fitted.features import FeaturePosterior, NoiseOnly
 from binfeat._machine.fitted.local import LocalPosterior
 from binfeat._machine.fitted.many_rows import ManyRowsPosterior
+from binfeat._machine.fitted.saved import check_regressor
 from binfeat._machine.fitted.spread import Spread
 from binfeat._machine.served_estimator import ServedMachineBase
 from binfeat._machine.table.columns import RawTable
@@ -34,6 +35,8 @@ class NumbersMachineBase(ServedMachineBase):
     alpha: float | str
     loss: str
     quantile: float
+
+    _check_state = staticmethod(check_regressor)
 
     def sample_y(
         self, X: RawTable, n_samples: int = 1, random_state: int | np.random.RandomState | None = 0

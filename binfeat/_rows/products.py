@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from binfeat._common.operators import RowMatrix
+from binfeat._common.validation import check_row_weights
 
 # What ridge machines take as features: an array, a sparse matrix, a data frame, a BinMatrix or another LinearOperator.
 Design: TypeAlias = Any
@@ -90,7 +91,9 @@ class ComputedRows(RowMatrix):
 
     def gram_diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""
-        weights = np.ones((self.shape[0], 1)) if sample_weight is None else np.reshape(sample_weight, (-1, 1))
+        n_rows = self.shape[0]
+        weights = np.ones(n_rows) if sample_weight is None else check_row_weights(sample_weight, n_rows)
+        weights = weights[:, np.newaxis]
         diagonals = (gram_diagonal(Z, weights[rows]).ravel() for rows, Z in self.row_blocks())
         return sum(diagonals, start=np.zeros(self.shape[1]))
 

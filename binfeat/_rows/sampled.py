@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from binfeat._common.calendar import times_of
 from binfeat._common.frames import is_frame
-from binfeat._common.validation import INFINITE
+from binfeat._common.validation import INFINITE, checked_rows
 from binfeat._rows.sources import Source, Survey, Table, joined
 
 _MOST_ROWS = 200_000  # all that decisions of a kernel machine need
@@ -48,7 +47,7 @@ class SampledSource:
         return (None if values is None else np.asarray(values)[self.rows] for values in arrays)
 
     def _look(self, X: Table, first: bool) -> Table:
-        validate_data(self._estimator, X, reset=first, skip_check_array=True)
+        checked_rows(self._estimator, X, reset=first, skip_check_array=True)
         types = checked_types(X)
         if first:
             self._types, self._most = types, _most_rows(X.shape[1])

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from binfeat._common.frames import Source, collected, is_frame, is_source, unmasked
+from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.subsets import slices
 from binfeat._common.validation import check_integer, checked_array
 from binfeat._rows.datasets import DatasetBlocks, FileBlock, is_dataset, opened, split_names
@@ -124,6 +125,7 @@ def blocks(
             f"{type(table).__name__}. An object that iterates over blocks is a source already."
         )
     _refuse("an array", target=target, weight=weight)
+    check_sparse(table)
     for name, values in (("y", y), ("sample_weight", sample_weight)):
         if (values is None and name == "y") or (values is not None and np.shape(values)[:1] != table.shape[:1]):
             got = None if values is None else f"shape {np.shape(values)}"

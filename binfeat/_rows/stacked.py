@@ -8,6 +8,7 @@ from scipy import sparse
 
 from binfeat._common.memory import require_memory
 from binfeat._common.subsets import slices
+from binfeat._common.validation import check_row_weights
 from binfeat._rows.products import (
     BlockFeatures,
     Features,
@@ -87,7 +88,7 @@ class StackedFeatures(RowMatrix):
 
     def gram_diagonal(self, sample_weight: np.ndarray | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z``; see `BinMatrix.gram_diagonal`."""
-        weights = None if sample_weight is None else np.reshape(sample_weight, (-1, 1))
+        weights = None if sample_weight is None else check_row_weights(sample_weight, self.shape[0])[:, np.newaxis]
         parts = [gram_diagonal(block, weights).ravel() * scale**2 for block, scale, _ in self._parts()]
         return np.concatenate(parts)
 

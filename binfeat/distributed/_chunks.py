@@ -19,6 +19,8 @@ from sklearn.utils.validation import validate_data
 
 from binfeat._common.frames import unmasked
 from binfeat._common.gamma_scale import Moments
+from binfeat._common.persistence import Unfinished
+from binfeat._common.sparse_tables import check_sparse
 from binfeat._common.validation import canonical, check_weights
 from binfeat._rows import sources
 
@@ -105,6 +107,7 @@ class _FrameKind:
 def _call(function, where, kind, common, chunk, *arguments):
     try:
         if kind is not None:
+            check_sparse(chunk, "it")
             kind.check(chunk)
         return function(chunk, *arguments, *common)
     except (TypeError, ValueError, MemoryError) as error:
@@ -288,7 +291,7 @@ def _call_method(X, twin, method, tail, dtype):
 def on_worker(estimator, kind):
     """The estimator of this class, for rows in memory, with the same attributes and one thread; sent out once."""
     twin = kind.__new__(kind)
-    vars(twin).update(vars(estimator), n_jobs=1)
+    vars(twin).update(vars(estimator), n_jobs=1, _unfinished=Unfinished())
     return shared(twin)
 
 

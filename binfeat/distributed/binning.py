@@ -204,7 +204,7 @@ def _number(X, twin):
         n_grids = len(twin._grids)
         return Bins.none(n_grids), CodeStore(0, n_grids).array
     X = twin._check(X)
-    twin._require_memory(X, len(twin._grids))
+    twin._require_memory(X, len(twin._scale))
     return number_bins(X, twin._grids)
 
 

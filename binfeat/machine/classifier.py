@@ -21,6 +21,7 @@ from binfeat._common.labels import (
     weights_by_class,
 )
 from binfeat._common.validation import check_choice, is_word
+from binfeat._machine.fitted.saved import check_classifier
 from binfeat._machine.kernel_algebra.bounded import BOUNDED_LOSSES
 from binfeat._machine.served_estimator import ServedMachineBase
 from binfeat._machine.settings import Settings
@@ -210,6 +211,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     multilabel_: bool
     calibration_coef_: np.ndarray
     calibration_intercept_: np.ndarray
+
+    _check_state = staticmethod(check_classifier)
 
     def __init__(
         self,

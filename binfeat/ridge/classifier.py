@@ -24,6 +24,7 @@ from binfeat._linear.alpha_choice import Splitter
 from binfeat._linear.estimator import CGRidgeBase, holds_rows_out
 from binfeat._linear.hinge import solve_hinge_path
 from binfeat._linear.result import Penalties, Result, SolverOptions
+from binfeat._linear.saved import check_ridge_classifier
 from binfeat._rows.products import Design, Features
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.scored import SourceScorer
@@ -119,6 +120,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     """
 
     __module__ = "binfeat.ridge"  # as saved files name it
+
+    _check_state = staticmethod(check_ridge_classifier)
 
     classes_: np.ndarray
     multilabel_: bool
