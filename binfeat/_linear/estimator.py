@@ -52,6 +52,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     early_stopping: bool
     warm_start: bool
     n_posterior_samples: int | None = None  # a parameter of machines that have error bars
+    probability: bool = False  # a parameter of classifiers
 
     alpha_: float | np.ndarray
     noise_variance_: float | np.ndarray
@@ -356,7 +357,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
 def holds_rows_out(estimator: CGRidgeBase) -> str | None:
     """Why `partial_fit` is unavailable, or None."""
-    for name, neutral in (("alphas", None), ("early_stopping", False)):
+    for name, neutral in (("alphas", None), ("early_stopping", False), ("probability", False)):
         if getattr(estimator, name) is not neutral:
             return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."
     if estimator.n_posterior_samples is not None:

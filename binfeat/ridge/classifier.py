@@ -51,8 +51,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
-        How rows are held out for `alphas` and `early_stopping`, as in `sklearn.model_selection.check_cv`; an iterable
-        gives pairs of training and held-out rows. None holds out one random part.
+        How rows are held out for `alphas`, `early_stopping` and `probability`, as in `sklearn.model_selection.check_cv`;
+        an iterable gives pairs of training and held-out rows. None holds out one random part.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -68,6 +68,9 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Loss of a row with target y_i and score f_i: ``(y_i - f_i)^2``, or ``max(0, 1 - y_i f_i)^2``.
     class_weight : dict or "balanced", default=None
         Weights of the classes, which multiply the sample weights; "balanced" gives all classes the same total.
+    probability : bool, default=False
+        If True, `fit` also calibrates the scores, so that `predict_proba` is available. For each split of `cv` this takes
+        one more solve, on the training rows of the split; the calibration is fitted to the scores of the held-out rows.
 
     Attributes
     ----------
@@ -88,6 +91,11 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         Penalties tried; only with `alphas`.
     path_scores_ : ndarray of shape (n_splits, n_alphas)
         Held-out score of each penalty in each split; only with `alphas`.
+    calibration_coef_ : ndarray of shape (2, n_classes, n_classes)
+        Weights of the scores, and of their logarithms, in the log-odds of the classes; only with `probability`. Of an
+        indicator matrix n_classes is 2, for a label that a row has or not.
+    calibration_intercept_ : ndarray of shape (n_classes,)
+        Intercepts of the log-odds; only with `probability`.
     n_iter_ : int
         Number of iterations of the last solve, at least 1.
     status_ : {"converged", "max_iter", "breakdown", "early_stopped", "stopped", "interrupted"}
@@ -139,6 +147,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         random_state: int | np.random.RandomState | None = None,
         loss: Literal["squared_error", "squared_hinge"] = "squared_error",
         class_weight: dict | Literal["balanced"] | None = None,
+        probability: bool = False,
     ) -> None:
         self.alpha, self.alphas, self.fit_intercept, self.tol = alpha, alphas, fit_intercept, tol
         self.max_iter, self.cv, self.validation_fraction, self.scoring = max_iter, cv, validation_fraction, scoring
