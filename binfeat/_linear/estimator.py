@@ -47,7 +47,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     alpha: ArrayLike
     alphas: ArrayLike | None
     fit_intercept: bool
-    tol: float
+    tol: float | None
     max_iter: int
     early_stopping: bool
     warm_start: bool
@@ -237,7 +237,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         if self.alphas is not None and self.early_stopping:
             raise ValueError("early_stopping=True stops a single solve; with alphas set it to False.")
         return SolverOptions(
-            tol=min(check_real(self.tol, "tol", minimum=0.0), 1.0),
+            tol=None if self.tol is None else min(check_real(self.tol, "tol", minimum=0.0), 1.0),
             max_iter=check_integer(self.max_iter, "max_iter", 1),
             fit_intercept=self.fit_intercept,
         )
@@ -337,11 +337,12 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self.coef_ = coef[:, 0] if flat else np.ascontiguousarray(coef.T)
         self.intercept_ = intercept[0] if flat else intercept
 
-    def _warn_unless_done(self, result: Result, tol: float) -> None:
+    def _warn_unless_done(self, result: Result, tol: float | None) -> None:
         if result.advice:
+            above = "before the objective settled" if tol is None else f"above tol={tol:.2g}"
             warn(
                 f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
-                f"relative residual of {result.residuals[-1].max():.2g}, above tol={tol:.2g}. {result.advice}",
+                f"relative residual of {result.residuals[-1].max():.2g}, {above}. {result.advice}",
                 ConvergenceWarning,
             )
 
