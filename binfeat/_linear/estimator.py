@@ -30,6 +30,7 @@ from binfeat._common.validation import (
 )
 from binfeat._common.warned import warn
 from binfeat._linear.alpha_choice import EarlyStop, HeldOutParts, check_alpha, choose_alpha, held_out_parts
+from binfeat._linear.compact_coef import compact
 from binfeat._linear.gram import GramSystem
 from binfeat._linear.incremental import KeptRows, KeptSums, check_ridge, kept_of
 from binfeat._linear.posterior import RidgePosterior, noise_variance, ridge_posterior
@@ -69,6 +70,9 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     _posterior: dict[str, np.ndarray]
 
     _check_state = staticmethod(check_ridge)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return compact(super().__getstate__())
 
     @fit_method
     def fit(

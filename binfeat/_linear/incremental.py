@@ -7,6 +7,7 @@ from scipy import sparse
 
 from binfeat._binning.bin_matrix import BinMatrix
 from binfeat._common.persistence import FLOATS, check_arrays, check_starts
+from binfeat._linear.compact_coef import expand
 from binfeat._linear.gram import GramSystem, gram_fits, gram_system
 from binfeat._rows.products import Features
 from binfeat._rows.rows import LocalRows
@@ -146,7 +147,8 @@ def _another_kind(before: str, Z: Features) -> str:
 
 
 def check_ridge(state: dict) -> None:
-    """Refuse a ridge machine whose rows of earlier calls of `partial_fit` do not fit together."""
+    """Restore all coefficients; refuse a ridge machine whose rows of earlier `partial_fit` do not fit together."""
+    expand(state)
     kept = state.get("_kept")
     if kept is None:
         return
