@@ -62,7 +62,13 @@ def _warm_up_features() -> None:
             transform(rows, gamma=0.1, n_grids=4)
             for output in ("csr", "codes"):
                 for n_features in (None, 64):
-                    own = {"gamma": 0.1, "n_grids": 4, "n_features": n_features, "output": output, "random_state": 0}
+                    own: dict[str, Any] = {
+                        "gamma": 0.1,
+                        "n_grids": 4,
+                        "n_features": n_features,
+                        "output": output,
+                        "random_state": 0,
+                    }
                     RandomBinning(**own).fit_transform(rows)
                     RandomBinning(**own).fit(rows).transform(rows[:1])
             for sampler, phase in (("iid", "pair"), ("iid", "offset"), ("fastfood", "pair"), ("fastfood", "offset")):

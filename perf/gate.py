@@ -14,8 +14,8 @@ from perf.measure import Times
 
 THREADS = (1, 2) if (os.cpu_count() or 1) > 1 else (1,)
 _ASKS = (
-    "A shut gate asks that every failure above is removed: make slow cases as fast as base, make all cases run, and undo "
-    "changed counters or give the reason for each in perf/accepted.txt, as a line 'CASE COUNTER: REASON'."
+    "A shut gate asks that every failure above is removed: make slow cases as fast as base, make all cases run, and "
+    "undo changed counters or give the reason for each in perf/accepted.txt, as a line 'CASE COUNTER: REASON'."
 )
 
 

@@ -59,7 +59,9 @@ def guarded(what, part, *arguments):
         yield record.Row(what, None, error=str(error))
     except ModuleNotFoundError as error:
         package = (error.name or str(error)).partition(".")[0]
-        yield record.Row(what, None, error=f"needs the package {package}, which is not installed: pip install {package}")
+        yield record.Row(
+            what, None, error=f"needs the package {package}, which is not installed: pip install {package}"
+        )
     except Exception as error:
         yield record.failed(what, error)
 

@@ -190,7 +190,9 @@ def test_a_missing_package_is_named_by_its_case(folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     monkeypatch.setitem(sys.modules, "skops", None)
     assert command.main(["serving", "--quick"], folder=folder) == 1
-    assert "FAILED serving: needs the package skops, which is not installed: pip install skops" in capsys.readouterr().out
+    assert (
+        "FAILED serving: needs the package skops, which is not installed: pip install skops" in capsys.readouterr().out
+    )
 
 
 def test_unknown_names_are_refused_with_those_there_are(capsys):
@@ -506,8 +508,10 @@ def test_gate_decides_on_times_counters_and_what_does_not_run(capsys):
 def test_compiled_signatures_are_counted():
     base, head = Side("base", 0.01), Side("head", 0.01)
     head.n_compiled = 6
-    assert gate._compare(base, head, ["ridge"], 15).failures[0].startswith(
-        "all signatures changed from 5 to 6; if that is meant"
+    assert (
+        gate._compare(base, head, ["ridge"], 15)
+        .failures[0]
+        .startswith("all signatures changed from 5 to 6; if that is meant")
     )
 
 

@@ -1,4 +1,4 @@
-"""The default stopping rule of ridge models: errors for new rows near the converged ones, and what the rule estimates."""
+"""The default stopping rule of ridge models: errors for new rows near the converged errors; what it estimates."""
 
 import warnings
 
@@ -45,7 +45,10 @@ def split_features(load, n_grids=100):
 def test_errors_of_numbers_are_those_of_ridge_regression(load, alpha):
     Z, y, Z_test, y_test = split_features(load)
     ours, exact = CGRidge(alpha).fit(Z, y), Ridge(alpha).fit(Z.toarray(), y)
-    errors = [np.sqrt(np.mean((model.predict(own) - y_test) ** 2)) for model, own in ((ours, Z_test), (exact, Z_test.toarray()))]
+    errors = [
+        np.sqrt(np.mean((model.predict(own) - y_test) ** 2))
+        for model, own in ((ours, Z_test), (exact, Z_test.toarray()))
+    ]
     assert errors[0] == pytest.approx(errors[1], rel=0.01)
     assert ours.status_ == "converged"
 
@@ -79,7 +82,7 @@ def test_a_fit_of_few_iterations_was_not_ridge_regression():
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_rule_follows_the_objective(rng, weighted, fit_intercept, monkeypatch):
     """Objectives by their definition, from 0 and from a start, at every iteration."""
-    seen = []
+    seen, found = [], []
     real = ObjectiveRule.note
 
     def note(rule, n_iter, targets, falls):
@@ -94,13 +97,12 @@ def test_the_rule_follows_the_objective(rng, weighted, fit_intercept, monkeypatc
 
     def objective(state):
         residuals = Y - Z @ state.solution - state.intercept
-        return (v[:, None] * residuals**2).sum(axis=0) + alpha * (state.solution**2).sum(axis=0)
+        found.append((v[:, None] * residuals**2).sum(axis=0) + alpha * (state.solution**2).sum(axis=0))
 
     for start in (None, rng.normal(size=(30, 2))):
         seen.clear()
-        found = []
-        options = SolverOptions(max_iter=12, callback=lambda state: found.append(objective(state)))
-        cg.solve(system, alpha, options, start=start)
+        found.clear()
+        cg.solve(system, alpha, SolverOptions(max_iter=12, callback=objective), start=start)
         np.testing.assert_allclose(seen, found, rtol=1e-9)
 
 

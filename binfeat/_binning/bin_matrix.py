@@ -128,7 +128,7 @@ class BinMatrix(RowMatrix):
 
     def __copy__(self) -> "BinMatrix":
         copy = type(self).__new__(type(self))
-        vars(copy).update(vars(self))
+        copy.__dict__.update(vars(self))
         return copy
 
     def __getstate__(self) -> dict:

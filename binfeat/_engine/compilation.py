@@ -46,7 +46,6 @@ class _Compilations(event.Listener):
             for tell in listeners:
                 self._listeners.remove(tell)
 
-
     @contextmanager
     def announced(self):
         """Context of a call that is known to compile: no warning."""

@@ -5,7 +5,7 @@ solution of one target needs no products while the others are solved for: it is 
 there if its residual is still too large.
 """
 
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -26,12 +26,17 @@ class System(Protocol):
 
     right: np.ndarray  # (n, n_targets)
     diagonal: np.ndarray  # of A or a substitute, (n, 1) or (n, n_targets), float64
-    at_zero: np.ndarray  # objectives of solutions 0, (n_targets,), float64; only for the default stopping rule
 
     def apply(self, W: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """``A @ W``, where column k of W belongs to ``targets[k]``; the next call may overwrite it."""
 
     def intercept(self, W: np.ndarray) -> np.ndarray: ...
+
+
+class LeastSquares(System, Protocol):
+    """A system whose objectives are known, which the default stopping rule needs."""
+
+    at_zero: np.ndarray  # objectives of solutions 0, (n_targets,), float64
 
 
 def _inverse(diagonal: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -65,7 +70,7 @@ class State:
             self._set_true_residual(start_image)
         self._square = weighted_squares(self._residual, self._inverse)
         self._enough = np.maximum((tol or 0.0) * self._norms, reduction * np.sqrt(self._square))
-        self._rule = ObjectiveRule(system.at_zero) if tol is None else None
+        self._rule = ObjectiveRule(cast(LeastSquares, system).at_zero) if tol is None else None
         if start is not None:
             self._begin_rule(self.active)
         self._redirect(np.zeros(rhs.shape[1]))
@@ -191,9 +196,10 @@ def solve(
     """Solve ``(A + alpha_k) x_k = b_k`` for symmetric positive semidefinite A and each target k.
 
     The preconditioner is ``diagonal + alpha``; where that is 0 the unknown stays at its start. The `tol` of the options
-    is for residuals in the norm of the preconditioner's inverse; where it is None, `ObjectiveRule` decides. A target is also done when its residual is at most the
-    share `reduction` of its first residual. `start` is a first guess, by default 0, and `start_image` is ``A @ start``,
-    where it is known. SolveInterrupted at Ctrl-C, with the result so far.
+    is for residuals in the norm of the preconditioner's inverse; where it is None, `ObjectiveRule` decides. A target is
+    also done when its residual is at most the share `reduction` of its first residual. `start` is a first guess, by
+    default 0, and `start_image` is ``A @ start``, where it is known. SolveInterrupted at Ctrl-C, with the result so
+    far.
     """
     state, status = State(system, alpha, options.tol, reduction, start, start_image), None
     try:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# Chosen on 32 tables by the errors of predictions for new rows; see perf/notes/solver.md.
+# Chosen on 29 tables by the errors of predictions for new rows; see perf/notes/solver.md.
 _DELAY = 4  # iterations whose falls of the objective estimate the fall that is left
 _SHARE = 0.02**2  # of the objective, that the estimate may be
 _LEAST = 1e-6  # of the objective of coefficients 0: smaller objectives leave nothing that predictions could gain

@@ -62,15 +62,16 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
     tol : float, default=None
-        None stops when the last four iterations lowered the objective by at most 0.04 % of itself. On 32 tables with four
-        penalties each, the errors of predictions for new rows were then within 1 % of the converged errors. A number
-        stops at this residual of the normal equations, relative to their right-hand side, for example 1e-6 for
+        None stops when the last four iterations lowered the objective by at most 0.04 % of itself. On 29 tables with
+        four penalties each, the errors of predictions for new rows were then within 1 % of the converged errors. A
+        number stops at this residual of the normal equations, relative to their right-hand side, for example 1e-6 for
         coefficients that are nearly exact. For ``loss="squared_hinge"`` None is 1e-2, which had the same effect.
     max_iter : int, default=200
         Maximum number of iterations.
     cv : int, splitter or iterable, default=None
-        How rows are held out for `alphas`, `early_stopping` and `probability`, as in `sklearn.model_selection.check_cv`;
-        an iterable gives pairs of training and held-out rows. None holds out one random part.
+        How rows are held out for `alphas`, `early_stopping` and `probability`, as in
+        `sklearn.model_selection.check_cv`; an iterable gives pairs of training and held-out rows. None holds out one
+        random part.
     validation_fraction : float, default=0.1
         Share of the rows in that random part.
     scoring : str or callable, default=None
@@ -87,8 +88,9 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     class_weight : dict or "balanced", default=None
         Weights of the classes, which multiply the sample weights; "balanced" gives all classes the same total.
     probability : bool, default=False
-        If True, `fit` also calibrates the scores, so that `predict_proba` is available. For each split of `cv` this takes
-        one more solve, on the training rows of the split; the calibration is fitted to the scores of the held-out rows.
+        If True, `fit` also calibrates the scores, so that `predict_proba` is available. For each split of `cv` this
+        takes one more solve, on the training rows of the split; the calibration is fitted to the scores of the held-out
+        rows.
 
     Attributes
     ----------

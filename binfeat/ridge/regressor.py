@@ -34,9 +34,9 @@ class CGRidge(SourceScorer, MultiOutputMixin, RegressorMixin, CGRidgeBase):
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised. Sparse features stay sparse.
     tol : float, default=None
-        None stops when the last four iterations lowered the objective by at most 0.04 % of itself. On 32 tables with four
-        penalties each, the errors of predictions for new rows were then within 1 % of the converged errors. A number
-        stops at this residual of the normal equations, relative to their right-hand side, for example 1e-6 for
+        None stops when the last four iterations lowered the objective by at most 0.04 % of itself. On 29 tables with
+        four penalties each, the errors of predictions for new rows were then within 1 % of the converged errors. A
+        number stops at this residual of the normal equations, relative to their right-hand side, for example 1e-6 for
         coefficients that are nearly exact.
     max_iter : int, default=200
         Maximum number of iterations.
