@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from binfeat._binning.bin_matrix import BinMatrix as BinMatrix
     from binfeat._binning.hashed_transform import transform as transform
     from binfeat._machine.files import load as load
-    from binfeat._machine.warm_up import warm_up as warm_up
     from binfeat._rows.sources import blocks as blocks
+    from binfeat._warm_up import warm_up as warm_up
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.clusters import SpectralClustering as SpectralClustering
     from binfeat.clusters import SpectralEmbedding as SpectralEmbedding
@@ -54,7 +54,7 @@ _HOMES = {
     "learn_gamma": "relevance",
     "load": "_machine.files",
     "transform": "_binning.hashed_transform",
-    "warm_up": "_machine.warm_up",
+    "warm_up": "_warm_up",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -20,9 +20,7 @@ def main(arguments=None, cases=suite.CASES, folder=record.FOLDER):
     parser = argparse.ArgumentParser(prog="python -m perf", description="Measure binfeat beside its references.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run, or all; none lists them")
     parser.add_argument("--quick", action="store_true", help="fewer rows and rounds: shows that it runs, not how fast")
-    own = [name for name in cases if name in arguments and hasattr(cases[name], "add_options")]
-    for name in own:
-        cases[name].add_options(parser)
+    own = [name for name in cases if name in arguments and suite.options_of(name, cases, parser)]
     options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in (*cases, "all")]
     if unknown:
@@ -41,8 +39,8 @@ def main(arguments=None, cases=suite.CASES, folder=record.FOLDER):
 
 
 def _list(cases):
-    for name, case in cases.items():
-        print(f"{name:16} {case.__doc__.splitlines()[0]}")
+    for name in cases:
+        print(f"{name:16} {cases.summary(name)}")
     for name, what in COMMANDS.items():
         print(f"{name:16} {what}")
 

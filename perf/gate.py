@@ -1,15 +1,48 @@
 """The gate: base and head side by side, and the reasons to stop a change. See README.md here."""
 
 import argparse
+import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
 from functools import partial
 
 from perf import judge, micro, sides
 from perf.measure import Times
 
 THREADS = (1, 2) if (os.cpu_count() or 1) > 1 else (1,)
+_ASKS = (
+    "A shut gate asks that every failure above is removed: make slow cases as fast as base, make all cases run, and "
+    "undo changed counters or give the reason for each in perf/accepted.txt, as a line 'CASE COUNTER: REASON'."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was found: failures in sentences, changed counters, and the looks at times."""
+
+    failures: list
+    changes: dict  # of (case, counter) to their values in base and in head
+    looks: list  # of dict of (case, threads) to judge.Pair
+
+    def as_dict(self):
+        """All of it, for `json`."""
+        return {
+            "open": not self.failures,
+            "failures": self.failures,
+            "changes": [
+                {"case": case, "counter": counter, "base": was, "head": now}
+                for (case, counter), (was, now) in self.changes.items()
+            ],
+            "looks": [[_times(*key, pair) for key, pair in look.items()] for look in self.looks],
+        }
+
+
+def _times(name, threads, pair):
+    seconds = {"base": pair.base.seconds, "head": pair.head.seconds}
+    return {"case": name, "threads": threads, "ratio": pair.ratio, "lost": pair.lost, "seconds": seconds}
 
 
 def main(arguments):
@@ -17,25 +50,33 @@ def main(arguments):
     parser.add_argument("base", metavar="BASE", help="revision to compare with, such as HEAD or main")
     parser.add_argument("names", nargs="*", metavar="CASE", help=f"of {', '.join(micro.CASES)}; none is all")
     parser.add_argument("--threshold", type=float, default=15.0, help="percent that is too slow (default: 15)")
+    parser.add_argument("--json", action="store_true", help="print one object of JSON; all else goes to stderr")
     parser.add_argument("--repository", default=sides.HEAD, help="where git has BASE (default: this tree)")
     options = parser.parse_intermixed_args(arguments)
     unknown = [name for name in options.names if name not in micro.CASES]
     if unknown:
         parser.error(f"unknown case {', '.join(unknown)}; there are: {', '.join(micro.CASES)}")
     try:
-        with sides.both(options.base, options.repository) as (base, head):
-            failures = _compare(base, head, options.names or list(micro.CASES), options.threshold)
+        with redirect_stdout(sys.stderr) if options.json else nullcontext():
+            with sides.both(options.base, options.repository) as (base, head):
+                found = _compare(base, head, options.names or list(micro.CASES), options.threshold)
+            _print_verdict(found.failures)
     except sides.GateError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
+    if options.json:
+        print(json.dumps(found.as_dict(), indent=1))
+    return 1 if found.failures else 0
+
+
+def _print_verdict(failures):
     for failure in failures:
         print(f"FAILED {failure}")
-    print(f"The gate is {'shut' if failures else 'open'}.")
-    return 1 if failures else 0
+    print(f"The gate is shut. {_ASKS}" if failures else "The gate is open.")
 
 
 def _compare(base, head, names, threshold):
-    """What speaks against head, in sentences."""
+    """Compare cases of both sides."""
     if base.dependencies != head.dependencies:
         print("base names other dependencies; both sides run with those that are installed.")
     with ThreadPoolExecutor(2) as pool:  # compiling takes most of the time
@@ -51,7 +92,8 @@ def _compare(base, head, names, threshold):
     looks, slower = judge.twice_slower(keys, partial(_look, base, head), threshold)
     _print_looks(looks)
     what = "{} with {} threads is slower by more than {:g} % and {:g} ms, twice in a row"
-    return failures + [what.format(*key, threshold, 1e3 * judge.FLOOR) for key in slower]
+    failures += [what.format(*key, threshold, 1e3 * judge.FLOOR) for key in slower]
+    return Comparison(failures, judge.changes(*own), looks)
 
 
 def _count(side, names):

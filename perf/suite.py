@@ -1,10 +1,12 @@
 """The cases, found by name; a case that fails does not stop the others."""
 
 import argparse
+import ast
 import pkgutil
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from pathlib import Path
 
 from perf import cases, record
 from perf.data import MissingDataError
@@ -21,6 +23,10 @@ class _Cases(Mapping):
 
     def __getitem__(self, name):
         return import_module(f"perf.cases.{name}")
+
+    def summary(self, name):
+        """First line of the docstring of a case, which is not imported: a package that it needs may be missing."""
+        return ast.get_docstring(ast.parse(Path(cases.__path__[0], f"{name}.py").read_text())).splitlines()[0]
 
 
 CASES = _Cases()
@@ -51,6 +57,11 @@ def guarded(what, part, *arguments):
         yield from part(*arguments)
     except MissingDataError as error:
         yield record.Row(what, None, error=str(error))
+    except ModuleNotFoundError as error:
+        package = (error.name or str(error)).partition(".")[0]
+        yield record.Row(
+            what, None, error=f"needs the package {package}, which is not installed: pip install {package}"
+        )
     except Exception as error:
         yield record.failed(what, error)
 
@@ -77,15 +88,33 @@ def run(names, quick, options=None, cases=CASES, folder=record.FOLDER):
     return [name for name in names if not _run_one(name, cases, quick, (options or {}).get(name, {}), folder)]
 
 
+def _imported(name, cases):
+    """The module of a case; None if a package that it needs is missing, which its rows say."""
+    try:
+        return cases[name]
+    except ModuleNotFoundError:
+        return None
+
+
+def options_of(name, cases, parser):
+    """Add the options of a case to a parser; return whether it has any."""
+    case = _imported(name, cases)
+    if not hasattr(case, "add_options"):
+        return False
+    case.add_options(parser)
+    return True
+
+
 def _run_one(name, cases, quick, options, folder):
     rows = list(guarded(name, lambda: cases[name].run(quick, **options)))
     print(record.table(name, rows, quick), flush=True)
     ok = all(row.error is None for row in rows)
-    if options and any(options.get(key) for key in getattr(cases[name], "NARROWING", ())):
+    case = _imported(name, cases)
+    if options and any(options.get(key) for key in getattr(case, "NARROWING", ())):
         print("Not recorded, since it is a part of the case only.\n", flush=True)
         return ok
     try:
-        recorded_as = getattr(cases[name], "recorded_as", lambda **_: name)  # some options make records of their own
+        recorded_as = getattr(case, "recorded_as", lambda **_: name)  # some options make records of their own
         print(f"Recorded in {record.save(recorded_as(**options), rows, quick, folder)}\n", flush=True)
     except record.RecordError as error:
         print(error, file=sys.stderr)

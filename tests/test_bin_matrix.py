@@ -1,5 +1,6 @@
 """BinMatrix: equal to its CSR in every respect, and a LinearOperator."""
 
+import copy
 import pickle
 
 import numba
@@ -9,7 +10,7 @@ from hard import hard
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh, lsqr, svds
 
-from binfeat import BinMatrix, RandomBinning, RandomFeatureUnion, RandomFourier
+from binfeat import BinMatrix, CGRidge, RandomBinning, RandomFeatureUnion, RandomFourier, blocks
 from binfeat._binning import bin_matrix
 
 pytestmark = pytest.mark.engine
@@ -159,7 +160,16 @@ def test_rows(rng):
         Z.take([300])
 
 
-@pytest.mark.parametrize("copy", [lambda Z: pickle.loads(pickle.dumps(Z)), lambda Z: Z.take(np.arange(len(Z)))])
+COPIES = {
+    "pickle": lambda Z: pickle.loads(pickle.dumps(Z)),
+    "oldest pickle": lambda Z: pickle.loads(pickle.dumps(Z, protocol=0)),
+    "take": lambda Z: Z.take(np.arange(len(Z))),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
 def test_copies_reproduce_every_array(rng, copy):
     Z = matrix(rng, dtype=np.float32)
     other = copy(Z)
@@ -167,6 +177,83 @@ def test_copies_reproduce_every_array(rng, copy):
     np.testing.assert_array_equal(other.offsets, Z.offsets)
     assert (other.dtype, other.codes.dtype, other.shape) == (Z.dtype, Z.codes.dtype, Z.shape)
     assert (other.tocsr() != Z.tocsr()).nnz == 0
+
+
+@pytest.mark.parametrize("copy", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("max_bytes", [None, 10], ids=["memory", "file"])
+def test_copies_of_features_of_a_source(rng, copy, max_bytes):
+    """The codes alone, without room that was never written, with targets and weights, also of codes in a file."""
+    X, y, weights = rng.normal(size=(2000, 3)), rng.normal(size=2000), rng.random(2000)
+    binning = RandomBinning(gamma=0.3, n_grids=8, output="codes", max_bytes=max_bytes, random_state=0)
+    Z = binning.fit_transform(blocks(X, y, sample_weight=weights))
+    assert Z.computed == (max_bytes is not None)
+    other = copy(Z)
+    np.testing.assert_array_equal(other.codes, Z.codes)
+    assert (other @ np.ones(Z.shape[1])).tobytes() == (Z @ np.ones(Z.shape[1])).tobytes()
+    if copy is not COPIES["take"]:
+        np.testing.assert_array_equal(other.y, y)
+        np.testing.assert_array_equal(other.sample_weight, weights)
+    np.testing.assert_allclose(CGRidge().fit(other, y).coef_, CGRidge().fit(Z, y).coef_, rtol=1e-9, atol=1e-12)
+
+
+def test_a_pickle_is_hardly_larger_than_the_codes(rng):
+    X = rng.normal(size=(5000, 3))
+    for Z in (
+        RandomBinning(gamma=0.3, n_grids=64, output="codes", random_state=0).fit_transform(X),
+        RandomBinning(gamma=0.3, n_grids=64, output="codes", random_state=0).fit_transform(X)[:4000],
+    ):
+        assert len(pickle.dumps(Z)) <= 1.05 * Z.nbytes
+        assert copy.deepcopy(Z).codes.base is None
+
+
+def test_a_copy_of_codes_in_a_file_that_memory_cannot_hold_is_refused(rng, memory_of):
+    binning = RandomBinning(gamma=0.3, n_grids=8, output="codes", max_bytes=10, random_state=0)
+    Z = binning.fit_transform(blocks(rng.normal(size=(2000, 3)), np.ones(2000)))
+    memory_of(1000)
+    for call in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(MemoryError, match=r"the copy of codes in a scratch file needs about 32,000 bytes"):
+            call(Z)
+    assert copy.copy(Z).computed
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1, 1.0])
+@TYPES
+def test_dense_form_and_sums(rng, code_type, dtype, missing):
+    Z = matrix(rng, code_type, missing=missing, dtype=dtype)
+    expected = dense(Z)
+    array = Z.toarray()
+    np.testing.assert_array_equal(array, expected)
+    assert array.dtype == dtype
+    tolerance = {"rtol": 1e-6 if dtype == np.float32 else 1e-13}
+    for axis in (0, 1, -1, -2, None):
+        sums = Z.sum(axis=axis)
+        np.testing.assert_allclose(sums, expected.astype(np.float64).sum(axis=axis), **tolerance)
+        assert sums.dtype == dtype
+    for axis in (2, "rows"):
+        with pytest.raises(ValueError, match="axis must be 0, 1, -1, -2 or None"):
+            Z.sum(axis=axis)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])
+def test_products_with_sparse_matrices_are_sparse(rng, kind):
+    Z = matrix(rng)
+    W = kind(sparse.random(Z.shape[1], 40, density=0.1, random_state=0))
+    V = kind(sparse.random(Z.shape[0], 7, density=0.1, random_state=0))
+    for product, expected in (
+        (Z @ W, dense(Z) @ W.toarray()),
+        (Z.T @ V, dense(Z).T @ V.toarray()),
+        ((Z.T @ V).T, V.toarray().T @ dense(Z)),
+    ):
+        assert sparse.issparse(product)
+        np.testing.assert_allclose(product.toarray(), expected, rtol=1e-13)
+    with pytest.raises(ValueError, match="dimension mismatch"):
+        Z @ W.T
+
+
+def test_a_dense_form_larger_than_memory_is_refused(rng, memory_of):
+    memory_of(100_000)
+    with pytest.raises(MemoryError, match=r"the dense array needs about 211,200 bytes.*Use tocsr"):
+        matrix(rng).toarray()
 
 
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="takes long for what others cover")

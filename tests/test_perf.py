@@ -1,8 +1,10 @@
 """The performance suite's own logic: statistics, records, guards, loaders, the report, the gate's decisions."""
 
 import argparse
+import contextlib
 import json
 import subprocess
+import sys
 import types
 from pathlib import Path
 
@@ -145,12 +147,52 @@ def test_a_case_that_fails_leaves_its_rows_and_the_others(folder, capsys):
 
 
 def test_all_runs_every_case_and_none_lists_them(folder, capsys):
-    cases = {name: case(lambda quick: [Row(f"quick {quick}", 1.0)]) for name in ("one", "two")}
+    cases = Cases({name: case(lambda quick: [Row(f"quick {quick}", 1.0)]) for name in ("one", "two")})
     assert command.main(["all", "--quick"], cases, folder) == 0
     assert len(list(folder.iterdir())) == 2
     capsys.readouterr()
     assert command.main([], cases, folder) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["one", "two", "report", "gate"]
+
+
+class Cases(dict):
+    """Cases with summaries."""
+
+    def summary(self, name):
+        return f"the case {name}"
+
+
+HIDDEN = """
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in {"skops", "dask", "distributed", "lightgbm", "matplotlib", "pandas"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def test_listing_imports_nothing_that_a_case_needs():
+    run = subprocess.run(
+        [sys.executable, "-c", HIDDEN + "from perf.__main__ import main; sys.exit(main([]))"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
+    assert run.returncode == 0, run.stderr
+    listed = [line.split()[0] for line in run.stdout.splitlines()]
+    assert {"binning", "ridge", "serving", "scale_dask", "report", "gate"} <= set(listed)
+
+
+def test_a_missing_package_is_named_by_its_case(folder, capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "perf.cases.serving", raising=False)
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    monkeypatch.setitem(sys.modules, "skops", None)
+    assert command.main(["serving", "--quick"], folder=folder) == 1
+    assert (
+        "FAILED serving: needs the package skops, which is not installed: pip install skops" in capsys.readouterr().out
+    )
 
 
 def test_unknown_names_are_refused_with_those_there_are(capsys):
@@ -252,6 +294,23 @@ def test_missing_and_damaged_data_files(tmp_path, monkeypatch):
         (tmp_path / name).write_bytes(b"\x1f\x8b damaged")
         with pytest.raises(data.MissingDataError, match=f"{name} cannot be read, get another copy"):
             load()
+
+
+def test_a_made_table_takes_the_place_of_forest_cover_in_quick_runs(monkeypatch, tmp_path):
+    """And the output says so; full runs need the table."""
+    monkeypatch.delenv("BINFEAT_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    monkeypatch.setattr(data, "_fetch_forest_cover", lambda **_: without_data(True))
+    X, gamma, labels, row = data.forest_cover_for(quick_rows=15_000)
+    assert X.shape == (15_000, 54)
+    assert X.min() == 0
+    assert X.max() == 1
+    assert (X[:, data.N_NUMERIC : data.N_NUMERIC + 4].sum(axis=1) == 1).all()
+    assert gamma.shape == (54,)
+    assert np.unique(labels).tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert row.what.startswith("a made table of Forest Cover's shape, since BINFEAT_DATA is not set")
+    with pytest.raises(data.MissingDataError):
+        data.forest_cover_for(None)
 
 
 def test_coefficients_that_an_iteration_on_dask_carries():
@@ -428,29 +487,52 @@ class Side:
 def test_gate_decides_on_times_counters_and_what_does_not_run(capsys):
     names = ["ridge", "fourier"]
     base = Side("base", 0.01)
-    assert gate._compare(base, Side("head", 0.01), names, 15) == []
-    slow = gate._compare(base, Side("head", 0.015), names, 25)
+    assert gate._compare(base, Side("head", 0.01), names, 15).failures == []
+    slow = gate._compare(base, Side("head", 0.015), names, 25).failures
     assert len(slow) == len(names) * len(gate.THREADS)
     assert slow[0] == "ridge with 1 threads is slower by more than 25 % and 1 ms, twice in a row"
     changed = gate._compare(base, Side("head", 0.01, iterations=4), ["ridge"], 15)
-    assert changed == [
+    assert changed.changes == {("ridge", "iterations"): (3, 4)}
+    assert changed.failures == [
         "ridge iterations changed from 3 to 4; if that is meant, say why in perf/accepted.txt: ridge iterations: REASON"
     ]
     said = Side("head", 0.01, iterations=4, reasons="ridge iterations: a safer stop")
-    assert gate._compare(base, said, ["ridge"], 15) == []
+    assert gate._compare(base, said, ["ridge"], 15).failures == []
     broken = Side("head", 0.01, broken=["fourier"])
-    assert gate._compare(base, broken, names, 15) == ["fourier does not run: AttributeError: no fourier"]
+    assert gate._compare(base, broken, names, 15).failures == ["fourier does not run: AttributeError: no fourier"]
     capsys.readouterr()
-    assert gate._compare(Side("base", 0.01, broken=["fourier"]), Side("head", 0.01), names, 15) == []
+    assert gate._compare(Side("base", 0.01, broken=["fourier"]), Side("head", 0.01), names, 15).failures == []
     assert "fourier does not run in base, not compared: AttributeError: no fourier" in capsys.readouterr().out
 
 
 def test_compiled_signatures_are_counted():
     base, head = Side("base", 0.01), Side("head", 0.01)
     head.n_compiled = 6
-    assert gate._compare(base, head, ["ridge"], 15)[0].startswith(
-        "all signatures changed from 5 to 6; if that is meant"
+    assert (
+        gate._compare(base, head, ["ridge"], 15)
+        .failures[0]
+        .startswith("all signatures changed from 5 to 6; if that is meant")
     )
+
+
+@pytest.mark.parametrize(("seconds", "status", "verdict"), [(0.01, 0, "open"), (0.02, 1, "shut")])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_gate_prints_its_verdict_and_what_a_shut_one_asks_for(capsys, monkeypatch, seconds, status, verdict, as_json):
+    both = contextlib.nullcontext((Side("base", 0.01), Side("head", seconds, iterations=3 + status)))
+    monkeypatch.setattr(sides, "both", lambda *_: both)
+    assert command.main(["gate", "main", "ridge", *(["--json"] if as_json else [])]) == status
+    out, err = capsys.readouterr()
+    text = err if as_json else out
+    assert f"The gate is {verdict}." in text
+    assert ("undo changed counters or give the reason for each in perf/accepted.txt" in text) == bool(status)
+    if as_json:
+        found = json.loads(out)
+        assert found["open"] is not bool(status)
+        assert len(found["failures"]) == status * (1 + len(gate.THREADS))
+        assert len(found["changes"]) == status
+        first = found["looks"][0][0]
+        assert (first["case"], first["threads"], first["ratio"]) == ("ridge", 1, pytest.approx(seconds / 0.01))
+        assert first["seconds"]["base"][0] == 0.01
 
 
 def test_unknown_revision_is_said(tmp_path, capsys):

@@ -161,8 +161,31 @@ def compile_a_kernel(module="binfeat._engine.products"):
         pass
 
 
+@pytest.fixture
+def first_of_a_process(monkeypatch):
+    monkeypatch.setattr(compilations, "_announced", False)
+
+
 @pytest.mark.engine
-def test_compilations_are_logged_and_told(caplog):
+@pytest.mark.usefixtures("first_of_a_process")
+def test_the_first_compilation_is_logged_at_the_default_level(caplog):
+    """Once, and not by `warm_up`."""
+    with compilations.announced():
+        compile_a_kernel()
+    compile_a_kernel("another.package")
+    assert not caplog.records
+    for _ in range(3):
+        compile_a_kernel()
+    assert [(record.name, record.levelname) for record in caplog.records] == [("binfeat", "WARNING")]
+    assert caplog.records[0].message == (
+        "binfeat is compiling kernels, so this call takes several seconds longer. Later calls and processes reuse "
+        "them; binfeat.warm_up() compiles them in advance."
+    )
+
+
+@pytest.mark.engine
+def test_compilations_are_logged_and_told(caplog, monkeypatch):
+    monkeypatch.setattr(compilations, "_announced", True)
     told = []
     with caplog.at_level(logging.INFO, logger="binfeat"):
         with compilations.told_to(lambda: told.append(1)):

@@ -61,15 +61,23 @@ def test_machines_of_several_seeds_vote(frame, table, Machine, voting):
 
 
 @pytest.mark.parametrize("container", ["pandas", "polars"])
-def test_codes_pass_through_set_output(frame, table, container):
+def test_codes_are_refused_by_set_output_and_pass_the_global_setting(frame, table, container):
     _, y, _ = table
-    plain = make_pipeline(StandardScaler(), RandomBinning(**CODES), CGRidge(alpha=0.1)).fit(frame, y)
+    refusal = (
+        rf"set_output\(transform='{container}'\) needs features in an array, and RandomBinning returns a BinMatrix, "
+        r"which fits in no data frame. Call set_output\(transform='default'\)."
+    )
     own = RandomBinning(**CODES).set_output(transform=container)
-    assert isinstance(own.fit_transform(frame), BinMatrix)
-    assert isinstance(own.transform(frame), BinMatrix)
     pipeline = make_pipeline(StandardScaler(), RandomBinning(**CODES), CGRidge(alpha=0.1))
-    pipeline.set_output(transform=container).fit(frame, y)
-    np.testing.assert_allclose(pipeline.predict(frame), plain.predict(frame))
+    for call in (
+        partial(own.fit_transform, frame),
+        partial(own.fit(frame).transform, frame),
+        partial(sklearn.clone(own).fit_transform, frame),
+        partial(pipeline.set_output(transform=container).fit, frame, y),
+    ):
+        with pytest.raises(ValueError, match=refusal):
+            call()
+    assert isinstance(own.set_output(transform="default").transform(frame), BinMatrix)
     with sklearn.config_context(transform_output=container):
         pipeline = make_pipeline(RandomBinning(**CODES), CGRidge(alpha=0.1)).fit(frame, y)
         assert pipeline.score(frame, y) > 0.8

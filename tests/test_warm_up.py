@@ -1,4 +1,4 @@
-"""`warm_up` compiles all that predictions need."""
+"""`warm_up` compiles all that features, linear models and predictions need."""
 
 import subprocess
 import sys
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from hard import hard
+
+import binfeat
 
 pytest.importorskip("skops.io")
 
@@ -29,7 +31,7 @@ def compiled():
 
 if sys.argv[2] == "kernels":  # without what machines of random features need, which takes long to compile
     warm_up._of_features = lambda _: []
-binfeat.warm_up()
+binfeat.warm_up("models")
 before, folder = compiled(), Path(sys.argv[1])
 trusted = ["binfeat.machine.KernelMachineClassifier", "binfeat.machine.KernelMachineRegressor"]
 n_predicted = 0
@@ -66,3 +68,59 @@ def test_predictions_compile_nothing_after_it(kinds):
     assert int(n_kernels) > 10
     assert int(n_predicted) > 40_000 * (4 if kinds == "kernels" else len(list(FILES.glob("*.skops"))))
     assert new == "[]"
+
+
+LOWER = """
+import gc
+import logging
+import warnings
+import numpy as np
+from numba.core.registry import CPUDispatcher
+from scipy import sparse
+import binfeat
+
+warnings.simplefilter("ignore")
+
+def compiled():
+    kernels = [each for each in gc.get_objects() if isinstance(each, CPUDispatcher)]
+    ours = [each for each in kernels if each.py_func.__module__.startswith("binfeat")]
+    return {(each.py_func.__qualname__, signature) for each in ours for signature in each.signatures}
+
+binfeat.warm_up("features", "linear")
+before, rng, n_fits = compiled(), np.random.default_rng(1), 0
+for dtype in (np.float64, np.float32):
+    for n_rows in (50, 30_000):
+        dense = rng.normal(size=(n_rows, 5)).astype(dtype)
+        y = dense[:, 0] > 0.3
+        for X in (dense, sparse.csr_matrix(dense)):
+            codes = binfeat.RandomBinning(n_grids=9, output="codes", random_state=0).fit_transform(X)
+            others = [
+                binfeat.transform(X, n_grids=7),
+                binfeat.RandomBinning(n_grids=9, random_state=0, n_features=2**12).fit_transform(X),
+                binfeat.RandomFourier(n_components=40, random_state=0).fit_transform(X),
+                binfeat.RandomFourier(n_components=40, sampler="fastfood", phase="offset").fit_transform(X),
+            ]
+            for Z in (codes, *others):
+                binfeat.CGRidge(max_iter=9).fit(Z, y.astype(float)).predict(Z)
+                n_fits += 1
+            for loss in ("squared_error", "squared_hinge"):
+                model = binfeat.CGRidgeClassifier(loss=loss, max_iter=9)
+                model.fit(codes, np.argsort(dense[:, 1]) % 5, sample_weight=2.0).predict(codes[:1])
+                n_fits += 1
+print(len(before), n_fits, sorted(compiled() - before))
+"""
+
+
+def test_features_and_linear_models_compile_nothing_after_it():
+    run = subprocess.run([sys.executable, "-c", LOWER], capture_output=True, text=True, check=False, timeout=600)
+    assert run.returncode == 0, run.stderr
+    n_kernels, n_fits, new = run.stdout.strip().split(maxsplit=2)
+    assert int(n_kernels) > 40
+    assert int(n_fits) == 2 * 2 * 2 * 7
+    assert new == "[]"
+    assert "compiling" not in run.stderr  # it was asked for
+
+
+def test_parts_are_checked():
+    with pytest.raises(ValueError, match="parts must be among 'features', 'linear', 'models', got 'maps'"):
+        binfeat.warm_up("features", "maps")

@@ -48,7 +48,10 @@ class BinMatrix(RowMatrix):
     Row i has the value ``1 / sqrt(n_grids)`` in column ``offsets[p] + codes[p, i]`` of each grid p,
     unless the code is the largest value of its type, which says "no bin". It is a
     `scipy.sparse.linalg.LinearOperator`: ``Z @ W`` and ``Z.T @ V`` run on the codes alone, in an order
-    of summation that does not depend on the number of threads.
+    of summation that does not depend on the number of threads. Products with sparse matrices are sparse and are
+    computed on the CSR form; write ``(Z.T @ S.T).T`` for a sparse matrix S on the left.
+
+    A pickle or a deep copy contains the codes, also where they are in a scratch file. A shallow copy shares them.
 
     Parameters
     ----------
@@ -122,6 +125,17 @@ class BinMatrix(RowMatrix):
         matrix = cls._trusted(store.array, offsets, dtype, n_jobs)
         matrix._store, matrix.y, matrix.sample_weight = store, y, sample_weight
         return matrix
+
+    def __copy__(self) -> "BinMatrix":
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(vars(self))
+        return copy
+
+    def __getstate__(self) -> dict:
+        """Attributes without the store, whose buffer has room that was never written."""
+        if self.computed:
+            require_memory(self.codes.nbytes, "the copy of codes in a scratch file", "Copy fewer rows or grids.")
+        return {**vars(self), "_store": None}
 
     @property
     def computed(self) -> bool:
@@ -205,6 +219,22 @@ class BinMatrix(RowMatrix):
         Z.has_canonical_format = True
         return Z
 
+    def toarray(self) -> np.ndarray:
+        """The same matrix as a dense array.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_rows, n_columns)
+
+        Raises
+        ------
+        MemoryError
+            If the array would need more memory than the computer has.
+        """
+        n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        require_memory(n_bytes, "the dense array", "Use tocsr(), or fewer rows or grids at a time.")
+        return self.tocsr().toarray()
+
     def gram_diagonal(self, sample_weight: ArrayLike | None = None) -> np.ndarray:
         """Diagonal of ``Z.T @ Z``: the rows in each bin over the number of grids.
 
@@ -264,6 +294,12 @@ class BinMatrix(RowMatrix):
         """Scratch for the numbers of two and of four targets, for the largest grid."""
         bins = np.diff(self.offsets).max() + 1
         return np.empty((workers, bins, 2), dtype), np.empty((workers, bins, FOUR), dtype)
+
+    def _matmat(self, W):
+        return self.tocsr() @ W if sparse.issparse(W) else super()._matmat(W)
+
+    def _rmatmat(self, V):
+        return self.tocsr().T @ V if sparse.issparse(V) else super()._rmatmat(V)
 
     def _matmat_into(self, W, out):
         """Write ``Z @ W``; both are in Fortran order and of one type."""

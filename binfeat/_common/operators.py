@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import BaseEstimator, TransformerMixin
 
@@ -39,9 +40,34 @@ class RowMatrix(FeatureOperator):
             rows = rows[0]
         return self.take(np.atleast_1d(np.arange(self.shape[0])[rows]))
 
+    def sum(self, axis: int | None = None) -> Any:
+        """Sum of the entries.
+
+        Parameters
+        ----------
+        axis : {0, 1, -2, -1}, default=None
+            0 sums the rows, which gives one number for each column; 1 sums the columns; None sums all entries.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_columns,) or (n_rows,), or a number
+            Added up in float64, in the type of the entries.
+
+        Raises
+        ------
+        ValueError
+            If the axis is not an axis of a matrix.
+        """
+        if axis not in (None, 0, 1, -1, -2):
+            raise ValueError(f"axis must be 0, 1, -1, -2 or None, got {axis!r}.")
+        if axis in (0, -2):
+            return (self.T @ np.ones(self.shape[0])).astype(self.dtype)
+        sums = self @ np.ones(self.shape[1])
+        return self.dtype.type(sums.sum()) if axis is None else sums.astype(self.dtype)
+
     def _product(self, write, operand, n_rows):
         """The product that `write` computes, with an operand of any type; real and imaginary parts by themselves."""
-        operand = np.asarray(operand)
+        operand = operand.toarray() if issparse(operand) else np.asarray(operand)
         operand = operand.astype(np.result_type(self.dtype, operand.dtype), copy=False)
         if operand.dtype.kind == "c":
             return self._product(write, operand.real, n_rows) + 1j * self._product(write, operand.imag, n_rows)
@@ -67,7 +93,7 @@ class _Container(TransformerMixin):
 
 
 class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
-    """Base of transformers whose features pass through `set_output` unchanged where they are operators."""
+    """Base of transformers whose features may be operators, which `set_output` cannot put in a data frame."""
 
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -103,11 +129,24 @@ class FeatureMap(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
 
 def _in_container(method):
-    """The method with arrays in the container that is set, and operators as they are."""
+    """The method with arrays in the container that is set. Operators fit in no container.
+
+    They pass unchanged where scikit-learn's global setting asks for a container, which concerns all transformers, and
+    are refused where the estimator's own `set_output` does.
+    """
 
     @functools.wraps(method)
     def run(self, X, *args, **kwargs):
         Z = method(self, X, *args, **kwargs)
-        return Z if isinstance(Z, LinearOperator) else _Container.transform(self, X, Z)
+        if not isinstance(Z, LinearOperator):
+            return _Container.transform(self, X, Z)
+        own = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        if own != "default":
+            kind = type(Z).__name__
+            raise ValueError(
+                f"set_output(transform={own!r}) needs features in an array, and {type(self).__name__} returns a "
+                f"{kind}, which fits in no data frame. Call set_output(transform='default')."
+            )
+        return Z
 
     return run

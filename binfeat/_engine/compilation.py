@@ -1,4 +1,4 @@
-"""Tells when kernels are compiled, which happens where the cache on disk has no entry for them yet."""
+"""Reports when kernels are compiled, which happens where the cache on disk has no entry for them yet."""
 
 import logging
 from contextlib import contextmanager
@@ -6,17 +6,28 @@ from contextlib import contextmanager
 from numba.core import event
 
 _log = logging.getLogger("binfeat")
+_FIRST = (
+    "binfeat is compiling kernels, so this call takes several seconds longer. Later calls and processes reuse them; "
+    "binfeat.warm_up() compiles them in advance."
+)
 
 
 class _Compilations(event.Listener):
-    """Logs every compilation of a kernel of binfeat, and calls the listeners."""
+    """Logs every compilation of a kernel of binfeat, and calls the listeners.
+
+    The first one in a process is logged as a warning, which Python shows by default: the call takes seconds.
+    """
 
     def __init__(self):
         self._listeners = []
+        self._announced = False
 
     def on_start(self, event):
         kernel = event.data["dispatcher"].py_func
         if kernel.__module__.startswith("binfeat."):
+            if not self._announced:
+                self._announced = True
+                _log.warning(_FIRST)
             name, _, _digest = kernel.__name__.rpartition("_")
             _log.info("compiling %s, which the cache does not have yet", name)
             for tell in tuple(self._listeners):
@@ -34,6 +45,15 @@ class _Compilations(event.Listener):
         finally:
             for tell in listeners:
                 self._listeners.remove(tell)
+
+    @contextmanager
+    def announced(self):
+        """Context of a call that is known to compile: no warning."""
+        before, self._announced = self._announced, True
+        try:
+            yield
+        finally:
+            self._announced = before
 
 
 compilations = _Compilations()

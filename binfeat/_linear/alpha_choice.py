@@ -73,14 +73,21 @@ def held_out_parts(
     estimator: "CGRidgeBase", rows: Rows, y: np.ndarray, groups: ArrayLike | None, flat: bool
 ) -> HeldOutParts:
     """Rows to train on and scores on held-out rows, split when they are asked for; `flat` is for one dimension of y."""
+    for train, held_out in split_rows(estimator, rows, y, groups):
+        yield rows.take(train), HeldOutScore(estimator, rows.take(held_out).design, y[held_out], flat)
+
+
+def split_rows(
+    estimator: "CGRidgeBase", rows: Rows, y: np.ndarray, groups: ArrayLike | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs of rising numbers of training rows and of held-out rows; ValueError if X has no rows to pick."""
     if isinstance(rows.design, LinearOperator) and not hasattr(rows.design, "take"):
         raise ValueError(
-            "alphas and early_stopping hold out rows, and a bare LinearOperator has none to pick; "
-            "give a BinMatrix, CSR or an array, or set a single alpha."
+            "alphas, early_stopping and probability hold out rows, and X is a bare LinearOperator, which has none to "
+            "pick. Pass a BinMatrix, CSR or an array, or set a single alpha."
         )
-    for pair in splits(estimator, rows.shape[0], y, groups):
-        train, held_out = map(np.sort, pair)
-        yield rows.take(train), HeldOutScore(estimator, rows.take(held_out).design, y[held_out], flat)
+    for train, held_out in splits(estimator, rows.shape[0], y, groups):
+        yield np.sort(train), np.sort(held_out)
 
 
 def choose_alpha(estimator: "CGRidgeBase", parts: HeldOutParts, options: SolverOptions, progress: Progress) -> float:

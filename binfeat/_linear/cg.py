@@ -5,14 +5,15 @@ solution of one target needs no products while the others are solved for: it is 
 there if its residual is still too large.
 """
 
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 import numpy as np
 
 from binfeat._common.arrays import quotients
 from binfeat._engine.vectors import BLOCK, advance, curvature, redirect
+from binfeat._linear.objective_rule import ObjectiveRule
 from binfeat._linear.result import Result, SolveInterrupted, SolverOptions, refuse_overflow
-from binfeat._rows.vectors import weighted_squares
+from binfeat._rows.vectors import column_dots, weighted_squares
 
 Start: TypeAlias = np.ndarray | None  # (n, n_targets); None for 0, or for what is not known
 
@@ -32,6 +33,12 @@ class System(Protocol):
     def intercept(self, W: np.ndarray) -> np.ndarray: ...
 
 
+class LeastSquares(System, Protocol):
+    """A system whose objectives are known, which the default stopping rule needs."""
+
+    at_zero: np.ndarray  # objectives of solutions 0, (n_targets,), float64
+
+
 def _inverse(diagonal: np.ndarray, shift: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Inverse of the preconditioner, with one column where all shifts are equal; 0 where it has none."""
     sums = diagonal + (shift[:1] if (shift == shift[0]).all() else shift)
@@ -43,7 +50,7 @@ class State:
     """A solve under way: the columns still active, and what is known of all of them, in arrays in Fortran order."""
 
     def __init__(
-        self, system: System, alpha: np.ndarray, tol: float, reduction: float, start: Start, start_image: Start
+        self, system: System, alpha: np.ndarray, tol: float | None, reduction: float, start: Start, start_image: Start
     ) -> None:
         self._system, self._alpha, self._shift = system, alpha, alpha
         self._implied: int | None = None
@@ -62,7 +69,10 @@ class State:
             self._residual = np.empty_like(self._rhs)
             self._set_true_residual(start_image)
         self._square = weighted_squares(self._residual, self._inverse)
-        self._enough = np.maximum(tol * self._norms, reduction * np.sqrt(self._square))
+        self._enough = np.maximum((tol or 0.0) * self._norms, reduction * np.sqrt(self._square))
+        self._rule = ObjectiveRule(cast(LeastSquares, system).at_zero) if tol is None else None
+        if start is not None:
+            self._begin_rule(self.active)
         self._redirect(np.zeros(rhs.shape[1]))
         self._settle(np.zeros(rhs.shape[1], dtype=bool))
         self._implied = self._implied_column()
@@ -87,6 +97,11 @@ class State:
             residual += self._rhs[:, column]
             residual -= images[:, k]
 
+    def _begin_rule(self, targets: np.ndarray) -> None:
+        if self._rule is not None:
+            x, both = self._solution[:, targets], self._rhs[:, targets] + self._residual[:, targets]
+            self._rule.begin(targets, column_dots(np.asfortranarray(x), np.asfortranarray(both)))
+
     def _redirect(self, ratio: np.ndarray) -> None:
         direction = self._direction[:, : self.active.size].T
         redirect(ratio, self.active, self._residual.T, self._inverse.T, direction)
@@ -104,6 +119,8 @@ class State:
         advance(step, self._shift, self.active, *vectors, partial)
         square = partial.sum(axis=1)
         self._redirect(quotients(square, self._square))
+        if self._rule is not None:
+            self._rule.note(self.n_iter, self.active, step * self._square)
         self._square = square
         self.n_iter += 1
         if self.n_iter % _REFRESH == 0:
@@ -116,7 +133,7 @@ class State:
         """Current iterate, of shape (n, n_columns), which the next iteration overwrites."""
         if self._implied is not None:
             self._solution[:, self._implied] = 0
-            np.negative(self._solution.sum(axis=1), out=self._solution[:, self._implied])
+            np.subtract(0.0, self._solution.sum(axis=1), out=self._solution[:, self._implied])  # no -0.0
         return self._solution
 
     @property
@@ -144,7 +161,8 @@ class State:
         relative = quotients(residuals, norms)
         self.residuals[-1][self.active] = relative
         self.broken |= bool(broken.any())
-        self._keep(~((residuals <= self._enough[self.active]) | (norms == 0) | broken))
+        done = (residuals <= self._enough[self.active]) | (norms == 0) | broken
+        self._keep(~(done if self._rule is None else done | self._rule.holds(self.active)))
 
     def _keep(self, going: np.ndarray) -> None:
         for place, earlier in enumerate(np.flatnonzero(going)):
@@ -160,6 +178,7 @@ class State:
         np.subtract(self._rhs.sum(axis=1), self._residual.sum(axis=1), out=residual)
         self.active, self._shift = np.array([column]), self._alpha[[column]]
         self._square = weighted_squares(residual[:, np.newaxis], self._inverse)
+        self._begin_rule(self.active)
         self._direction[:, 0] = 0
         self._redirect(np.zeros(1))
         self._retire(np.zeros(1, dtype=bool))
@@ -177,9 +196,10 @@ def solve(
     """Solve ``(A + alpha_k) x_k = b_k`` for symmetric positive semidefinite A and each target k.
 
     The preconditioner is ``diagonal + alpha``; where that is 0 the unknown stays at its start. The `tol` of the options
-    is for residuals in the norm of the preconditioner's inverse. A target is also done when its residual is at most the
-    share `reduction` of its first residual. `start` is a first guess, by default 0, and `start_image` is ``A @ start``,
-    where it is known. SolveInterrupted at Ctrl-C, with the result so far.
+    is for residuals in the norm of the preconditioner's inverse; where it is None, `ObjectiveRule` decides. A target is
+    also done when its residual is at most the share `reduction` of its first residual. `start` is a first guess, by
+    default 0, and `start_image` is ``A @ start``, where it is known. SolveInterrupted at Ctrl-C, with the result so
+    far.
     """
     state, status = State(system, alpha, options.tol, reduction, start, start_image), None
     try:

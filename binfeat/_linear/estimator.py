@@ -30,6 +30,7 @@ from binfeat._common.validation import (
 )
 from binfeat._common.warned import warn
 from binfeat._linear.alpha_choice import EarlyStop, HeldOutParts, check_alpha, choose_alpha, held_out_parts
+from binfeat._linear.compact_coef import compact
 from binfeat._linear.gram import GramSystem
 from binfeat._linear.incremental import KeptRows, KeptSums, kept_of
 from binfeat._linear.posterior import RidgePosterior, noise_variance, ridge_posterior
@@ -48,11 +49,12 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     alpha: ArrayLike
     alphas: ArrayLike | None
     fit_intercept: bool
-    tol: float
+    tol: float | None
     max_iter: int
     early_stopping: bool
     warm_start: bool
     n_posterior_samples: int | None = None  # a parameter of machines that have error bars
+    probability: bool = False  # a parameter of classifiers
 
     alpha_: float | np.ndarray
     noise_variance_: float | np.ndarray
@@ -69,6 +71,9 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
     _posterior: dict[str, np.ndarray]
 
     _check_state = staticmethod(check_ridge)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return compact(super().__getstate__())
 
     @fit_method
     def fit(
@@ -237,7 +242,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         if self.alphas is not None and self.early_stopping:
             raise ValueError("early_stopping=True stops a single solve; with alphas set it to False.")
         return SolverOptions(
-            tol=min(check_real(self.tol, "tol", minimum=0.0), 1.0),
+            tol=None if self.tol is None else min(check_real(self.tol, "tol", minimum=0.0), 1.0),
             max_iter=check_integer(self.max_iter, "max_iter", 1),
             fit_intercept=self.fit_intercept,
         )
@@ -337,11 +342,12 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         self.coef_ = coef[:, 0] if flat else np.ascontiguousarray(coef.T)
         self.intercept_ = intercept[0] if flat else intercept
 
-    def _warn_unless_done(self, result: Result, tol: float) -> None:
+    def _warn_unless_done(self, result: Result, tol: float | None) -> None:
         if result.advice:
+            above = "before the objective settled" if tol is None else f"above tol={tol:.2g}"
             warn(
                 f"Conjugate gradients stopped after {result.n_iter} iterations with status {result.status!r} and a "
-                f"relative residual of {result.residuals[-1].max():.2g}, above tol={tol:.2g}. {result.advice}",
+                f"relative residual of {result.residuals[-1].max():.2g}, {above}. {result.advice}",
                 ConvergenceWarning,
             )
 
@@ -357,7 +363,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
 
 def holds_rows_out(estimator: CGRidgeBase) -> str | None:
     """Why `partial_fit` is unavailable, or None."""
-    for name, neutral in (("alphas", None), ("early_stopping", False)):
+    for name, neutral in (("alphas", None), ("early_stopping", False), ("probability", False)):
         if getattr(estimator, name) is not neutral:
             return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."
     if estimator.n_posterior_samples is not None:

@@ -30,7 +30,8 @@ class NormalEquations:
     A product takes one pass over the rows: with m known, the mean of ``Z w`` follows from w. What rounding leaves of
     the centred values' sum e is taken out at the end, by ``Z'v - m e``. Where all rows are at hand as one part, the
     mean is taken of the values themselves, and e is taken out if columns lie far from zero. The `diagonal` is ones
-    where the features cannot tell, and has one column if all targets have the same A.
+    where the features cannot tell, and has one column if all targets have the same A. `at_zero` is the objective of
+    coefficients 0, for each target.
     """
 
     def __init__(self, rows: Rows, fit_intercept: bool) -> None:
@@ -38,7 +39,7 @@ class NormalEquations:
         weight, targets = rows.totals()
         total = np.maximum(weight, _TINY)
         self._target_means = targets / total if fit_intercept else np.zeros(rows.n_targets)
-        self.right, rest, columns, *squares = rows.sum(_moments, self._target_means)
+        self.right, rest, columns, self.at_zero, *squares = rows.sum(_moments, self._target_means)
         self._means: np.ndarray | None = None  # without intercept
         self._typed_means: np.ndarray | Any = None
         self.diagonal = squares[0] if squares else np.ones((rows.shape[1], weight.size))
@@ -89,16 +90,23 @@ class NormalEquations:
 
 
 def _moments(part: Part, target_means: np.ndarray) -> list[np.ndarray]:
-    """Right-hand side, the sum of the centred targets, weighted column sums, and diagonal, before centring."""
+    """Right-hand side, sums of the centred targets, of columns and of squared targets; the diagonal before centring."""
     dtype = float_dtype(part.Z.dtype)
     values = np.array(part.Y - target_means, dtype, order="F")
+    at_zero = _squares(values, part.weights)
     right, rest = _back(part, values, np.zeros(values.shape[1]), slice(None))
     weights = part.known_weights if issparse(part.Z) else part.typed_weights  # SciPy adds up in the type of the result
     columns = np.empty((part.Z.shape[1], weights.shape[1]), weights.dtype, order="F")
     transposed_product(part.Z, weights, columns)
     diagonal = gram_diagonal(part.Z, part.weights)
-    moments = [right.copy(order="F"), rest, columns.astype(np.float64, copy=False)]
+    moments = [right.copy(order="F"), rest, columns.astype(np.float64, copy=False), at_zero]
     return moments if diagonal is None else [*moments, diagonal]
+
+
+def _squares(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    if weights is None:
+        return np.einsum("ij,ij->j", values, values, dtype=np.float64)
+    return np.einsum("ij,ij,ij->j", values, values, np.broadcast_to(weights, values.shape), dtype=np.float64)
 
 
 def _product(part: Part, W: np.ndarray, pivot: np.ndarray | None, targets: np.ndarray) -> list[np.ndarray]:

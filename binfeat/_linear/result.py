@@ -39,7 +39,7 @@ class Iterate(Protocol):
 class SolverOptions:
     """How to solve."""
 
-    tol: float = 1e-2  # of the residual of the normal equations, relative to their right-hand side
+    tol: float | None = None  # of residuals, relative to the right-hand side; None for `ObjectiveRule`
     max_iter: int = 200
     fit_intercept: bool = True
     solver: str = "auto"  # "cg", "gram", or whichever is expected to cost less

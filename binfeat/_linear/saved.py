@@ -16,6 +16,7 @@ from binfeat._common.saved_values import (
     check_starts,
 )
 from binfeat._common.sparse_tables import check_sparse
+from binfeat._linear.compact_coef import expand
 from binfeat._linear.incremental import KeptRows, kept_of
 
 _KEPT = {"Y": (np.float64, "rows", "targets")}
@@ -26,6 +27,10 @@ _SUMS = {
     "target_means": (np.float64, "targets"),
 }
 _KEPT_CSR = {"data": (FLOATS, "entries"), "indices": (INTEGERS, "entries"), "indptr": (INTEGERS, "starts")}
+_CALIBRATION = {
+    "calibration_coef_": (np.float64, "two", "classes", "classes"),
+    "calibration_intercept_": (np.float64, "classes"),
+}
 _POSTERIOR = {
     "alpha": (np.float64,),
     "coef": (np.float32, "roots", "features"),
@@ -35,6 +40,7 @@ _POSTERIOR = {
 
 def check_ridge(state: dict[str, Any]) -> None:
     """Refuse a fitted `CGRidge` whose attributes do not fit together."""
+    expand(state)
     if "classes_" in state:
         raise ValueError("classes_ belong to a classifier.")
     _check_linear(state, {"features": check_inputs(state)})
@@ -42,12 +48,15 @@ def check_ridge(state: dict[str, Any]) -> None:
 
 def check_ridge_classifier(state: dict[str, Any]) -> None:
     """Refuse a fitted `CGRidgeClassifier` whose attributes do not fit together."""
+    expand(state)
     sizes = {"features": check_inputs(state)}
     check_numbers_of(state, multilabel_=bool)
     n_classes = check_classes(state["classes_"], fewest=1 if state["multilabel_"] else 2)
     sizes["targets"] = 1 if n_classes == 2 and not state["multilabel_"] else n_classes
     if np.ndim(state["coef_"]) != 2:
         raise ValueError(f"coef_ should have a row for each target, got {np.ndim(state['coef_'])} dimensions.")
+    if "calibration_coef_" in state:
+        check_arrays(state, _CALIBRATION, {"two": 2, "classes": 2 if state["multilabel_"] else n_classes}, order="any")
     _check_linear(state, sizes)
 
 

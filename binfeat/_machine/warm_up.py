@@ -24,19 +24,8 @@ _TINY = 1e-6  # a penalty that takes float64
 _WIDE = 2**16  # bins of a grid whose codes take 32 bits
 
 
-def warm_up() -> None:
-    """Compile every kernel that predictions of kernel machines need, of all kinds and for any number of rows.
-
-    Numba keeps compiled kernels on disk, beside the package or in the folder that the environment variable
-    ``NUMBA_CACHE_DIR`` names, for one kind of processor. A call while an image of a container is built fills that
-    folder, so that services start with the kernels, also where files are read-only. It takes some 40 seconds the
-    first time, and a second when all kernels are on disk.
-
-    Examples
-    --------
-    >>> import binfeat
-    >>> binfeat.warm_up()  # doctest: +SKIP
-    """
+def warm_up_models() -> None:
+    """Compile every kernel that predictions of kernel models need, of all kinds and for any number of rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(_N, _INPUTS))
     X[:, -1] = rng.integers(3, size=_N)

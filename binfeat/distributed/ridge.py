@@ -33,6 +33,7 @@ from binfeat.distributed._chunks import (
 from binfeat.distributed._facts import Facts, places_of_rows, require_targets
 from binfeat.distributed._rows import DaskRows
 from binfeat.distributed._scorer import DaskScorer
+from binfeat.ridge.classifier import lacks_probabilities
 
 
 class _OnDask(DaskScorer, CGRidgeBase):
@@ -215,6 +216,14 @@ class CGRidgeClassifier(_OnDask, ridge.CGRidgeClassifier):
             return super().predict(X)
         check_is_fitted(self)
         return self._by_chunk("predict", X, self.classes_.shape if self.multilabel_ else (), self.classes_.dtype)
+
+    @unavailable_if(lacks_probabilities)
+    def predict_proba(self, X: Design) -> np.ndarray | da.Array:  # type: ignore[override]
+        """Probabilities, as of `binfeat.CGRidgeClassifier`; for a Dask collection a Dask array, not yet computed."""
+        if not is_chunked(X):
+            return super().predict_proba(X)
+        check_is_fitted(self, "calibration_coef_")
+        return self._by_chunk("predict_proba", X, self.classes_.shape, np.dtype(np.float64))
 
 
 def _part(Z, y, weights, twin, dtype):

@@ -6,9 +6,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.ensemble import RandomTreesEmbedding
 
-from binfeat import RandomBinning
+from binfeat import RandomBinning, transform
 from perf import numpy_binning
-from perf.data import forest_cover_hand_widths
+from perf.data import forest_cover_for
 from perf.floors import find_bins, over_floor, rates
 from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
@@ -17,16 +17,19 @@ from perf.suite import guarded
 N_GRIDS = 50
 QUICK_ROWS = 15_000
 SMALL_ROWS = 30_000  # fewer would be too few for the hand widths, and warned of
+N_DRAWN, QUICK_DRAWN, DRAWN_INPUTS, DRAWN_GRIDS, DRAWN_GAMMA = 1_000_000, 100_000, 20, 100, 0.05  # for `transform`
 SPARSE_GAMMA = 0.2  # gives about 4,500 bins a grid on the sparse table
 
 
 def run(quick):
     n_rows = QUICK_ROWS if quick else None
-    X, gamma = forest_cover_hand_widths(n_rows)
+    X, gamma, _, row = forest_cover_for(n_rows)
+    yield row
     ours = RandomBinning(gamma=gamma, n_grids=N_GRIDS, random_state=0)
     yield from guarded("against references", _against_references, ours, X, quick)
     yield from guarded("CSR input", _sparse_input, quick)
     yield from guarded("peak memory", _memory, ours, X, n_rows)
+    yield from guarded("peak memory of transform", _memory_of_transform, QUICK_DRAWN if quick else N_DRAWN)
 
 
 def _against_references(ours, X, quick):
@@ -91,13 +94,32 @@ def _sparse_input(quick):
 
 def _memory(ours, X, n_rows):
     Z = ours.fit_transform(X)
-    own = sum(part.nbytes for part in (Z.data, Z.indices, Z.indptr))
+    own = _csr_bytes(Z)
     peak = peak_memory(_prepare_memory, n_rows)
     yield Row("peak memory beyond X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.5), "MB")
 
 
 def _prepare_memory(n_rows):
-    X, gamma = forest_cover_hand_widths(n_rows)
+    X, gamma, _, _ = forest_cover_for(n_rows)
     ours = RandomBinning(gamma=gamma, n_grids=N_GRIDS, random_state=0)
     ours.fit_transform(X[:SMALL_ROWS])
     return partial(ours.fit_transform, X)
+
+
+def _memory_of_transform(n_rows):
+    call = _prepare_transform(n_rows)
+    own = _csr_bytes(call())
+    del call
+    peak = peak_memory(_prepare_transform, n_rows)
+    yield Row("transform, peak memory beyond X / the CSR", peak and peak / 1e6, own / 1e6, ("<=", 1.2), "MB")
+
+
+def _prepare_transform(n_rows):
+    X = np.random.default_rng(0).normal(size=(n_rows, DRAWN_INPUTS))
+    call = partial(transform, gamma=DRAWN_GAMMA, n_grids=DRAWN_GRIDS)
+    call(X[:SMALL_ROWS])
+    return partial(call, X)
+
+
+def _csr_bytes(Z):
+    return sum(part.nbytes for part in (Z.data, Z.indices, Z.indptr))

@@ -13,7 +13,7 @@ from binfeat._linear.normal_equations import NormalEquations
 from binfeat._linear.result import SolverOptions
 from binfeat._rows.rows import LocalRows
 from binfeat._rows.vectors import column_dots
-from perf.data import forest_cover_hand_widths, forest_cover_labels
+from perf.data import forest_cover_for
 from perf.floors import look_up, over_floor, rates
 from perf.measure import interleave, peak_memory, stopwatch
 from perf.record import Row
@@ -27,7 +27,8 @@ HINGE_ROWS = 100_000
 
 
 def run(quick):
-    Z, labels, Z_test, labels_test = _features(QUICK_ROWS if quick else None)
+    Z, labels, Z_test, labels_test, row = _features(QUICK_ROWS if quick else None)
+    yield row
     y, y_test = labels == 2, labels_test == 2
     yield Row("bytes per non-zero", Z.codes.nbytes / Z.codes.size, reach=("<=", 4), unit="bytes")
     yield from guarded("products", _products, Z, quick)
@@ -39,13 +40,12 @@ def run(quick):
 
 
 def _features(n_rows):
-    """Codes and labels of the first 90 % of the rows, and of the others."""
-    X, gamma = forest_cover_hand_widths(n_rows)
-    labels = forest_cover_labels(n_rows)
+    """Codes and labels of the first 90 % of the rows, and of the others; the row that names the table."""
+    X, gamma, labels, row = forest_cover_for(n_rows)
     n = int(0.9 * len(X))
     binning = RandomBinning(gamma=gamma, n_grids=50, output="codes", random_state=0)
     Z = binning.fit_transform(X[:n])
-    return Z, labels[:n], binning.transform(X[n:]), labels[n:]
+    return Z, labels[:n], binning.transform(X[n:]), labels[n:], row
 
 
 def _products(Z, quick):
@@ -73,7 +73,7 @@ def _floor(Z, n_columns, known):
 
 def _stopping(Z, y, Z_test, y_test):
     ours, converged = CGRidgeClassifier(alpha=ALPHA), CGRidgeClassifier(alpha=ALPHA, tol=1e-5, max_iter=1000)
-    sparse_cg = RidgeClassifier(alpha=ALPHA, solver="sparse_cg", tol=1e-3)
+    sparse_cg = RidgeClassifier(alpha=ALPHA, solver="sparse_cg")  # with its default stopping rule, too
     csr = Z.tocsr()
     calls = {
         "ours": stopwatch(partial(ours.fit, Z, y)),
@@ -83,11 +83,16 @@ def _stopping(Z, y, Z_test, y_test):
     errors = [100 * (1 - machine.score(Z_test, y_test)) for machine in (ours, converged.fit(Z, y))]
     yield Row("default fit / RidgeClassifier(sparse_cg)", times["ours"], times["sparse_cg"], (">=", 15))
     yield Row("default fit, iterations", ours.n_iter_, unit="")
+    yield Row("a fit to a residual of 1e-2, iterations", _loose_iterations(Z, y), unit="")
     yield Row("default fit, test error", errors[0], unit="%")
     yield Row(
         "default fit, test error beyond the converged", abs(errors[0] - errors[1]), reach=("<=", 0.1), unit="points"
     )
     yield Row("sparse_cg, test error", 100 * (1 - sparse_cg.score(Z_test.tocsr(), y_test)), unit="%")
+
+
+def _loose_iterations(Z, y):
+    return CGRidgeClassifier(alpha=ALPHA, tol=1e-2).fit(Z, y).n_iter_
 
 
 def _classes(Z, labels, y, quick):
@@ -146,6 +151,6 @@ def _memory(Z, quick):
 
 
 def _prepare_memory(n_rows):
-    Z, labels, _, _ = _features(n_rows)
+    Z, labels, *_ = _features(n_rows)
     CGRidgeClassifier(alpha=ALPHA).fit(Z[:1000], labels[:1000] == 2)
     return partial(CGRidgeClassifier(alpha=ALPHA, max_iter=5, tol=0).fit, Z, labels == 2)

@@ -46,14 +46,15 @@ print({path.name: path.stat().st_size for path in sorted(folder.iterdir())})
 # Start
 # -----
 # A new process starts in 0.6 s, after 1.5 s for scikit-learn and skops, if the kernels are compiled.
-# They are where ``NUMBA_CACHE_DIR`` says, or beside the package. :func:`binfeat.warm_up` compiles all that predictions
-# of any machine need, for one row and for many: in 40 s on two cores of a Xeon of 2023, in up to twice as many on
-# slower ones. In the file of an image:
+# They are where ``NUMBA_CACHE_DIR`` says, or beside the package. ``binfeat.warm_up("models")`` compiles all that
+# predictions of any machine need, for one row and for many: in 40 s on two cores of a Xeon of 2023, in up to twice as
+# many on slower ones. :func:`binfeat.warm_up` without arguments compiles feature maps and ridge models, too. In the
+# file of an image:
 #
 # .. code-block:: dockerfile
 #
 #    ENV NUMBA_CACHE_DIR=/opt/kernels
-#    RUN pip install "binfeat[persist]" && python -c "import binfeat; binfeat.warm_up()"
+#    RUN pip install "binfeat[persist]" && python -c "import binfeat; binfeat.warm_up('models')"
 #
 # The image may be read-only afterwards, and run under any user who can read the folder. Kernels suit one kind of
 # processor: build the image on the kind that runs it. Where kernels can be kept nowhere, a warning says so, once.
