@@ -24,6 +24,8 @@ from binfeat._common.validation import (
     check_input_names,
     check_integer,
     check_share,
+    check_weights,
+    flat,
     float_dtype,
     is_word,
     seed_of,
@@ -182,7 +184,7 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
             Targets, used by ``gamma="learn"`` only, and None for a source. Floats are numbers; strings, booleans, and
             integers with few different values are classes.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Weights of the rows, used by ``gamma="learn"`` only.
+            Weights of the rows, used by ``gamma="scale"`` and "learn".
 
         Returns
         -------
@@ -420,7 +422,8 @@ class RandomBinning(WithKernel, Persistent, CallbackSupportMixin, BinningBase):
         X = self._check(X, reset=True)
         if encodes:
             self._require_memory(X, int(self.n_grids))
-        self._draw(self._chosen_gamma(self._scale_of(X), lambda *rows: rows, X, y, sample_weight))
+        weights = check_weights(sample_weight, X.shape[0])
+        self._draw(self._chosen_gamma(self._scale_of(X, flat(weights)), lambda *rows: rows, X, y, sample_weight))
         self._warn_of_rows(X)
         return RowTable.of(X).watched(Progress(self, X, None), int(self.n_grids))
 

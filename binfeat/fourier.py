@@ -20,7 +20,9 @@ from binfeat._common.validation import (
     check_integer,
     check_numbers,
     check_share,
+    check_weights,
     checked_rows,
+    flat,
     float_dtype,
     is_word,
     seed_of,
@@ -193,7 +195,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             Targets, used by ``gamma="learn"`` only, and None for a source. Floats are numbers; strings, booleans, and
             integers with few different values are classes.
         sample_weight : float or array-like of shape (n_rows,), default=None
-            Weights of the rows, used by ``gamma="learn"`` only.
+            Weights of the rows, used by ``gamma="scale"`` and "learn".
 
         Returns
         -------
@@ -215,7 +217,8 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
             self._draw(dtype, self._chosen_gamma(dtype, survey.sum, rows_of_survey, survey))
         else:
             X = self._check(X, reset=True)
-            moments = Moments.of(X) if is_scale(self.gamma) else None
+            weights = check_weights(sample_weight, X.shape[0])
+            moments = Moments.of(X, flat(weights)) if is_scale(self.gamma) else None
             self._draw(X.dtype, self._chosen_gamma(X.dtype, moments, lambda *rows: rows, X, y, sample_weight))
         return self
 

@@ -25,7 +25,7 @@ def test_more_bins_than_two_bytes_in_a_later_batch():
 @pytest.mark.parametrize("n_features", [2**31 - 1, 2**31, 2**31 + 1, 2**33 + 5])
 def test_columns_near_the_end_of_int32(n_features):
     X = np.random.default_rng(0).normal(size=(1000, 2))
-    Z = binfeat.transform(X, n_grids=4, n_features=n_features)
+    Z = binfeat.transform(X, gamma=1.0, n_grids=4, n_features=n_features)
     wide = n_features > 2**31 - 1
     assert Z.indices.dtype == (np.int64 if wide else np.int32)
     assert Z.shape[1] == n_features

@@ -78,9 +78,9 @@ class BinningBase(FeatureMap):
         """Gamma of each input, from the `Moments` of the rows, or None where `gamma` is numbers."""
         return gamma_of_inputs(self.gamma, moments, self._categorical, power=1)
 
-    def _scale_of(self, X):
+    def _scale_of(self, X, weights=None):
         """The `Moments` of rows if ``gamma="scale"`` needs them, or None."""
-        return Moments.of(X) if is_scale(self.gamma) else None
+        return Moments.of(X, weights) if is_scale(self.gamma) else None
 
     def _draw(self, gamma):
         """Draw the grids for a gamma of each input."""

@@ -86,10 +86,11 @@ def warn_of_collisions(codes, offsets):
             f"exceeds half of their random error, 1 / (2 * sqrt(n_grids)). Pass n_features={wanted:,} or more."
         )
         return
+    if codes.shape[1] <= n_columns / 4:
+        return
     occupied = np.zeros((min(n_grids, _COLLISION_GRIDS), n_columns), dtype=bool)
-    if codes.shape[1] > n_columns / 4:
-        for flags, own in zip(occupied, codes):
-            flags[own] = True
+    for flags, own in zip(occupied, codes):
+        flags[own] = True
     share = occupied.mean()
     if share > 1 - np.exp(-0.5):  # the expected share where half as many bins as columns are occupied
         bins = -n_columns * np.log1p(-min(share, 1 - 0.5 / n_columns))

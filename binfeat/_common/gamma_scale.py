@@ -19,7 +19,7 @@ _SIGNIFICANT = 24  # bits kept, so that bins do not depend on the order of summa
 class Moments:
     """Moments of each input of some rows, arrays of shape (n_inputs,), without NaN; moments of parts add up."""
 
-    n_values: np.ndarray  # int64, with the zeros of CSR
+    n_values: np.ndarray  # or the sum of their weights; with the zeros of CSR
     unit: np.ndarray  # the largest magnitude; mean and squares are divided by it, so that nothing overflows
     mean: np.ndarray
     squares: np.ndarray  # sum of squared deviations from the mean
@@ -28,12 +28,15 @@ class Moments:
     def none(cls, n_inputs: int) -> Self:
         """Moments of no rows."""
         zeros = np.zeros(n_inputs)
-        return cls(np.zeros(n_inputs, np.int64), zeros, zeros, zeros)
+        return cls(zeros, zeros, zeros, zeros)
 
     @classmethod
-    def of(cls, X: Any) -> "Moments":
-        """Moments of the inputs of an ndarray or CSR (n_rows, n_inputs)."""
-        return _of_sparse(cls, X) if sparse.issparse(X) else _of_dense(cls, X)
+    def of(cls, X: Any, weights: np.ndarray | None = None) -> "Moments":
+        """Moments of the inputs of an ndarray or CSR (n_rows, n_inputs), with weights (n_rows,) of the rows."""
+        if weights is not None:
+            used = weights > 0
+            X, weights = X[used], weights[used]
+        return (_of_sparse if sparse.issparse(X) else _of_dense)(X, weights)
 
     def __add__(self, other: "Moments") -> "Moments":
         """Moments of the rows of both (Chan, Golub & LeVeque 1979)."""
@@ -64,44 +67,44 @@ def _quotient(values: np.ndarray, divisors: np.ndarray) -> np.ndarray:
     return np.divide(values, divisors, out=np.zeros(np.shape(values)), where=divisors != 0)
 
 
-def _of_dense(cls: type[Moments], X: np.ndarray) -> Moments:
-    n_inputs = X.shape[1]
-    unit, total, squares = (np.zeros(n_inputs) for _ in range(3))
-    n_values = np.zeros(n_inputs, np.int64)
-    for values in _chunks(X):
+def _of_dense(X: np.ndarray, weights: np.ndarray | None) -> Moments:
+    n_values, unit, total, squares = np.zeros((4, X.shape[1]))
+    for values, _ in _chunks(X, weights):
         np.maximum(unit, np.fmax.reduce(np.abs(values), axis=0, initial=0.0), out=unit)
-    for values in _chunks(X):
+    for values, own in _chunks(X, weights):
         known = ~np.isnan(values)
-        total += _quotient(values, np.broadcast_to(unit, values.shape)).sum(axis=0, where=known)
-        n_values += known.sum(axis=0)
+        total += np.sum(own * _in_units(values, unit), axis=0, where=known)
+        n_values += np.sum(np.broadcast_to(own, values.shape), axis=0, where=known)
     mean = _quotient(total, n_values)
-    for values in _chunks(X):
-        deviations = _quotient(values, np.broadcast_to(unit, values.shape)) - mean
-        squares += np.sum(deviations * deviations, axis=0, where=~np.isnan(values))
-    return cls(n_values, unit, mean, np.where(unit > 0, squares, 0.0))
+    for values, own in _chunks(X, weights):
+        squares += np.sum(own * (_in_units(values, unit) - mean) ** 2, axis=0, where=~np.isnan(values))
+    return Moments(n_values, unit, mean, np.where(unit > 0, squares, 0.0))
 
 
-def _of_sparse(cls: type[Moments], X: Any) -> Moments:
-    known = ~np.isnan(X.data)
-    inputs, values, n_inputs = X.indices[known], X.data[known].astype(np.float64), X.shape[1]
+def _in_units(values: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    return _quotient(values, np.broadcast_to(unit, values.shape))
 
-    def sums(numbers: np.ndarray | None) -> np.ndarray:
-        return np.bincount(inputs, numbers, n_inputs)
 
+def _of_sparse(X: Any, weights: np.ndarray | None) -> Moments:
+    n_rows, n_inputs = X.shape
+    weights = np.ones(n_rows) if weights is None else weights
+    of_entries, known = np.repeat(weights, np.diff(X.indptr)), ~np.isnan(X.data)
+    inputs, values, own = X.indices[known], X.data[known].astype(np.float64), of_entries[known]
     unit = np.zeros(n_inputs)
     np.maximum.at(unit, inputs, np.abs(values))
-    n_stored = sums(None)
-    n_values = X.shape[0] - (np.bincount(X.indices, minlength=n_inputs) - n_stored)
+    n_stored = np.bincount(inputs, own, n_inputs)
+    n_values = weights.sum() - (np.bincount(X.indices, of_entries, n_inputs) - n_stored)
     scaled = _quotient(values, unit[inputs])
-    mean = _quotient(sums(scaled), n_values)
-    squares = sums((scaled - mean[inputs]) ** 2) + (n_values - n_stored) * mean**2
-    return cls(n_values, unit, mean, squares)
+    mean = _quotient(np.bincount(inputs, own * scaled, n_inputs), n_values)
+    squares = np.bincount(inputs, own * (scaled - mean[inputs]) ** 2, n_inputs) + (n_values - n_stored) * mean**2
+    return Moments(n_values, unit, mean, squares)
 
 
-def _chunks(X: np.ndarray):
-    """The values, a few megabytes at a time, as float64 in an order that X's layout does not change."""
+def _chunks(X: np.ndarray, weights: np.ndarray | None):
+    """Values and weights, a few megabytes at a time, as float64 in an order that X's layout does not change."""
     for rows in slices(X.shape[0], max(1, _CHUNK_BYTES // (8 * max(1, X.shape[1])))):
-        yield np.asarray(X[rows], dtype=np.float64, order="C")
+        own = 1.0 if weights is None else weights[rows, np.newaxis]
+        yield np.asarray(X[rows], dtype=np.float64, order="C"), own
 
 
 def is_scale(gamma: object) -> bool:

@@ -64,7 +64,7 @@ class Persistent(BaseEstimator):
         _refuse_newer(name, version, file_format)
         parameters = signature(type(self)).parameters
         try:
-            if file_format < _FORMAT:
+            if file_format < _FORMAT and parameters.keys() & state.keys():
                 for parameter in parameters.values():
                     state.setdefault(parameter.name, parameter.default)  # which an older version did not have
                 self._migrate(state, file_format)

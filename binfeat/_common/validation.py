@@ -191,6 +191,11 @@ def check_row_weights(sample_weight, n_rows):
     return weights
 
 
+def flat(weights):
+    """Weights of shape (n_rows,) from weights of shape (n_rows, 1), or None."""
+    return None if weights is None else weights[:, 0]
+
+
 def seed_of(random_state):
     """A non-negative integer seed for any `random_state`; an integer is returned as it is."""
     if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:

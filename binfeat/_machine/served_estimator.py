@@ -52,7 +52,7 @@ class ServedMachineBase(KernelMachineBase):
         """
         encoder = self._fitted.encoder
         if is_source(X):
-            return Survey(X, lambda part, _: part, lambda part: self.check(part)).sum
+            return Survey(X, lambda part, _: part, lambda part, *_: self.check(part)).sum
         ordered, found = in_order(self, X)
         return found + encoder.findings(self, ordered)
 

@@ -49,7 +49,7 @@ class SourceScorer:
 
 def by_block(source: Source, function: Callable[[Table], np.ndarray]) -> tuple[np.ndarray, Survey]:
     """What a function makes of the rows of each block, joined, and the `Survey` of the source."""
-    survey = Survey(source, lambda X, _: X, lambda X: [function(X)])
+    survey = Survey(source, lambda X, _: X, lambda X, *_: [function(X)])
     return np.concatenate(survey.sum), survey
 
 

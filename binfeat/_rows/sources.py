@@ -246,14 +246,15 @@ class Survey:
     """A first look at all blocks of a source: what they hold besides X, and whether they fit together.
 
     ``check(X, reset)`` is called with every block that has rows, and gives it as an array or CSR; `reset` is true for
-    the first of these blocks. `look` makes something that adds up of a checked block; `sum` is the sum of it.
+    the first of these blocks. ``look(X)``, or ``look(X, sample_weight)`` if the source has weights, returns
+    something that adds up for a checked block; `sum` is the sum.
 
     TypeError, ValueError or OSError if the source is an iterator or has no rows, or for what is wrong with a block,
     which is then named.
     """
 
     def __init__(
-        self, source: Source, check: Callable[[Table, bool], Table], look: Callable[[Any], Any] | None = None
+        self, source: Source, check: Callable[[Table, bool], Table], look: Callable[..., Any] | None = None
     ) -> None:
         check_source(source)
         self._source, self._check, self.n_rows = source, check, 0
@@ -268,7 +269,8 @@ class Survey:
                 self._note(X, not kept)
                 dtypes.add(getattr(X, "dtype", np.dtype(np.float64)))  # which frames do not have
                 if look is not None:
-                    self.sum = look(X) if self.sum is None else self.sum + look(X)
+                    found = look(X, *others[1:])
+                    self.sum = found if self.sum is None else self.sum + found
             self.n_rows += X.shape[0]
             kept.append([np.array(values) for values in others])
         if not kept:

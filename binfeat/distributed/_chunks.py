@@ -21,7 +21,7 @@ from binfeat._common.frames import unmasked
 from binfeat._common.gamma_scale import Moments
 from binfeat._common.persistence import Unfinished
 from binfeat._common.sparse_tables import check_sparse
-from binfeat._common.validation import canonical, check_weights
+from binfeat._common.validation import canonical, check_weights, flat
 from binfeat._rows import sources
 
 _FLOAT64 = np.dtype(np.float64)
@@ -260,13 +260,16 @@ def inputs_of(estimator, X, reset):
     return chunks
 
 
-def moments_of(chunks, twin):
-    """The `Moments` of all rows, which the estimator `twin` checks."""
-    return sum(compute(chunks.each(_moments, twin)), Moments.none(chunks.width))
+def moments_of(chunks, twin, sample_weight=None):
+    """The `Moments` of all rows, with weights, which the estimator `twin` checks."""
+    weights = [] if sample_weight is None else [beside(chunks, sample_weight, "sample_weight").blocks]
+    return sum(compute(chunks.each(_moments, twin, own=weights)), Moments.none(chunks.width))
 
 
-def _moments(X, twin):
-    return Moments.of(canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1])))
+def _moments(X, *own):
+    *weights, twin = own
+    X = canonical(twin._check(X)) if X.shape[0] else np.empty((0, X.shape[1]))
+    return Moments.of(X, *(flat(check_weights(each, X.shape[0], some=False)) for each in weights))
 
 
 def array_of(blocks, lengths, tail, meta):

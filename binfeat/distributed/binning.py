@@ -171,7 +171,7 @@ class RandomBinning(InMemory):
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
         self._categorical = check_categorical(self.categorical_features, self)
-        moments = moments_of(chunks, on_worker(self, InMemory)) if is_scale(self.gamma) else None
+        moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_scale(self.gamma) else None
         self._draw(self._chosen_gamma(moments, self._sampled, X, y, sample_weight))
         return chunks
 

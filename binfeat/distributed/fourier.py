@@ -38,7 +38,7 @@ class RandomFourier(InMemory):
             return super().fit(X, y, sample_weight)
         self._check_parameters()
         chunks = inputs_of(self, X, reset=True)
-        moments = moments_of(chunks, on_worker(self, InMemory)) if is_scale(self.gamma) else None
+        moments = moments_of(chunks, on_worker(self, InMemory), sample_weight) if is_scale(self.gamma) else None
         self._draw(chunks.dtype, self._chosen_gamma(chunks.dtype, moments, self._sampled, X, y, sample_weight))
         return self
 
