@@ -85,7 +85,7 @@ class GraphEstimator(Persistent, CallbackSupportMixin, BaseEstimator):
         """The map with this gamma fitted to the rows, their features, and their graph."""
         made = self._map(gamma)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The grids are too fine")  # bins of one row have no weight
+            warnings.filterwarnings("ignore", "Grids are too")  # bins of one row have no weight
             if isinstance(made, RandomBinning) and is_word(made.gamma, "scale"):
                 sample, names = self._sample(X), getattr(self, "feature_names_in_", None)
                 doubt_units(sample, check_categorical(made.categorical_features, self), names)
