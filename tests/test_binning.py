@@ -34,7 +34,7 @@ KERNELS = {
     "rational": kernels.Product(lambda t: 1 / (1 + t)),
     "skip": kernels.Skip(kernels.Laplacian(), 0.3),
 }
-quiet = pytest.mark.filterwarnings("ignore:The grids are too fine")
+quiet = pytest.mark.filterwarnings("ignore:Grids are too")
 
 
 def distances(d):

@@ -162,7 +162,7 @@ def test_rows_without_neighbours_are_told(rng):
         SpectralClustering(2, gamma=0.3, random_state=0).fit(X)
 
 
-@pytest.mark.filterwarnings("ignore:The grids are too fine")
+@pytest.mark.filterwarnings("ignore:Grids are too")
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_gamma_scale_fills_bins_with_three_rows(rng, unit):
     X = unit * rng.normal(size=(500, 3))

@@ -66,14 +66,14 @@ def small_searches(limits):
 
 
 # A few rows of the checks' data seldom share a bin, which is not what is checked.
-@pytest.mark.filterwarnings("ignore:The grids are too fine")
+@pytest.mark.filterwarnings("ignore:Grids are too")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator(estimator, check):
     check(estimator)
 
 
 @pytest.mark.hard
-@pytest.mark.filterwarnings("ignore:The grids are too fine")
+@pytest.mark.filterwarnings("ignore:Grids are too")
 @parametrize_with_checks(OTHERS, expected_failed_checks=expected_failures)
 def test_other_settings(estimator, check):
     check(estimator)

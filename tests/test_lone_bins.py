@@ -12,7 +12,7 @@ from binfeat._binning import lone_bins
 from binfeat._linear.solve import MergedEquations
 from binfeat._rows.products import product, transposed_product
 
-pytestmark = pytest.mark.filterwarnings("ignore:The grids are too fine")
+pytestmark = pytest.mark.filterwarnings("ignore:Grids are too")
 
 OPTIONS = SolverOptions(tol=1e-10, max_iter=500)
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from binfeat import RandomBinning, kernels
 
-pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore:The grids are too fine")]
+pytestmark = [pytest.mark.engine, pytest.mark.filterwarnings("ignore:Grids are too")]
 
 LAWS = {"laplacian": "laplacian", "hat": "hat", "gamma_pitch_8": kernels.GammaPitch(8)}
 

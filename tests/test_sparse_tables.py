@@ -13,7 +13,7 @@ from binfeat import distributed as remote
 from binfeat._common.sparse_tables import check_sparse
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:The grids are too fine"),
+    pytest.mark.filterwarnings("ignore:Grids are too"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 RNG = np.random.default_rng(0)
