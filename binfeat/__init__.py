@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.clusters import SpectralClustering as SpectralClustering
     from binfeat.clusters import SpectralEmbedding as SpectralEmbedding
+    from binfeat.density import OutlierDetector as OutlierDetector
     from binfeat.display import IntervalDisplay as IntervalDisplay
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
@@ -43,6 +44,7 @@ _HOMES = {
     "LearningCurveDisplay": "display",
     "LinearMapDisplay": "display",
     "ShapleyDisplay": "display",
+    "OutlierDetector": "density",
     "RandomBinning": "binning",
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",
