@@ -18,23 +18,25 @@ from binfeat._engine.bin_tables import rank
 from binfeat._engine.evaluate import evaluate
 
 _FINEST = 1e9  # cells per length scale of the grid that distinguishes rows
+_LARGEST = 2.0**1000  # scales stay finite, as in `Grids.draw`
 _FEW_ROWS = 64  # evaluated one by one
 _BLOCK_BYTES = 2**26
 _SIGNIFICANT = 32  # bits of a scale, as in `Grids.draw`
 
 
-def draw_grids(kernel: Any, gammas: list, n_grids: int, seed: int, categorical: np.ndarray) -> Grids:
-    """Grids of a mixture of length scales, and one more grid, by which a row shares its bin with equal rows only.
+def draw_grids(levels: list, n_grids: int, seed: int, categorical: np.ndarray) -> Grids:
+    """Grids of a mixture of kernels, and one more grid, by which a row shares its bin with equal rows only.
 
-    Grid p has the gamma number ``p % len(gammas)``, each of shape (n_inputs,), and depends on the seed and p only.
+    Grid p has the kernel and the gamma (n_inputs,) of level ``p % len(levels)``; it depends on the seed and p only.
     """
-    drawn = [Grids.draw(kernel, gamma, n_grids, seed, categorical) for gamma in gammas]
-    mixed = [np.stack([drawn[p % len(gammas)].arrays[k][p] for p in range(n_grids)]) for k in range(4)]
-    finest = np.where(categorical, 1.0, round_significant(gammas[0] * _FINEST, _SIGNIFICANT))
-    shift = np.where(categorical, 0.0, 0.5)
-    keys, nan_keys = mixed[2][:1], mixed[3][:1]
-    last = np.where(gammas[0] > 0, finest, 0.0)[None], shift[None], keys, nan_keys
-    return Grids(*(np.ascontiguousarray(np.vstack(pair)) for pair in zip(mixed, last)))
+    drawn = [Grids.draw(kernel, gamma, n_grids, seed, categorical).arrays for kernel, gamma in levels]
+    mixed = [np.stack([drawn[p % len(levels)][k][p] for p in range(n_grids)]) for k in range(4)]
+    gamma = levels[0][1]
+    with np.errstate(over="ignore"):
+        finest = np.minimum(round_significant(gamma * _FINEST, _SIGNIFICANT), _LARGEST)
+    finest = np.where(categorical & (gamma > 0), 1.0, finest)
+    last = finest[None], np.where(categorical, 0.0, 0.5)[None], mixed[2][:1], mixed[3][:1]
+    return Grids(*(np.vstack(pair) for pair in zip(mixed, last)))
 
 
 class _Lookup:
@@ -75,7 +77,7 @@ class CountedBins:
     grids: Grids
     bins: Bins
     n_rows: int
-    n_levels: int  # length scales of the mixture
+    n_levels: int  # of the mixture
     n_jobs: int | None = None
 
     @property

@@ -43,17 +43,18 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Unit of the inverse length scales, one for all inputs or one for each; 0 ignores an input. "scale" is
         ``1 / (n_inputs * std)`` for each input, where a categorical or constant input has a standard deviation of 1
         and constant inputs are not counted.
-    fineness : sequence of float, default=(4, 8, 16)
-        Multiples of `gamma`. The grids are divided equally among them. Increase them to detect outliers among dense
-        rows, decrease them for outliers far from all other rows.
-    input_share : "auto" or float, default="auto"
+    fineness : "auto", float or sequence of float, default="auto"
+        Multiples of `gamma`. Grids are divided equally among several values. "auto" is the logarithm of the number of
+        training rows, limited to the range from 1 to 8. Increase it to detect outliers near dense regions, decrease it
+        for outliers far from all other rows.
+    input_share : "auto", float or sequence of float, default="auto"
         Probability that a grid uses an input; the length scales of the inputs that it uses are shortened by this
-        factor. "auto" is 0.5, or 1 for tables of up to 4 inputs.
-    n_grids : int, default=96
+        factor. Grids are divided equally among several values. "auto" is 1 and 0.5, or 1 for up to 4 inputs.
+    n_grids : int, default=100
         Number of grids. The standard deviation of a score falls with its square root.
     contamination : "auto" or float, default="auto"
         Share of outliers among the training rows, above 0 and at most 0.5. "auto" sets the threshold to the first
-        quartile of their scores minus 1.5 interquartile ranges.
+        quartile of their scores minus 1.5 interquartile ranges, or to the 1 % quantile if that is higher.
     categorical_features : array-like of bool, int or str, default=None
         Inputs that hold category numbers: a mask, positions, or column names.
     n_jobs : int, default=None
@@ -117,9 +118,9 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         *,
         kernel: str | Kernel = "laplacian",
         gamma: str | float | ArrayLike = "scale",
-        fineness: Sequence[float] = (4.0, 8.0, 16.0),
-        input_share: str | float = "auto",
-        n_grids: int = 96,
+        fineness: str | float | Sequence[float] = "auto",
+        input_share: str | float | Sequence[float] = "auto",
+        n_grids: int = 100,
         contamination: str | float = "auto",
         categorical_features: ArrayLike | None = None,
         n_jobs: int | None = None,
@@ -269,9 +270,9 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Returns
         -------
         density : ndarray of shape (n_rows,)
-            Unbiased estimate, over random grids, of the mean kernel value. The kernel is the mean over `fineness` of
-            ``Skip(kernel, 1 - input_share)`` with the inverse length scales ``fineness * gamma_ / input_share``. A
-            training row is not left out.
+            Unbiased estimate, over random grids, of the mean kernel value. The kernel is the mean over `fineness` and
+            `input_share` of ``Skip(kernel, 1 - input_share)`` with the inverse length scales
+            ``fineness * gamma_ / input_share``. A training row is not left out.
         standard_error : ndarray of shape (n_rows,)
             Standard error of the estimate over the grids.
         """

@@ -17,7 +17,6 @@ from binfeat._common.validation import (
     check_categorical,
     check_integer,
     check_numbers,
-    check_real,
     checked_rows,
     is_word,
 )
@@ -30,7 +29,9 @@ from binfeat.density.saved import check_detector
 from binfeat.density.scale import unit_gamma
 from binfeat.kernels import Skip, binning_kernel
 
+_FINEST = 8.0  # of automatic fineness; more needs more memory for large tables
 _FEW_INPUTS = 4  # with so few, grids that ignore some of them would often ignore all
+_FEWEST = 1  # percent of training rows that are outliers, since scores are bounded below and may not reach the fence
 _FENCE = 1.5  # interquartile ranges below the first quartile, Tukey's rule
 
 
@@ -49,20 +50,25 @@ class CountingEstimator(WithKernel, Persistent):
 
     def _check_parameters(self):
         binning_kernel(self.kernel)
-        check_integer(self.n_grids, "n_grids", self._multiples.size)
+        check_integer(self.n_grids, "n_grids", len(self._levels(1.0, np.ones(1), 1)))
         thread_count(self.n_jobs)
-        for name, most in (("input_share", 1.0), ("contamination", 0.5)):
-            value = getattr(self, name)
-            if not is_word(value, "auto") and not 0 < check_real(value, name, 0) <= most:
-                raise ValueError(f"{name} must be 'auto' or above 0 and at most {most:g}, got {value!r}.")
+        if not is_word(self.contamination, "auto"):
+            _positive(self.contamination, "contamination", 0.5)
 
-    @property
-    def _multiples(self):
-        """The parameter `fineness` as an array."""
-        multiples = np.atleast_1d(check_numbers(self.fineness, "fineness"))
-        if multiples.ndim != 1 or not multiples.size or not (np.isfinite(multiples) & (multiples > 0)).all():
-            raise ValueError(f"fineness must be one or several positive numbers, got {self.fineness!r}.")
-        return multiples
+    def _levels(self, n_rows, gamma, n_inputs):
+        """Kernel and gamma of each part of the mixture of grids."""
+        fineness, shares = self.fineness, self.input_share
+        if is_word(fineness, "auto"):
+            fineness = np.clip(np.log(n_rows), 1.0, _FINEST)
+        if is_word(shares, "auto"):
+            shares = (1.0, 0.5) if n_inputs > _FEW_INPUTS else 1.0
+        fineness, shares = _positive(fineness, "fineness", np.inf), _positive(shares, "input_share", 1.0)
+        law: Any = binning_kernel(self.kernel)
+        return [
+            (law if share == 1 else Skip(law, 1 - share), multiple * gamma / share)
+            for multiple in fineness
+            for share in shares
+        ]
 
     def _check(self, X, reset=False):
         """X as an array or CSR."""
@@ -80,29 +86,17 @@ class CountingEstimator(WithKernel, Persistent):
             yield self._check(X)
 
     def _learn(self, blocks: Iterable, n_rows: int, sample: RowSample, seed: int) -> None:
-        """Draw the grids for a sample of the rows, and count all rows."""
-        grids = self._draw(sample, seed)
-        require_binning_memory((n_rows, self.n_features_in_), len(grids), 16)
-        self._begin(grids, rank_bins(count_bins(grids, blocks, n_rows, n_jobs=self.n_jobs)), n_rows, sample, seed)
-
-    def _draw(self, sample, seed):
-        """The grids for a sample of the rows."""
-        n_inputs = self.n_features_in_
-        require_grids_memory(int(self.n_grids), n_inputs)
+        """Draw the grids for a sample of the rows, count all rows, and set all attributes."""
+        n_grids, n_inputs = int(self.n_grids), self.n_features_in_
+        require_grids_memory(n_grids, n_inputs)
+        require_binning_memory((n_rows, n_inputs), n_grids, 12)
         self.gamma_ = unit_gamma(self.gamma, sample.rows, self._categorical)
-        share = self.input_share
-        if is_word(share, "auto"):
-            share = 0.5 if n_inputs > _FEW_INPUTS else 1.0
-        law: Any = binning_kernel(self.kernel)
-        law = law if share == 1 else Skip(law, 1 - share)
-        gammas = [multiple * self.gamma_ / share for multiple in self._multiples]
-        return draw_grids(law, gammas, int(self.n_grids), seed, self._categorical)
-
-    def _begin(self, grids, learned, n_rows, sample, seed):
-        """Set the attributes after a first fit."""
+        levels = self._levels(n_rows, self.gamma_, n_inputs)
+        grids = draw_grids(levels, n_grids, seed, self._categorical)
+        bins = rank_bins(count_bins(grids, blocks, n_rows, n_jobs=self.n_jobs), n_jobs=self.n_jobs).coded
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
-        self._n_levels, self._seed = int(self._multiples.size), seed
-        self._keep(CountedBins(grids, learned.coded, n_rows, self._n_levels, self.n_jobs), sample, n_rows)
+        self._n_levels, self._seed = len(levels), seed
+        self._keep(CountedBins(grids, bins, n_rows, len(levels), self.n_jobs), sample, n_rows)
 
     def _keep(self, counted, sample, n_seen):
         """Set the attributes that change with the training rows."""
@@ -110,26 +104,25 @@ class CountingEstimator(WithKernel, Persistent):
         self._keep_sample(sample, n_seen)
         scores = counted.scores(sample.rows)
         if is_word(self.contamination, "auto"):
-            low, high = np.percentile(scores, (25, 75))
-            self.offset_ = float(low - _FENCE * (high - low))
+            lowest, low, high = np.percentile(scores, (_FEWEST, 25, 75))
+            self.offset_ = float(max(lowest, low - _FENCE * (high - low)))
         else:
-            self.offset_ = float(np.percentile(scores, 100 * self.contamination))
+            self.offset_ = float(np.percentile(scores, 100 * float(self.contamination)))
 
     def _keep_counts(self, counted):
         self._bin_keys, self._bin_counts, self._bin_starts = counted.bins.keys, counted.bins.counts, counted.bins.starts
         self.n_rows_, self._derived = counted.n_rows, Derived()
 
     def _keep_sample(self, sample, n_seen):
-        self._sample_keys, self._sample_numbers, self._sample_rows = sample.keys, sample.numbers, sample.rows
-        self._n_seen = n_seen
+        self._sample_arrays, self._n_seen = sample.arrays(), n_seen
 
     @property
     def _sample(self):
-        return RowSample(self._sample_keys, self._sample_numbers, self._sample_rows)
+        return RowSample.from_arrays(self._sample_arrays, self.n_features_in_)
 
     def _require_sample(self, method):
         check_is_fitted(self)
-        if not self._sample_keys.size:
+        if not self._sample_arrays["keys"].size:
             raise ValueError(f"{method} needs the sample of training rows, which compact() removed; use the original.")
 
     @property
@@ -147,3 +140,12 @@ class CountingEstimator(WithKernel, Persistent):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _positive(values, name, most):
+    """Numbers above 0 and at most `most`, as an array of one dimension."""
+    array = np.atleast_1d(check_numbers(values, name))
+    if array.ndim != 1 or not array.size or not ((array > 0) & (array <= most) & np.isfinite(array)).all():
+        words = "positive" if most == np.inf else f"above 0 and at most {most:g}"
+        raise ValueError(f"{name} must be 'auto' or {words}, got {values!r}.")
+    return array

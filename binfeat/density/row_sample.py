@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from binfeat._common.random_words import ORDER, stream
 from binfeat._rows.sources import joined
@@ -54,6 +55,24 @@ class RowSample:
     def take(self, kept: np.ndarray) -> "RowSample":
         """Some of the rows, by a mask or their places."""
         return RowSample(self.keys[kept], self.numbers[kept], self.rows[kept])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The sample as arrays by name, for `from_arrays`."""
+        if sparse.issparse(self.rows):
+            rows = {name: getattr(self.rows, name) for name in ("data", "indices", "indptr")}
+        else:
+            rows = {"rows": self.rows}
+        return {"keys": self.keys, "numbers": self.numbers, **rows}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], n_inputs: int) -> "RowSample":
+        """The sample that arrays describe."""
+        if "rows" in arrays:
+            return cls(arrays["keys"], arrays["numbers"], arrays["rows"])
+        rows = sparse.csr_matrix(
+            (arrays["data"], arrays["indices"], arrays["indptr"]), shape=(arrays["keys"].size, n_inputs)
+        )
+        return cls(arrays["keys"], arrays["numbers"], rows)
 
 
 def _lowest(keys):
