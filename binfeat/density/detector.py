@@ -160,10 +160,10 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         seed = seed_of(self.random_state)
         if is_source(X):
             survey = Survey(X, self._check, RowSample.in_turn(seed))
-            self._learn(survey.rows(), survey.n_rows, survey.sum, seed)
+            self._learn(self._count(survey.rows(), survey.n_rows), survey.n_rows, survey.sum, seed)
         else:
             X = self._check(X, reset=True)
-            self._learn([X], X.shape[0], RowSample.of(X, seed), seed)
+            self._learn(self._count([X], X.shape[0]), X.shape[0], RowSample.of(X, seed), seed)
         return self
 
     @all_or_nothing
@@ -230,7 +230,9 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
             From ``-log(n)`` for rows without a training row in any of their bins, to 0.
         """
         check_is_fitted(self)
-        return np.concatenate([self._counted.scores(rows) for rows in self._blocks(X)])
+        if is_source(X):
+            return np.concatenate([self._counted.scores(rows) for rows in self._blocks(X)])
+        return self._counted.scores(self._check(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score of each row minus the threshold; negative for outliers.

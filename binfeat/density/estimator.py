@@ -1,6 +1,6 @@
 """Base of the outlier detector: its parameters, its counts as attributes, and its threshold."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from binfeat.density.saved import check_detector
 from binfeat.density.scale import unit_gamma
 from binfeat.kernels import Skip, binning_kernel
 
+_FEW_ROWS = 64
 _FINEST = 8.0  # of automatic fineness; more needs more memory for large tables
 _FEW_INPUTS = 4  # with so few, grids that ignore some of them would often ignore all
 _FEWEST = 1  # percent of training rows that are outliers, since scores are bounded below and may not reach the fence
@@ -72,11 +73,26 @@ class CountingEstimator(WithKernel, Persistent):
 
     def _check(self, X, reset=False):
         """X as an array or CSR."""
+        if not reset and self._is_plain(X):
+            return X
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
         if reset:
             self._categorical = check_categorical(self.categorical_features, self)
         check_categories(X, self._categorical)
         return X
+
+    def _is_plain(self, X):
+        """Whether X is a few rows of finite numbers; scikit-learn's checks take longer than their scores."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and 0 < X.shape[0] <= _FEW_ROWS
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and not self._categorical.any()
+            and not np.isinf(X).any()
+        )
 
     def _blocks(self, X) -> Iterator[Any]:
         """Checked rows in memory, or blocks of the rows of a source."""
@@ -85,18 +101,22 @@ class CountingEstimator(WithKernel, Persistent):
         else:
             yield self._check(X)
 
-    def _learn(self, blocks: Iterable, n_rows: int, sample: RowSample, seed: int) -> None:
-        """Draw the grids for a sample of the rows, count all rows, and set all attributes."""
+    def _learn(self, count: Callable[[Grids], Bins], n_rows: int, sample: RowSample, seed: int) -> None:
+        """Draw the grids for a sample of the rows, count all rows by `count`, and set all attributes."""
         n_grids, n_inputs = int(self.n_grids), self.n_features_in_
         require_grids_memory(n_grids, n_inputs)
-        require_binning_memory((n_rows, n_inputs), n_grids, 12)
         self.gamma_ = unit_gamma(self.gamma, sample.rows, self._categorical)
         levels = self._levels(n_rows, self.gamma_, n_inputs)
         grids = draw_grids(levels, n_grids, seed, self._categorical)
-        bins = rank_bins(count_bins(grids, blocks, n_rows, n_jobs=self.n_jobs), n_jobs=self.n_jobs).coded
+        bins = rank_bins(count(grids), n_jobs=self.n_jobs).coded
         self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
         self._n_levels, self._seed = len(levels), seed
         self._keep(CountedBins(grids, bins, n_rows, len(levels), self.n_jobs), sample, n_rows)
+
+    def _count(self, blocks: Iterable, n_rows: int) -> Callable[[Grids], Bins]:
+        """A function that counts rows in blocks in the bins of grids."""
+        require_binning_memory((n_rows, self.n_features_in_), int(self.n_grids), 12)
+        return lambda grids: count_bins(grids, blocks, n_rows, n_jobs=self.n_jobs)
 
     def _keep(self, counted, sample, n_seen):
         """Set the attributes that change with the training rows."""
