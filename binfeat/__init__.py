@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from binfeat.clusters import SpectralClustering as SpectralClustering
     from binfeat.clusters import SpectralEmbedding as SpectralEmbedding
     from binfeat.density import OutlierDetector as OutlierDetector
+    from binfeat.display import ContributionDisplay as ContributionDisplay
     from binfeat.display import IntervalDisplay as IntervalDisplay
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
@@ -36,6 +37,7 @@ _HOMES = {
     "BinMatrix": "_binning.bin_matrix",
     "CGRidge": "ridge",
     "CGRidgeClassifier": "ridge",
+    "ContributionDisplay": "display",
     "IntervalDisplay": "display",
     "KernelErrorDisplay": "display",
     "KernelMachineClassifier": "machine",

@@ -314,3 +314,21 @@ def test_refused_rows(X):
         OutlierDetector(categorical_features=[1]).fit(X)
     with pytest.raises(ValueError, match="has 3 features, but OutlierDetector is expecting 4"):
         OutlierDetector().fit(X).score_samples(X[:, :3])
+
+
+def test_display_of_contributions(X):
+    figure = pytest.importorskip("matplotlib.figure")
+    X[5, 2] = 30.0
+    detector = OutlierDetector(random_state=0).fit(X)
+    display = binfeat.ContributionDisplay.from_estimator(
+        detector, X, row=5, max_features=3, ax=figure.Figure().subplots()
+    )
+    assert [label.get_text() for label in display.ax_.get_yticklabels()][0] == "x2"
+    assert len(display.bars_) == 3
+    assert display.bars_[0].get_width() == detector.contributions(X)[5].max()
+    with pytest.raises(ValueError, match="row must be below 60, got 60"):
+        binfeat.ContributionDisplay.from_estimator(detector, X, row=60)
+    with pytest.raises(TypeError, match="detector must be an OutlierDetector, got int"):
+        binfeat.ContributionDisplay.from_estimator(3, X)
+    with pytest.raises(ValueError, match=r"contributions must be finite, of shape \(n_inputs,\)"):
+        binfeat.ContributionDisplay([[1.0]]).plot()
