@@ -323,7 +323,7 @@ def test_display_of_contributions(X):
     display = binfeat.ContributionDisplay.from_estimator(
         detector, X, row=5, max_features=3, ax=figure.Figure().subplots()
     )
-    assert [label.get_text() for label in display.ax_.get_yticklabels()][0] == "x2"
+    assert display.ax_.get_yticklabels()[0].get_text() == "x2"
     assert len(display.bars_) == 3
     assert display.bars_[0].get_width() == detector.contributions(X)[5].max()
     with pytest.raises(ValueError, match="row must be below 60, got 60"):

@@ -10,9 +10,8 @@ from binfeat._binning.tables import count_bins
 from binfeat._engine.two_samples import squared_distances
 
 _MOST_ROWS = 2_000  # of each sample
-_N_GRIDS = 64
+_N_GRIDS = 100
 _GRIDS_PER_INPUT = 8
-_MULTIPLES = 1.0, 4.0  # of gamma, in the two halves of the grids
 _MULTIPLE_OF_AN_INPUT = 2.0
 _N_SHOWN = 5
 
@@ -60,8 +59,7 @@ def drift_between(first, second, kernel, gamma, categorical, names, n_permutatio
     rows = np.concatenate([first, second])
     is_first = np.arange(len(rows)) < len(first)
     assignments = np.stack([is_first, *(rng.permutation(is_first) for _ in range(n_permutations))])
-    halves = [_distances(rows, assignments, kernel, m * gamma, _N_GRIDS, seed, categorical) for m in _MULTIPLES]
-    whole = np.mean(halves, axis=0)
+    whole = _distances(rows, assignments, kernel, gamma, _N_GRIDS, seed, categorical)
     units = _MULTIPLE_OF_AN_INPUT * gamma.size * gamma
     alone = np.stack(
         [
