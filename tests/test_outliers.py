@@ -13,7 +13,6 @@ import binfeat
 from binfeat import OutlierDetector, kernels
 from binfeat.density import drift, row_sample
 
-pytestmark = pytest.mark.engine
 D, SEED = 4, 3
 UNITS = np.array([0.1, 0.2, 0.05, 0.3])
 EXACT = {"gamma": UNITS, "fineness": (2.0, 6.0), "n_grids": 12, "input_share": 1.0, "random_state": SEED}
@@ -41,6 +40,7 @@ TABLES = {
 }
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("name", TABLES)
 def test_scores_and_densities_are_those_of_the_twin(name, rng):
     X = np.asarray(TABLES[name](rng), dtype=np.float64)
@@ -52,6 +52,7 @@ def test_scores_and_densities_are_those_of_the_twin(name, rng):
     np.testing.assert_allclose(detector.density(rows), expected, atol=1e-12)
 
 
+@pytest.mark.engine
 def test_grids_that_skip_inputs_are_those_of_the_twin(X):
     detector = OutlierDetector(**EXACT | {"input_share": 0.5}).fit(X)
     gammas = [2 * gamma for gamma in GAMMAS]
@@ -59,6 +60,7 @@ def test_grids_that_skip_inputs_are_those_of_the_twin(X):
     np.testing.assert_allclose(detector.score_samples(X), expected, atol=1e-12)
 
 
+@pytest.mark.engine
 def test_categories_are_those_of_the_twin(X):
     X[:, 1] = np.arange(60) % 3
     detector = OutlierDetector(**EXACT, categorical_features=[1]).fit(X)
@@ -174,6 +176,7 @@ def test_obvious_outliers_are_found(rng):
     assert (detector.predict(X[:2000]) == -1).mean() < 0.05
 
 
+@pytest.mark.engine
 def test_contributions_are_differences_of_scores(X):
     X = np.repeat(X, 2, axis=0) + np.repeat([[0.0], [1e-6]], 60, axis=1).T.reshape(-1, 1)
     detector = OutlierDetector(**EXACT).fit(X)
@@ -197,6 +200,7 @@ def test_contributions_name_the_strange_input(rng):
         assert (found.argmax(axis=1) == np.arange(50) % 8).mean() > 0.95
 
 
+@pytest.mark.engine
 def test_squared_mmd_is_that_of_the_twin(rng):
     first, second, gamma = rng.normal(size=(12, 2)), rng.normal(size=(9, 2)) + 1, np.array([0.3, 0.6])
     is_first = np.arange(21) < 12

@@ -308,7 +308,7 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_rows, n_inputs)
-            At least 2 new rows. Of more than 2,000 rows, a random sample of 2,000 is used.
+            At least 2 new rows, which are not training rows. Of more than 2,000 rows, a random sample is used.
         n_permutations : int, default=199
             Number of random permutations of rows. The smallest possible p-value is ``1 / (n_permutations + 1)``.
         random_state : int, RandomState instance or None, default=0
@@ -328,10 +328,8 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         self._require_sample("drift")
         n_permutations, seed = check_integer(n_permutations, "n_permutations", 1), seed_of(random_state)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        samples = dense(self._sample.rows), dense(self._check(X))
-        return drift_between(
-            *samples, binning_kernel(self.kernel), self.gamma_, self._categorical, names, n_permutations, seed
-        )
+        samples, law = (dense(self._sample.rows), dense(self._check(X))), binning_kernel(self.kernel)
+        return drift_between(*samples, law, self.gamma_, self._categorical, names, n_permutations, seed, self.n_jobs)
 
     def compact(self) -> Self:
         """Make a copy for deployment that only scores rows: smaller in memory and in files.

@@ -52,18 +52,18 @@ class Drift:
         return "\n".join(lines)
 
 
-def drift_between(first, second, kernel, gamma, categorical, names, n_permutations, seed) -> Drift:
+def drift_between(first, second, kernel, gamma, categorical, names, n_permutations, seed, n_jobs) -> Drift:
     """Test whether two samples of rows, float64, have the same distribution; `gamma` is one unit for each input."""
     rng = np.random.default_rng(seed)
     first, second = (_thinned(rows, name, rng) for rows, name in ((first, "The training rows"), (second, "X")))
     rows = np.concatenate([first, second])
     is_first = np.arange(len(rows)) < len(first)
     assignments = np.stack([is_first, *(rng.permutation(is_first) for _ in range(n_permutations))])
-    whole = _distances(rows, assignments, kernel, gamma, _N_GRIDS, seed, categorical)
+    whole = _distances(rows, assignments, kernel, gamma, _N_GRIDS, seed, categorical, n_jobs)
     units = _MULTIPLE_OF_AN_INPUT * gamma.size * gamma
     alone = np.stack(
         [
-            _distances(rows[:, j], assignments, kernel, units[j], _GRIDS_PER_INPUT, seed, categorical[j])
+            _distances(rows[:, j], assignments, kernel, units[j], _GRIDS_PER_INPUT, seed, categorical[j], n_jobs)
             for j in np.arange(gamma.size)[:, None]
         ]
     )
@@ -83,10 +83,11 @@ def _p_value(distances):
     return np.mean(distances >= distances[0], axis=0)
 
 
-def _distances(rows, assignments, kernel, gamma, n_grids, seed, categorical):
+def _distances(rows, assignments, kernel, gamma, n_grids, seed, categorical, n_jobs=None):
     """Squared MMD for each assignment of the rows to two samples."""
     grids, store = Grids.draw(kernel, gamma, n_grids, seed, categorical), CodeStore(len(rows), n_grids)
-    bins = count_bins(grids, [rows], len(rows), codes=store)
+    bins = count_bins(grids, [rows], len(rows), codes=store, n_jobs=n_jobs)
     out = np.empty((len(assignments), n_grids))
-    squared_distances(store.array, bins.counts, bins.starts, assignments, np.empty_like(bins.counts), out)
+    counts = bins.counts, bins.starts
+    squared_distances(store.array, *counts, assignments, np.empty_like(bins.counts), out, n_jobs=n_jobs)
     return out.mean(axis=1)

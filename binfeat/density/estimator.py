@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from binfeat._binning.bins import Bins, rank_bins
 from binfeat._binning.grids import Grids
-from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_binning_memory, require_grids_memory
+from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_grids_memory
 from binfeat._binning.tables import count_bins
 from binfeat._common.derived import Derived
 from binfeat._common.persistence import Persistent
@@ -115,7 +115,6 @@ class CountingEstimator(WithKernel, Persistent):
 
     def _count(self, blocks: Iterable, n_rows: int) -> Callable[[Grids], Bins]:
         """A function that counts rows in blocks in the bins of grids."""
-        require_binning_memory((n_rows, self.n_features_in_), int(self.n_grids), 12)
         return lambda grids: count_bins(grids, blocks, n_rows, n_jobs=self.n_jobs)
 
     def _keep(self, counted, sample, n_seen):
