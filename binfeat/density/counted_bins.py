@@ -15,7 +15,7 @@ from binfeat._binning.tables import BinTables, count_bins, find_codes
 from binfeat._common.random_words import round_significant
 from binfeat._common.subsets import slices
 from binfeat._engine.bin_tables import rank
-from binfeat._engine.evaluate import evaluate
+from binfeat._engine.evaluate import evaluate_known
 
 _FINEST = 1e9  # cells per length scale of the grid that distinguishes rows
 _LARGEST = 2.0**1000  # scales stay finite, as in `Grids.draw`
@@ -45,6 +45,8 @@ class _Lookup:
     def __init__(self, grids: Grids, bins: Bins, n_jobs: int | None) -> None:
         self.grids, self.bins, self._n_jobs = grids, bins, n_jobs
         self.tables = BinTables(bins.keys, bins.starts, n_jobs)
+        self.arrays = *grids.arrays, *self.tables.arrays  # as kernels take them
+        self.value = 1 / np.sqrt(len(grids))
 
     def codes(self, X: Any) -> Iterator[tuple[slice, np.ndarray]]:
         """Blocks of rows, and the codes of their bins (n_grids, n_rows)."""
@@ -54,19 +56,18 @@ class _Lookup:
 
     def means(self, X: Any, weights: np.ndarray) -> np.ndarray:
         """Means over the grids of the weights (n_weights, n_bins) of each row's bins, (n_rows, n_weights)."""
-        out, value = np.empty((X.shape[0], len(weights))), 1 / np.sqrt(len(self.grids))
-        if X.shape[0] <= _FEW_ROWS:
-            evaluate(dense(X), *self.grids.arrays, *self.tables.arrays, weights, out)
-            out *= value
-        else:
-            for rows, codes in self.codes(X):
-                matrix = BinMatrix._trusted(codes, self.bins.starts, np.dtype(np.float64), self._n_jobs)
-                out[rows] = matrix @ weights.T
-        return out * value
+        out = np.empty((X.shape[0], len(weights)))
+        for rows, codes in self.codes(X):
+            matrix = BinMatrix._trusted(codes, self.bins.starts, np.dtype(np.float64), self._n_jobs)
+            out[rows] = matrix @ weights.T
+        out *= self.value
+        return out
 
 
 def dense(X: Any) -> np.ndarray:
     """Rows as float64 in C order."""
+    if type(X) is np.ndarray and X.dtype == np.float64 and X.flags.c_contiguous:
+        return X
     return np.ascontiguousarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
 
@@ -117,6 +118,18 @@ class CountedBins:
         return _Lookup(self.grids[-1:], self.bins.of(slice(self.n_grids, self.n_grids + 1)), self.n_jobs)
 
     @cached_property
+    def _arrays(self):
+        return *self.mixture.arrays, *self._finest.arrays, self.logs
+
+    @cached_property
+    def _ones(self):
+        return np.ones((1, self._finest.bins.keys.size))
+
+    @cached_property
+    def _log_rows(self):
+        return np.log(self.n_rows)
+
+    @cached_property
     def logs(self) -> np.ndarray:
         """For each bin of the mixture, ``log(1 + n)`` and ``log(n)`` of its count n: the second leaves out a row."""
         counts = self.mixture.bins.counts.astype(np.float64)
@@ -124,12 +137,20 @@ class CountedBins:
 
     def scores(self, X: Any) -> np.ndarray:
         """Mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""
-        without, with_itself = self.mixture.means(X, self.logs).T
-        return np.where(self.known(X), with_itself, without) - np.log(self.n_rows)
+        if X.shape[0] <= _FEW_ROWS:
+            scores = np.empty(X.shape[0])
+            evaluate_known(dense(X), *self._arrays, scores)
+            scores *= self.mixture.value
+            scores *= self.mixture.value
+        else:
+            means = self.mixture.means(X, self.logs)
+            scores = np.where(self.known(X), means[:, 1], means[:, 0])
+        scores -= self._log_rows
+        return scores
 
     def known(self, X: Any) -> np.ndarray:
         """Whether each row equals a training row."""
-        return self._finest.means(X, np.ones((1, self._finest.bins.keys.size)))[:, 0] > 0
+        return self._finest.means(X, self._ones)[:, 0] > 0
 
     def densities(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean share of the training rows in a row's bins, and its standard error over grids."""

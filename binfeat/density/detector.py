@@ -229,10 +229,11 @@ class OutlierDetector(OutlierMixin, CountingEstimator):
         scores : ndarray of shape (n_rows,)
             From ``-log(n)`` for rows without a training row in any of their bins, to 0.
         """
-        check_is_fitted(self)
-        if is_source(X):
-            return np.concatenate([self._counted.scores(rows) for rows in self._blocks(X)])
-        return self._counted.scores(self._check(X))
+        if not hasattr(self, "_bin_keys"):
+            check_is_fitted(self)  # takes as long as the score of a row
+        if self._is_plain(X):
+            return self._counted.scores(X)
+        return np.concatenate([self._counted.scores(rows) for rows in self._blocks(X)])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score of each row minus the threshold; negative for outliers.

@@ -73,8 +73,6 @@ class CountingEstimator(WithKernel, Persistent):
 
     def _check(self, X, reset=False):
         """X as an array or CSR."""
-        if not reset and self._is_plain(X):
-            return X
         X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
         if reset:
             self._categorical = check_categorical(self.categorical_features, self)

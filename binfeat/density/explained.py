@@ -13,8 +13,7 @@ def rises(counted: CountedBins, X: np.ndarray, sample: object, n_jobs: int | Non
     """Mean rise of the score of each row when an input is replaced by its value in a typical row of the sample."""
     typical = _typical(counted, sample)
     out, lookup = np.empty(X.shape), counted.mixture
-    arguments = *lookup.grids.arrays, *lookup.tables.arrays, counted.logs, counted.known(X), out
-    replace_inputs(X, typical, *arguments, n_jobs=n_jobs)
+    replace_inputs(X, typical, *lookup.arrays, counted.logs, counted.known(X), out, n_jobs=n_jobs)
     return out / (len(typical) * counted.n_grids)
 
 
