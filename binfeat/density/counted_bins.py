@@ -132,8 +132,12 @@ class CountedBins:
     @cached_property
     def logs(self) -> np.ndarray:
         """For each bin of the mixture, ``log(1 + n)`` and ``log(n)`` of its count n: the second leaves out a row."""
-        counts = self.mixture.bins.counts.astype(np.float64)
-        return np.stack([np.log1p(counts), np.log(counts)])
+        counts = self.mixture.bins.counts
+        logs = np.log(np.maximum(np.arange(counts.max(initial=0) + 2), 1))
+        out = np.empty((2, counts.size))
+        np.take(logs[1:], counts, out=out[0])
+        np.take(logs, counts, out=out[1])
+        return out
 
     def scores(self, X: Any) -> np.ndarray:
         """Mean logarithm of the share of training rows in a row's bins; see `OutlierDetector`."""

@@ -129,6 +129,7 @@ class CountingEstimator(WithKernel, Persistent):
     def _keep_counts(self, counted):
         self._bin_keys, self._bin_counts, self._bin_starts = counted.bins.keys, counted.bins.counts, counted.bins.starts
         self.n_rows_, self._derived = counted.n_rows, Derived()
+        self._derived.get(self._bin_keys, lambda: counted)  # its look-up tables may be there
 
     def _keep_sample(self, sample, n_seen):
         self._sample_arrays, self._n_seen = sample.arrays(), n_seen
