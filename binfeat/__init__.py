@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from binfeat.binning import RandomBinning as RandomBinning
     from binfeat.clusters import SpectralClustering as SpectralClustering
     from binfeat.clusters import SpectralEmbedding as SpectralEmbedding
+    from binfeat.density import OutlierDetector as OutlierDetector
+    from binfeat.display import ContributionDisplay as ContributionDisplay
     from binfeat.display import IntervalDisplay as IntervalDisplay
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
@@ -35,6 +37,7 @@ _HOMES = {
     "BinMatrix": "_binning.bin_matrix",
     "CGRidge": "ridge",
     "CGRidgeClassifier": "ridge",
+    "ContributionDisplay": "display",
     "IntervalDisplay": "display",
     "KernelErrorDisplay": "display",
     "KernelMachineClassifier": "machine",
@@ -43,6 +46,7 @@ _HOMES = {
     "LearningCurveDisplay": "display",
     "LinearMapDisplay": "display",
     "ShapleyDisplay": "display",
+    "OutlierDetector": "density",
     "RandomBinning": "binning",
     "RandomFeatureUnion": "union",
     "RandomFourier": "fourier",

@@ -12,6 +12,7 @@ from binfeat._common.validation import check_integer, check_numbers
 from binfeat._common.warned import warn
 from binfeat._display.canvas import OptionalAxes, canvas, scale_errors, scale_x
 from binfeat._display.checks import Machine, given_or_seen, names_of, require_machine
+from binfeat._display.contributions import ContributionDisplay
 from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, places_behind
 from binfeat._display.intervals import IntervalDisplay
 from binfeat._display.kernel_errors import KernelErrorDisplay
@@ -19,6 +20,7 @@ from binfeat._display.linear_maps import LinearMapDisplay
 from binfeat._display.shapley import ShapleyDisplay
 
 __all__ = [
+    "ContributionDisplay",
     "IntervalDisplay",
     "KernelErrorDisplay",
     "LearningCurveDisplay",

@@ -14,6 +14,7 @@ QUANTILES = {
     "laplacian": stats.gamma(2).ppf,
     "hat": lambda u: np.ones_like(u),
     "gamma_pitch_8": stats.gamma(8, scale=2 / 8).ppf,
+    "half_skipped": lambda u: np.where(u < 0.5, stats.gamma(2).ppf(np.minimum(2 * u, 0.5 if u >= 0.5 else 1)), np.inf),
 }
 
 
@@ -575,3 +576,46 @@ def surplus(first, second, scores):
     both, free = told(list(zip(first, second, strict=True))), (n_first - 1) * (n_second - 1)
     chance = (sum(value**2 for value in scores.ravel()) - both) / (len(first) - n_first * n_second)
     return ((both - told(list(first)) - told(list(second))) / free - chance) / (chance * math.sqrt(2 / free))
+
+
+def shared_bins(rows, training, law, gammas, n_grids, seed, categorical=()):
+    """For each grid and row, the set of training rows in the row's bin; grid p has the gamma ``p % len(gammas)``."""
+    out = []
+    for p in range(n_grids):
+        parameters = grid(law, gammas[p % len(gammas)], seed, p, categorical)
+
+        def bin_of(row, parameters=parameters):
+            return tuple(cell(float(x), *q[:2]) for x, q in zip(row, parameters, strict=True))
+
+        bins = [bin_of(row) for row in training]
+        out.append([{i for i, own in enumerate(bins) if own == bin_of(row)} for row in rows])
+    return out
+
+
+def outlier_scores(rows, training, *arguments, **options):
+    """Mean log of one more than the training rows in a row's bins, without one that equals the row; less log n."""
+    total = [0.0] * len(rows)
+    shared = shared_bins(rows, training, *arguments, **options)
+    for i, row in enumerate(rows):
+        is_known = any(np.array_equal(row, other, equal_nan=True) for other in training)
+        for of_grid in shared:
+            total[i] += math.log(1 + len(of_grid[i]) - is_known)
+    return np.array(total) / len(shared) - math.log(len(training))
+
+
+def densities(*arguments, n_levels, n_training, **options):
+    """Mean share of training rows in a row's bins, and its standard error where grids are drawn in levels."""
+    shares = np.array([[len(own) / n_training for own in of_grid] for of_grid in shared_bins(*arguments, **options)])
+    levels = [shares[k::n_levels] for k in range(n_levels)]
+    errors = [level.var(axis=0, ddof=1) / len(level) for level in levels]
+    return np.mean([level.mean(axis=0) for level in levels], axis=0), np.sqrt(sum(errors)) / n_levels
+
+
+def squared_mmd(first, second, kernel):
+    """Unbiased squared maximum mean discrepancy of two samples."""
+
+    def mean(A, B, same):
+        pairs = [kernel(a, b) for i, a in enumerate(A) for j, b in enumerate(B) if not (same and i == j)]
+        return sum(pairs) / len(pairs)
+
+    return mean(first, first, True) + mean(second, second, True) - 2 * mean(first, second, False)

@@ -29,6 +29,7 @@ ON_DASK = [  # classes that leave parameters to the docstring of the class for r
     (binfeat.CGRidgeClassifier, binfeat.distributed.CGRidgeClassifier),
     (binfeat.KernelMachineRegressor, binfeat.distributed.KernelMachineRegressor),
     (binfeat.KernelMachineClassifier, binfeat.distributed.KernelMachineClassifier),
+    (binfeat.OutlierDetector, binfeat.distributed.OutlierDetector),
     (binfeat.RandomBinning, binfeat.distributed.RandomBinning),
     (binfeat.RandomFourier, binfeat.distributed.RandomFourier),
 ]

@@ -9,6 +9,7 @@ from binfeat import (
     KernelMachineClassifier,
     KernelMachineRegressor,
     LabelSpreading,
+    OutlierDetector,
     RandomBinning,
     RandomFourier,
     SpectralClustering,
@@ -28,6 +29,7 @@ ESTIMATORS = [
     SpectralEmbedding(features=RandomBinning(n_grids=32), gamma=0.3),
     SpectralClustering(features=RandomBinning(n_grids=32)),
     LabelSpreading(features=RandomBinning(n_grids=32), gamma=0.3, clamp=True),
+    OutlierDetector(n_grids=20, contamination=0.1, random_state=0),
 ]
 OTHERS = [  # of estimators that stand above
     RandomBinning(),
@@ -37,6 +39,7 @@ OTHERS = [  # of estimators that stand above
     CGRidgeClassifier(),
     KernelMachineRegressor(features="hybrid", gamma="scale", n_grids=9, n_posterior_samples=2, random_state=0),
     KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
+    OutlierDetector(fineness=(2, 4), input_share=1.0, n_jobs=1),
     KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
 ]
 

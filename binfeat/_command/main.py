@@ -68,7 +68,9 @@ class _Parser(argparse.ArgumentParser):
 def _parser():
     parser = _Parser(prog="binfeat", description="Kernel machines for tables in files.")
     parser.add_argument("--version", action="version", version=f"binfeat {version('binfeat')}")
-    commands = parser.add_subparsers(required=True, dest="command", metavar="{fit,predict,check,explain,report}")
+    commands = parser.add_subparsers(
+        required=True, dest="command", metavar="{fit,predict,check,explain,report,outliers}"
+    )
     _add_fit(commands)
     words = "Write a prediction for each row of a table, and probabilities of classes."
     predict = commands.add_parser("predict", help="predict the rows of a table", description=words)
@@ -92,9 +94,18 @@ def _parser():
     explain.add_argument("--background", type=Path, metavar="TABLE", help=words)
     words = "rows that the machine has not seen, with the target; of more than 100,000 rows, 100,000 are drawn"
     report.add_argument("paths", nargs="*", type=Path, metavar="TABLE", help=words)
+    _add_outliers(commands)
     for command in commands.choices.values():
         _add_text_options(command)
     return parser
+
+
+def _add_outliers(commands):
+    words = "Write a score for each row of a table, lower for more abnormal rows, and whether it is an outlier."
+    outliers = commands.add_parser("outliers", help="find outliers in a table", description=words)
+    outliers.add_argument("paths", nargs="+", type=Path, metavar="TABLE", help=_TABLE)
+    words = "CSV (packed if it ends in .gz), or Parquet (.parquet, .pq); default: standard output"
+    outliers.add_argument("--out", type=Path, metavar="FILE", help=words)
 
 
 def _add_fit(commands):

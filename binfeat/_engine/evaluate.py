@@ -43,3 +43,29 @@ def evaluate(X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, star
             if code != EMPTY:
                 for k in range(out.shape[1]):
                     out[i, k] += weights[k, starts[p] + code]
+
+
+@jit
+def evaluate_known(
+    X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts, f_scale, f_shift, f_keys, f_nan_keys,
+    f_slots, f_slot_starts, f_bin_keys, f_starts, weights, out
+):  # fmt: skip
+    """``out[i]``: sum of the weights of row i's bins; of the second weights if the row has a bin in one more grid.
+
+    Parameters
+    ----------
+    X, scale, shift, keys, nan_keys, slots, slot_starts, bin_keys, starts : as in `evaluate`
+    f_scale, f_shift, f_keys, f_nan_keys, f_slots, f_slot_starts, f_bin_keys, f_starts : the same for the one more grid
+    weights : (2, n_bins) float64
+    out : (n_rows,) float64, written
+    """
+    for i in range(X.shape[0]):
+        total = sum_terms(X[i], f_scale[0], f_shift[0], f_keys[0], f_nan_keys[0])
+        own = weights[np.int64(find_bin(total, f_slots, f_bin_keys) != EMPTY)]
+        out[i] = 0.0
+        for p in range(scale.shape[0]):
+            total = sum_terms(X[i], scale[p], shift[p], keys[p], nan_keys[p])
+            table = slots[slot_starts[p] : slot_starts[p + 1]]
+            code = find_bin(total, table, bin_keys[starts[p] : starts[p + 1]])
+            if code != EMPTY:
+                out[i] += own[starts[p] + code]

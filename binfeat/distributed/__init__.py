@@ -1,4 +1,4 @@
-"""The maps, ridge machines and kernel machines on Dask arrays and dataframes.
+"""The maps, ridge machines, kernel machines and outlier detector on Dask arrays and dataframes.
 
 They run on the caller's `distributed.Client`, or on the scheduler set in `dask.config`. From the same rows they learn
 what the classes of the same names in `binfeat` learn, for any chunks: the same bins in the same columns, and the same
@@ -9,6 +9,7 @@ need by ``pip install "binfeat[dask]"``.
 from binfeat.distributed.binning import BinBlocks, RandomBinning
 from binfeat.distributed.fourier import RandomFourier
 from binfeat.distributed.machine import KernelMachineClassifier, KernelMachineRegressor
+from binfeat.distributed.outliers import OutlierDetector
 from binfeat.distributed.relevance import learn_gamma
 from binfeat.distributed.ridge import CGRidge, CGRidgeClassifier
 
@@ -18,6 +19,7 @@ __all__ = [
     "CGRidgeClassifier",
     "KernelMachineClassifier",
     "KernelMachineRegressor",
+    "OutlierDetector",
     "RandomBinning",
     "RandomFourier",
     "learn_gamma",

@@ -1,0 +1,169 @@
+"""Base of the outlier detector: its parameters, its counts as attributes, and its threshold."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._binning.bins import Bins, rank_bins
+from binfeat._binning.grids import Grids
+from binfeat._binning.input_checks import ARRAY_CHECKS, check_categories, require_grids_memory
+from binfeat._binning.tables import count_bins
+from binfeat._common.derived import Derived
+from binfeat._common.persistence import Persistent
+from binfeat._common.validation import (
+    canonical,
+    check_categorical,
+    check_integer,
+    check_numbers,
+    checked_rows,
+    is_word,
+)
+from binfeat._engine.policy import thread_count
+from binfeat._kernels.parameters import WithKernel
+from binfeat._rows.sources import Survey, is_source
+from binfeat.density.counted_bins import CountedBins, draw_grids
+from binfeat.density.row_sample import RowSample
+from binfeat.density.saved import check_detector
+from binfeat.density.scale import unit_gamma
+from binfeat.kernels import Skip, binning_kernel
+
+_FEW_ROWS = 64
+_FINEST = 8.0  # of automatic fineness; more needs more memory for large tables
+_FEW_INPUTS = 4  # with so few, grids that ignore some of them would often ignore all
+_FEWEST = 1  # percent of training rows that are outliers, since scores are bounded below and may not reach the fence
+_FENCE = 1.5  # interquartile ranges below the first quartile, Tukey's rule
+
+
+class CountingEstimator(WithKernel, Persistent):
+    """Base of estimators that count training rows in the bins of a mixture of grids."""
+
+    _check_state = staticmethod(check_detector)
+
+    gamma: Any
+    fineness: Any
+    input_share: Any
+    n_grids: int
+    contamination: Any
+    categorical_features: Any
+    n_jobs: int | None
+
+    def _check_parameters(self):
+        binning_kernel(self.kernel)
+        check_integer(self.n_grids, "n_grids", len(self._levels(1.0, np.ones(1), 1)))
+        thread_count(self.n_jobs)
+        if not is_word(self.contamination, "auto"):
+            _positive(self.contamination, "contamination", 0.5)
+
+    def _levels(self, n_rows, gamma, n_inputs):
+        """Kernel and gamma of each part of the mixture of grids."""
+        fineness, shares = self.fineness, self.input_share
+        if is_word(fineness, "auto"):
+            fineness = np.clip(np.log(n_rows), 1.0, _FINEST)
+        if is_word(shares, "auto"):
+            shares = (1.0, 0.5) if n_inputs > _FEW_INPUTS else 1.0
+        fineness, shares = _positive(fineness, "fineness", np.inf), _positive(shares, "input_share", 1.0)
+        law: Any = binning_kernel(self.kernel)
+        return [
+            (law if share == 1 else Skip(law, 1 - share), multiple * gamma / share)
+            for multiple in fineness
+            for share in shares
+        ]
+
+    def _check(self, X, reset=False):
+        """X as an array or CSR."""
+        X = canonical(checked_rows(self, X, reset=reset, **ARRAY_CHECKS))
+        if reset:
+            self._categorical = check_categorical(self.categorical_features, self)
+        check_categories(X, self._categorical)
+        return X
+
+    def _is_plain(self, X):
+        """Whether X is a few rows of finite numbers; scikit-learn's checks take longer than their scores."""
+        return (
+            type(X) is np.ndarray
+            and X.dtype == np.float64
+            and X.ndim == 2
+            and 0 < X.shape[0] <= _FEW_ROWS
+            and X.shape[1] == self.n_features_in_
+            and not hasattr(self, "feature_names_in_")
+            and not self._categorical.any()
+            and not np.isinf(X).any()
+        )
+
+    def _blocks(self, X) -> Iterator[Any]:
+        """Checked rows in memory, or blocks of the rows of a source."""
+        if is_source(X):
+            yield from Survey(X, lambda rows, _: self._check(rows)).rows()
+        else:
+            yield self._check(X)
+
+    def _learn(self, count: Callable[[Grids], Bins], n_rows: int, sample: RowSample, seed: int) -> None:
+        """Draw the grids for a sample of the rows, count all rows by `count`, and set all attributes."""
+        n_grids, n_inputs = int(self.n_grids), self.n_features_in_
+        require_grids_memory(n_grids, n_inputs)
+        self.gamma_ = unit_gamma(self.gamma, sample.rows, self._categorical)
+        levels = self._levels(n_rows, self.gamma_, n_inputs)
+        grids = draw_grids(levels, n_grids, seed, self._categorical)
+        bins = rank_bins(count(grids), n_jobs=self.n_jobs).coded
+        self._scale, self._shift, self._keys, self._nan_keys = grids.arrays
+        self._n_levels, self._seed = len(levels), seed
+        self._keep(CountedBins(grids, bins, n_rows, len(levels), self.n_jobs), sample, n_rows)
+
+    def _count(self, blocks: Iterable, n_rows: int) -> Callable[[Grids], Bins]:
+        """A function that counts rows in blocks in the bins of grids."""
+        return lambda grids: count_bins(grids, blocks, n_rows, n_jobs=self.n_jobs)
+
+    def _keep(self, counted, sample, n_seen):
+        """Set the attributes that change with the training rows."""
+        self._keep_counts(counted)
+        self._keep_sample(sample, n_seen)
+        scores = counted.scores(sample.rows)
+        if is_word(self.contamination, "auto"):
+            lowest, low, high = np.percentile(scores, (_FEWEST, 25, 75))
+            self.offset_ = float(max(lowest, low - _FENCE * (high - low)))
+        else:
+            self.offset_ = float(np.percentile(scores, 100 * float(self.contamination)))
+
+    def _keep_counts(self, counted):
+        self._bin_keys, self._bin_counts, self._bin_starts = counted.bins.keys, counted.bins.counts, counted.bins.starts
+        self.n_rows_, self._derived = counted.n_rows, Derived()
+        self._derived.get(self._bin_keys, lambda: counted)  # its look-up tables may be there
+
+    def _keep_sample(self, sample, n_seen):
+        self._sample_arrays, self._n_seen = sample.arrays(), n_seen
+
+    @property
+    def _sample(self):
+        return RowSample.from_arrays(self._sample_arrays, self.n_features_in_)
+
+    def _require_sample(self, method):
+        check_is_fitted(self)
+        if not self._sample_arrays["keys"].size:
+            raise ValueError(f"{method} needs the sample of training rows, which compact() removed; use the original.")
+
+    @property
+    def _counted(self):
+        """The counted bins, with look-up tables that are made once."""
+        return self._derived.get(self._bin_keys, self._as_counted)
+
+    def _as_counted(self):
+        bins = Bins(self._bin_keys, self._bin_counts, self._bin_starts)
+        grids = Grids(self._scale, self._shift, self._keys, self._nan_keys)
+        return CountedBins(grids, bins, self.n_rows_, self._n_levels, self.n_jobs)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _positive(values, name, most):
+    """Numbers above 0 and at most `most`, as an array of one dimension."""
+    array = np.atleast_1d(check_numbers(values, name))
+    if array.ndim != 1 or not array.size or not ((array > 0) & (array <= most) & np.isfinite(array)).all():
+        words = "positive" if most == np.inf else f"above 0 and at most {most:g}"
+        raise ValueError(f"{name} must be 'auto' or {words}, got {values!r}.")
+    return array

@@ -1,0 +1,103 @@
+"""Outliers among the rows of a Dask collection."""
+
+from functools import reduce
+from operator import add
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from binfeat._binning.bins import Bins, unite_bins
+from binfeat._binning.tables import count_bins
+from binfeat._common.fit_rollback import all_or_nothing
+from binfeat._common.validation import check_categorical, seed_of
+from binfeat.density.detector import OutlierDetector as InMemory
+from binfeat.density.row_sample import RowSample
+from binfeat.distributed._chunks import (
+    inputs_of,
+    is_chunked,
+    lengths_of,
+    on_worker,
+    reduce_in_tree,
+    results_of,
+    shared,
+)
+
+
+class OutlierDetector(InMemory):
+    """`binfeat.OutlierDetector` for the rows of a Dask array or dataframe.
+
+    It counts exactly what `binfeat.OutlierDetector` counts for the same rows, for any chunks. The rows of each chunk
+    are counted on the worker that holds them, and counts are added up in a tree. A fitted detector takes both Dask
+    collections and rows in memory; for Dask collections `score_samples`, `decision_function` and `predict` return Dask
+    arrays that are not yet computed. The other methods take rows in memory.
+
+    See Also
+    --------
+    binfeat.OutlierDetector : Parameters, attributes and methods.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from binfeat.distributed import OutlierDetector
+    >>> X = da.random.default_rng(0).normal(size=(1000, 2), chunks=(300, 2))
+    >>> OutlierDetector(random_state=0).fit(X).predict(X).chunks
+    ((300, 300, 300, 100),)
+    """
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Count the training rows in the bins of the grids, as `binfeat.OutlierDetector` does."""
+        if not is_chunked(X):
+            return super().fit(X)
+        self._check_parameters()
+        seed, chunks = seed_of(self.random_state), inputs_of(self, X, reset=True)
+        self._categorical = check_categorical(self.categorical_features, self)
+        lengths, twin = lengths_of(chunks), on_worker(self, InMemory)
+        if not sum(lengths):
+            raise ValueError("X has no rows in any chunk; at least one is needed.")
+        firsts = np.cumsum([0, *lengths[:-1]]).tolist()
+        samples = chunks.each(_sample, twin, seed, own=[firsts])
+        sample = reduce_in_tree(samples, _merged)
+        self._learn(
+            lambda grids: reduce_in_tree(chunks.each(_count, twin, shared(grids)), unite_bins),
+            sum(lengths),
+            sample,
+            seed,
+        )
+        return self
+
+    def score_samples(self, X: Any) -> Any:
+        """Score of each row; lower is more abnormal. A Dask array for a Dask collection."""
+        return self._lazily("score_samples", X, np.float64)
+
+    def decision_function(self, X: Any) -> Any:
+        """Score of each row minus the threshold; negative for outliers. A Dask array for a Dask collection."""
+        return self._lazily("decision_function", X, np.float64)
+
+    def predict(self, X: Any) -> Any:
+        """Label of each row, -1 for outliers and 1 for other rows. A Dask array for a Dask collection."""
+        return self._lazily("predict", X, np.int64)
+
+    def _lazily(self, method, X, dtype):
+        if not is_chunked(X):
+            return getattr(super(), method)(X)
+        check_is_fitted(self)
+        return results_of(inputs_of(self, X, reset=False), on_worker(self, InMemory), method, (), dtype)
+
+
+def _sample(X, first, twin, seed):
+    """The sample of a chunk whose first row has the number `first`, or None if the chunk is empty."""
+    return RowSample.of(twin._check(X), seed, first) if X.shape[0] else None
+
+
+def _merged(samples):
+    kept = [sample for sample in samples if sample is not None]
+    return reduce(add, kept) if kept else None
+
+
+def _count(X, twin, grids):
+    """The bins of a chunk."""
+    if not X.shape[0]:
+        return Bins.none(len(grids))
+    return count_bins(grids, [twin._check(X)], X.shape[0], n_jobs=1)

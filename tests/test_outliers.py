@@ -1,0 +1,338 @@
+"""OutlierDetector against its slow twin, exact kernels and scikit-learn; one score for all inputs; drift; refusals."""
+
+import pickle
+
+import naive
+import numpy as np
+import pytest
+from scipy import sparse, stats
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KernelDensity
+
+import binfeat
+from binfeat import OutlierDetector, kernels
+from binfeat.density import drift, row_sample
+
+D, SEED = 4, 3
+UNITS = np.array([0.1, 0.2, 0.05, 0.3])
+EXACT = {"gamma": UNITS, "fineness": (2.0, 6.0), "n_grids": 12, "input_share": 1.0, "random_state": SEED}
+GAMMAS = [2 * UNITS, 6 * UNITS]
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(60, D))
+
+
+def with_missing(rng):
+    X = rng.normal(size=(60, D))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X
+
+
+TABLES = {
+    "plain": lambda rng: rng.normal(size=(60, D)),
+    "missing": with_missing,
+    "duplicates": lambda rng: np.repeat(rng.normal(size=(15, D)), 4, axis=0),
+    "constant": lambda rng: np.column_stack([np.full(60, 7.0), rng.normal(size=(60, D - 1))]),
+    "whole numbers": lambda rng: rng.integers(0, 3, size=(60, D)),
+    "one row": lambda rng: rng.normal(size=(1, D)),
+}
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", TABLES)
+def test_scores_and_densities_are_those_of_the_twin(name, rng):
+    X = np.asarray(TABLES[name](rng), dtype=np.float64)
+    rows = np.concatenate([X[:5], rng.normal(size=(70, D))])
+    detector = OutlierDetector(**EXACT).fit(X)
+    expected = naive.outlier_scores(rows, X, "laplacian", GAMMAS, 12, SEED)
+    np.testing.assert_allclose(detector.score_samples(rows), expected, atol=1e-12)
+    expected = naive.densities(rows, X, "laplacian", GAMMAS, 12, SEED, n_levels=2, n_training=len(X))
+    np.testing.assert_allclose(detector.density(rows), expected, atol=1e-12)
+
+
+@pytest.mark.engine
+def test_grids_that_skip_inputs_are_those_of_the_twin(X):
+    detector = OutlierDetector(**EXACT | {"input_share": 0.5}).fit(X)
+    gammas = [2 * gamma for gamma in GAMMAS]
+    expected = naive.outlier_scores(X, X, "half_skipped", gammas, 12, SEED)
+    np.testing.assert_allclose(detector.score_samples(X), expected, atol=1e-12)
+
+
+@pytest.mark.engine
+def test_categories_are_those_of_the_twin(X):
+    X[:, 1] = np.arange(60) % 3
+    detector = OutlierDetector(**EXACT, categorical_features=[1]).fit(X)
+    rows = X[:20] + np.array([0.01, 0, 0, 0])
+    expected = naive.outlier_scores(rows, X, "laplacian", GAMMAS, 12, SEED, categorical=(1,))
+    np.testing.assert_allclose(detector.score_samples(rows), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("input_share", [0.5, 1.0])
+def test_density_is_within_its_standard_errors_of_the_exact_kernel_mean(input_share, rng):
+    X, rows = rng.normal(size=(50, D)), rng.normal(size=(200, D))
+    options = {"n_grids": 3000, "fineness": (2.0, 6.0), "gamma": UNITS, "input_share": input_share}
+    density, error = OutlierDetector(**options, random_state=0).fit(X).density(rows)
+    kernel = kernels.Skip(kernels.Laplacian(), 1 - input_share)
+    exact = np.mean([kernel(rows, X, gamma=gamma / input_share).mean(axis=1) for gamma in GAMMAS], axis=0)
+    z = (density - exact) / error
+    assert (np.abs(z) < 3).mean() > 0.98
+    assert 0.5 < np.sqrt(np.mean(z**2)) < 1.5
+
+
+def test_density_agrees_with_kernel_density(rng):
+    X, rows = rng.normal(size=(100, 2)), rng.normal(size=(50, 2))
+    detector = OutlierDetector(gamma=1.5, fineness=1.0, input_share=1.0, n_grids=4000, random_state=0).fit(X)
+    peer = KernelDensity(kernel="exponential", metric="manhattan", bandwidth=1 / 1.5).fit(X).score_samples(rows)
+    ratio = np.log(detector.density(rows)[0]) - peer
+    assert np.ptp(ratio) < 0.3
+
+
+def test_length_scales_of_inputs(X):
+    X[:, 0] = 5.0
+    X[:, 1] *= 100
+    X[::7, 2] = np.nan
+    gamma = OutlierDetector(random_state=0).fit(X).gamma_
+    np.testing.assert_allclose(gamma, 1 / (3 * np.array([1.0, X[:, 1].std(), np.nanstd(X[:, 2]), X[:, 3].std()])))
+
+
+def test_inputs_of_any_unit(X):
+    for factor in (1e-300, 1e-8, 1e200):
+        scores = OutlierDetector(random_state=0).fit(X * factor).score_samples(X * factor)
+        np.testing.assert_allclose(scores, OutlierDetector(random_state=0).fit(X).score_samples(X), atol=0.1)
+
+
+def test_scores_do_not_depend_on_the_form_of_the_rows(rng, threads):
+    X = np.where(rng.random((3000, 6)) < 0.3, 0.0, rng.normal(size=(3000, 6))).astype(np.float32)
+    new = np.concatenate([X[:100], X[:100] + np.float32(0.1)])
+    threads(1)
+    reference = OutlierDetector(random_state=0).fit(X.astype(np.float64))
+    scores = reference.score_samples(new)
+    threads(2)
+    for form in (np.asfortranarray, sparse.csr_matrix, sparse.csc_array, lambda X: X.astype(np.float64)):
+        detector = OutlierDetector(random_state=0).fit(form(X))
+        np.testing.assert_array_equal(detector.score_samples(form(new)), scores)
+        np.testing.assert_array_equal(detector.density(form(new)), reference.density(new))
+        np.testing.assert_array_equal(detector.contributions(form(new[:3])), reference.contributions(new[:3]))
+        assert detector.offset_ == reference.offset_
+    one_by_one = np.concatenate([reference.score_samples(row[None]) for row in new])
+    np.testing.assert_array_equal(one_by_one, scores)
+
+
+@pytest.mark.parametrize("block_rows", [70, 1000])
+def test_blocks_give_what_rows_in_memory_give(block_rows, rng, monkeypatch):
+    monkeypatch.setattr(row_sample, "MOST_ROWS", 100)
+    X = rng.normal(size=(500, 5))
+    source = binfeat.blocks(X, np.zeros(500), block_rows=block_rows)
+    streamed, whole = (OutlierDetector(random_state=0).fit(rows) for rows in (source, X))
+    assert streamed.offset_ == whole.offset_
+    np.testing.assert_array_equal(streamed.score_samples(source), whole.score_samples(X))
+    np.testing.assert_array_equal(streamed.predict(source), whole.predict(X))
+
+
+@pytest.mark.parametrize("most", [100, 10_000])
+def test_partial_fit_adds_and_forget_removes(most, rng, monkeypatch):
+    monkeypatch.setattr(row_sample, "MOST_ROWS", most)
+    X, options = rng.normal(size=(600, 5)), {"gamma": 0.2, "fineness": (4, 8), "random_state": 0}
+    whole = OutlierDetector(**options).fit(X)
+    parts = OutlierDetector(**options).partial_fit(X[:200]).partial_fit(X[200:450]).partial_fit(X[450:])
+    np.testing.assert_array_equal(parts.score_samples(X), whole.score_samples(X))
+    assert (parts.offset_, parts.n_rows_) == (whole.offset_, 600)
+    window, last = parts.forget(X[:200]), OutlierDetector(**options).fit(X[200:])
+    np.testing.assert_array_equal(window.score_samples(X), last.score_samples(X))
+    assert window.n_rows_ == 400
+    if most > len(X):
+        assert window.offset_ == last.offset_
+
+
+def test_forget_refuses_rows_that_are_not_training_rows(X):
+    detector = OutlierDetector(random_state=0).fit(X)
+    before = detector.score_samples(X)
+    with pytest.raises(ValueError, match="X has rows that are not training rows; forget only rows"):
+        detector.forget(X[:5] + 1)
+    with pytest.raises(ValueError, match="at least one row must be left"):
+        detector.forget(X)
+    np.testing.assert_array_equal(detector.score_samples(X), before)
+    detector.forget(X[:-1])
+    assert detector.n_rows_ == 1
+
+
+@pytest.mark.parametrize("contamination", [0.01, 0.1, 0.5])
+def test_contamination_is_the_share_of_training_rows(contamination, rng):
+    X = rng.normal(size=(1000, 5))
+    detector = OutlierDetector(contamination=contamination, random_state=0).fit(X)
+    assert (detector.predict(X) == -1).mean() == pytest.approx(contamination, abs=0.002)
+    new = rng.normal(size=(5000, 5))
+    assert (detector.predict(new) == -1).mean() == pytest.approx(contamination, abs=0.04)
+
+
+def test_obvious_outliers_are_found(rng):
+    X = np.concatenate([rng.normal(size=(2000, 10)), rng.normal(size=(20, 10)) * 3])
+    labels = np.arange(2020) >= 2000
+    detector = OutlierDetector(random_state=0)
+    assert roc_auc_score(labels, -detector.fit(X).score_samples(X)) > 0.99
+    assert (detector.predict(X[2000:]) == -1).mean() > 0.7
+    assert (detector.predict(X[:2000]) == -1).mean() < 0.05
+
+
+@pytest.mark.engine
+def test_contributions_are_differences_of_scores(X):
+    X = np.repeat(X, 2, axis=0) + np.repeat([[0.0], [1e-6]], 60, axis=1).T.reshape(-1, 1)
+    detector = OutlierDetector(**EXACT).fit(X)
+    order = np.argsort(detector.score_samples(X), kind="stable")[60:]
+    typical = X[order[np.linspace(0, 59, 16).astype(int)]]
+    new = X[:4] + 0.5
+    found = detector.contributions(new)
+    for i, j in np.ndindex(4, D):
+        replaced = np.repeat(new[[i]], 16, axis=0)
+        replaced[:, j] = typical[:, j]
+        rise = detector.score_samples(replaced).mean() - detector.score_samples(new[[i]])[0]
+        assert found[i, j] == pytest.approx(rise, abs=1e-12)
+
+
+def test_contributions_name_the_strange_input(rng):
+    X = rng.normal(size=(2000, 8))
+    strange = X[:50].copy()
+    strange[np.arange(50), np.arange(50) % 8] += 6
+    for rows in (strange, X[:0]):
+        found = OutlierDetector(random_state=0).fit(np.concatenate([X[50:], rows])).contributions(strange)
+        assert (found.argmax(axis=1) == np.arange(50) % 8).mean() > 0.95
+
+
+@pytest.mark.engine
+def test_squared_mmd_is_that_of_the_twin(rng):
+    first, second, gamma = rng.normal(size=(12, 2)), rng.normal(size=(9, 2)) + 1, np.array([0.3, 0.6])
+    is_first = np.arange(21) < 12
+    rows, none = np.concatenate([first, second]), np.zeros(2, bool)
+    found = drift._distances(rows, np.stack([is_first, ~is_first]), kernels.Laplacian(), gamma, 30, 0, none)
+    cells = naive.cells(rows, "laplacian", gamma, 30, 0)
+
+    def kernel(i, j):
+        return sum(of_grid[i] == of_grid[j] for of_grid in cells) / 30
+
+    np.testing.assert_allclose(found, naive.squared_mmd(range(12), range(12, 21), kernel))
+
+
+def test_drift_is_found_and_attributed(rng):
+    X = rng.normal(size=(3000, 5))
+    detector = OutlierDetector(random_state=0).fit(X)
+    found = detector.drift(rng.normal(size=(500, 5)) + np.array([0, 0, 0.7, 0, 0]))
+    assert found.p_value == 1 / 200
+    assert found.squared_mmd > 0
+    assert found.input_shares.argmax() == 2
+    assert found.input_shares.sum() == pytest.approx(1)
+    assert str(found).startswith("Drift of the table as a whole: p = 0.005")
+    assert "x2: " in str(found)
+    assert detector.drift(rng.normal(size=(500, 5))).p_value > 0.01
+
+
+def test_false_alarms_of_drift(rng):
+    p_values = []
+    for _ in range(40):
+        X, new = rng.normal(size=(80, 3)), rng.normal(size=(60, 3))
+        p_values.append(OutlierDetector(random_state=0).fit(X).drift(new, n_permutations=39).p_value)
+    assert stats.kstest(p_values, "uniform").pvalue > 0.001
+
+
+def test_drift_of_names_and_too_few_rows(X):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(X, columns=list("abcd"))
+    detector = OutlierDetector(random_state=0).fit(table)
+    assert list(detector.drift(table[:10]).feature_names) == list("abcd")
+    with pytest.raises(ValueError, match="X must have at least 2 rows for a test of drift, got 1"):
+        detector.drift(table[:1])
+
+
+def test_compact_scores_rows_and_does_no_more(rng):
+    X = rng.normal(size=(500, 5))
+    detector = OutlierDetector(random_state=0).fit(X)
+    smaller, new = detector.compact(), rng.normal(size=(300, 5))
+    assert len(pickle.dumps(smaller)) < 0.3 * len(pickle.dumps(detector))
+    difference = smaller.score_samples(new) - detector.score_samples(new)
+    assert -np.log(2) <= difference.min() <= difference.max() <= 0
+    for use in (smaller.contributions, smaller.drift, smaller.partial_fit, smaller.forget):
+        with pytest.raises(ValueError, match=r"needs the sample of training rows, which compact\(\) removed"):
+            use(X[:5])
+
+
+def test_files(X, tmp_path):
+    sio = pytest.importorskip("skops.io")
+    for rows in (X, sparse.csr_matrix(X)):
+        detector = OutlierDetector(random_state=0).fit(rows)
+        sio.dump(detector, tmp_path / "detector.skops")
+        types = sio.get_untrusted_types(file=tmp_path / "detector.skops")
+        assert types == ["binfeat.density.detector.OutlierDetector"]
+        loaded = sio.load(tmp_path / "detector.skops", trusted=types)
+        np.testing.assert_array_equal(loaded.score_samples(X), detector.score_samples(X))
+        np.testing.assert_array_equal(loaded.partial_fit(X).score_samples(X), detector.partial_fit(X).score_samples(X))
+
+
+DAMAGE = {
+    "_bin_counts": lambda counts: -counts,
+    "_bin_keys": lambda keys: keys[1:],
+    "_bin_starts": lambda starts: starts[::-1].copy(),
+    "_scale": lambda scale: scale[:, 1:],
+    "_sample_arrays": lambda arrays: arrays | {"keys": arrays["keys"][1:]},
+    "_n_levels": lambda n: 0,
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_files_are_refused(name, X):
+    state = OutlierDetector(random_state=0).fit(X).__getstate__()
+    state[name] = DAMAGE[name](state[name])
+    with pytest.raises(ValueError, match="This OutlierDetector is damaged"):
+        OutlierDetector().__setstate__(state)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"kernel": "rbf"}, ValueError, "kernel='rbf' cannot be approximated by random binning"),
+        ({"gamma": "auto"}, TypeError, "gamma must be a number, one number per input, or 'scale'; got 'auto'"),
+        ({"gamma": -1.0}, ValueError, "gamma must be finite and non-negative"),
+        ({"fineness": (1.0, 0.0)}, ValueError, "fineness must be 'auto' or positive, got"),
+        ({"fineness": ()}, ValueError, "fineness must be 'auto' or positive, got"),
+        ({"fineness": "fine"}, TypeError, "fineness must be numbers, got 'fine'"),
+        ({"input_share": 0.0}, ValueError, "input_share must be 'auto' or above 0 and at most 1, got 0.0"),
+        ({"input_share": 1.5}, ValueError, "input_share must be 'auto' or above 0 and at most 1, got 1.5"),
+        ({"fineness": (4, 8, 16), "n_grids": 2}, ValueError, "n_grids must be at least 3, got 2"),
+        ({"n_grids": 9.5}, TypeError, "n_grids must be an integer of at least 1, got 9.5"),
+        ({"contamination": 0.6}, ValueError, "contamination must be 'auto' or above 0 and at most 0.5, got 0.6"),
+        ({"contamination": "few"}, TypeError, "contamination must be numbers, got 'few'"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be None, a positive integer"),
+    ],
+)
+def test_refused_parameters(parameters, error, message, X):
+    with pytest.raises(error, match=message):
+        OutlierDetector(**parameters).fit(X)
+
+
+def test_refused_rows(X):
+    X[3, 1] = np.inf
+    with pytest.raises(ValueError, match="Input X contains infinity"):
+        OutlierDetector().fit(X)
+    X[3, 1] = 0.5
+    with pytest.raises(ValueError, match="categorical_features names input 1, which must hold category numbers"):
+        OutlierDetector(categorical_features=[1]).fit(X)
+    with pytest.raises(ValueError, match="has 3 features, but OutlierDetector is expecting 4"):
+        OutlierDetector().fit(X).score_samples(X[:, :3])
+
+
+def test_display_of_contributions(X):
+    figure = pytest.importorskip("matplotlib.figure")
+    X[5, 2] = 30.0
+    detector = OutlierDetector(random_state=0).fit(X)
+    display = binfeat.ContributionDisplay.from_estimator(
+        detector, X, row=5, max_features=3, ax=figure.Figure().subplots()
+    )
+    assert display.ax_.get_yticklabels()[0].get_text() == "x2"
+    assert len(display.bars_) == 3
+    assert display.bars_[0].get_width() == detector.contributions(X)[5].max()
+    with pytest.raises(ValueError, match="row must be below 60, got 60"):
+        binfeat.ContributionDisplay.from_estimator(detector, X, row=60)
+    with pytest.raises(TypeError, match="detector must be an OutlierDetector, got int"):
+        binfeat.ContributionDisplay.from_estimator(3, X)
+    with pytest.raises(ValueError, match=r"contributions must be finite, of shape \(n_inputs,\)"):
+        binfeat.ContributionDisplay([[1.0]]).plot()

@@ -1,0 +1,41 @@
+"""``binfeat outliers``: scores, labels and strangest inputs of the rows of files, and failures in one line."""
+
+import numpy as np
+import pytest
+
+from binfeat._command import main
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture
+def table(rng):
+    days = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(30, size=400), unit="D")
+    frame = pd.DataFrame({"miles": rng.normal(size=400), "carrier": rng.choice(["x", "y"], 400), "day": days})
+    frame["empty"] = np.nan
+    frame.loc[7, "miles"] = 40.0
+    frame.loc[::20, "carrier"] = None
+    return frame
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_scores_of_a_table(ending, table, tmp_path, capsys):
+    path, out = tmp_path / f"table.{ending}", tmp_path / f"scores.{ending}"
+    getattr(table, f"to_{ending}")(path, index=False)
+    assert main.main(["outliers", str(path), "--out", str(out)]) == 0
+    found = getattr(pd, f"read_{ending}")(out)
+    assert list(found) == ["score", "outlier", "strangest_input"]
+    assert found["score"].idxmin() == 7
+    assert found.loc[7, "outlier"]
+    assert found.loc[7, "strangest_input"] == "miles"
+    assert found["strangest_input"].isna().sum() == (~found["outlier"]).sum()
+    assert f"{found['outlier'].sum()} of 400 rows are outliers." in capsys.readouterr().err
+
+
+def test_tables_without_rows_or_values(tmp_path, capsys):
+    (tmp_path / "rows.csv").write_text("a,b\n")
+    (tmp_path / "values.csv").write_text("a,b\n,\n,\n")
+    for name, message in (("rows", "The table has no rows."), ("values", "The table has no column with values.")):
+        assert main.main(["outliers", str(tmp_path / f"{name}.csv")]) == 1
+        assert message in capsys.readouterr().err
