@@ -198,8 +198,8 @@ def test_attributes_hold_arrays_numbers_and_a_map():
     ("name", "change", "message"),
     [
         ("begins", 1, "begins should rise from 0"),
-        ("rows", 1, "rows should be numbers from 0, below 60"),
-        ("weights", -1.0, "weights should be above 0 where rows are listed"),
+        ("rows", 1, "rows should be from 0 to 59"),
+        ("weights", -1.0, "weights should be from 0.0"),
     ],
 )
 def test_lists_that_do_not_fit_are_refused(name, change, message):

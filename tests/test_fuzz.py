@@ -134,9 +134,7 @@ def test_fourier_against_its_frequencies(both, kernel, phase, sampler, gamma):
 
 MAPS = {
     "RandomBinning": lambda X: binfeat.RandomBinning(random_state=0).fit(X).transform(X),
-    "RandomBinning, hashed": lambda X: binfeat.RandomBinning(n_grids=64, n_features=200, random_state=0).fit_transform(
-        X
-    ),
+    "RandomBinning, hashed": lambda X: binfeat.RandomBinning(n_grids=9, n_features=99, random_state=0).fit_transform(X),
     "partial_fit": lambda X: binfeat.RandomBinning(gamma=1.0, random_state=0).partial_fit(X).partial_fit(X),
     "transform": lambda X: binfeat.transform(X, n_grids=3),
     "RandomFourier": lambda X: binfeat.RandomFourier(n_components=4, random_state=0).fit_transform(X),

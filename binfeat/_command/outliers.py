@@ -4,18 +4,17 @@ import numpy as np
 
 from binfeat._command import tables
 from binfeat._command.messages import say
-from binfeat._command.outputs import write
-from binfeat._common.whole_files import require_writable
+from binfeat._command.outputs import require_output, write
 from binfeat.density import OutlierDetector
 
 
-def outliers(paths, out):
+def outliers(paths, text, out):
     """Write the outlier score of each row of a table in files, and the strangest column of each outlier."""
     import pyarrow as pa
 
     if out is not None:
-        require_writable(out)
-    table = tables.read(tables.open_table(paths))
+        require_output(out, *paths)
+    table = tables.read(tables.open_table(paths, text))
     if not len(table):
         raise ValueError("The table has no rows.")
     names, columns, categorical = _columns_of(table)

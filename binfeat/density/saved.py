@@ -3,7 +3,7 @@
 import numpy as np
 
 from binfeat._binning.saved import GRIDS
-from binfeat._common.persistence import check_arrays, check_starts
+from binfeat._common.saved_values import check_arrays, check_starts
 from binfeat.density.row_sample import RowSample
 
 _BINS = {"_bin_keys": (np.uint64, "bins"), "_bin_counts": (np.int64, "bins")}
@@ -23,6 +23,6 @@ def check_detector(state):
     check_arrays(sample, _SAMPLE, sizes)
     RowSample.from_arrays(sample, sizes["inputs"])  # SciPy checks the arrays of a sparse sample
     if "rows" in sample:
-        check_arrays(sample, {"rows": (np.float64, "sampled", "inputs")}, sizes)
+        check_arrays(sample, {"rows": (np.float64, "sampled", "inputs")}, sizes, infinite=("rows",))
     if not 1 <= state["_n_levels"] < sizes["grids"]:
         raise ValueError(f"_n_levels should be at least 1 and below {sizes['grids']}.")
