@@ -201,7 +201,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         learned = rows.table, rows.y, targets, rows.weights
         problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
         if previous is None and settings.may_take_ranks and not (settings.has_cv or groups is not None):
-            problem = problem.with_codes()
+            problem = problem.with_codes() if run.limits.mechanisms.codes else problem
         self._note_codes(problem.encoder.coded, run)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
@@ -222,7 +222,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     ) -> tuple[TableEncoder, np.ndarray]:
         """The table as numbers, of enough rows and few enough grids."""
         if previous is None:
-            encoder, table = TableEncoder.fit(self, X, settings.categorical_features, settings.may_take_ranks)
+            takes_ranks = settings.may_take_ranks and self._limits.mechanisms.ranks
+            encoder, table = TableEncoder.fit(self, X, settings.categorical_features, takes_ranks)
         else:
             encoder, table = previous.encoder.renewed(self, X)
         check_consistent_length(table, y)
@@ -246,7 +247,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         settings = run.settings
         most = TUNING_ROWS if settings.may_judge_by_folds else 0
         if not (is_sample or settings.has_cv or groups is not None):
-            rows = _in_time(_without_copies(rows, np.zeros(len(rows)), run)[0], run)
+            if run.limits.mechanisms.duplicates:
+                rows, _ = _without_copies(rows, np.zeros(len(rows)), run)
+            rows = _in_time(rows, run)
             return rows, Partition.of(self, rows.y, None, most)
         partition = Partition.of(self, rows.y, groups, most)
         partition.require_weight(rows.weights)

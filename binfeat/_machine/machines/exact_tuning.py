@@ -106,7 +106,7 @@ class ExactTuning:
     def _best_sum(self, best: _Try, *others: _Try) -> _Try:
         """More and more of the other kernel beside the better one, while that helps."""
         first = best
-        for other in others if self._may_try() else ():
+        for other in others if self._run.limits.mechanisms.second_kernel and self._may_try() else ():
 
             def mix(share: float, other: _Try = other) -> _Try:
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
@@ -122,7 +122,8 @@ class ExactTuning:
     def _beside_linear(self, best: _Try) -> _Try:
         """More and more of a linear kernel beside the others, while that helps."""
         first = best
-        linear = self._linear(best) if self._rows.is_wide or self._may_try() else None
+        is_open = self._run.limits.mechanisms.linear_part and (self._rows.is_wide or self._may_try())
+        linear = self._linear(best) if is_open else None
         if linear is None:
             return best
         linear_K = self._matrix([linear])

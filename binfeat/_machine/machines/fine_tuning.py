@@ -56,7 +56,7 @@ class FineTuning:
         rows, run = self._rows, self._run
         start = self._start() if known is None else known
         parts, alpha = start.parts, start.alpha
-        learns_gamma = known is None and self._kernels.learned
+        learns_gamma = known is None and self._kernels.learned and run.limits.mechanisms.fine_tuning
         error = min(part.scales.error for part in parts)
         cells = self._cells(parts)
         if not self._kernels.is_perfect and (learns_gamma or self._learns_alpha):
@@ -81,9 +81,10 @@ class FineTuning:
 
     def _start(self) -> Hyperparameters:
         """More of the better kernel than of the other, and a little of a linear one where that may be of use."""
-        rows, settings = self._rows, self._run.settings
-        scales = sorted(self._kernels.scales, key=lambda scales: scales.error)
-        if len(scales) == 1 and settings.kernel is None and self._kernels.learned:
+        rows, run, settings = self._rows, self._run, self._run.settings
+        scales, mechanisms = sorted(self._kernels.scales, key=lambda scales: scales.error), run.limits.mechanisms
+        scales = scales if mechanisms.second_kernel else scales[:1]
+        if mechanisms.second_kernel and len(scales) == 1 and settings.kernel is None and self._kernels.learned:
             scales.append(second_kernel(scales[0]))
         shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
         parts = [KernelPart(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
@@ -94,7 +95,7 @@ class FineTuning:
         companion = self._kernels.companion
         if companion is not None:
             parts = _with_part(parts, KernelPart(companion, 1.0), _BESIDE_SHARE)
-        linear = linear_part(rows, settings, scales[0].error, self._least_alpha)
+        linear = linear_part(rows, settings, scales[0].error, self._least_alpha) if mechanisms.linear_part else None
         return Hyperparameters(parts if linear is None else _with_part(parts, linear, _LINEAR_SHARE), alpha)
 
     def _cells(self, parts: list[KernelPart]) -> list[np.ndarray]:

@@ -132,6 +132,7 @@ class KernelSearch:
     def _may_warp(self) -> bool:
         """Whether scaling is open, and there are rows and a kernel for a warp."""
         is_open = self._run.settings.scaling is None and not self._problem.encoder.n_ranked
+        is_open &= self._run.limits.mechanisms.warps
         return is_open and "binning" in self._setup.kinds and len(self._problem.train) >= FEWEST_ROWS
 
     def _warp(self) -> WarpSearch | None:
@@ -143,6 +144,8 @@ class KernelSearch:
 
     def _linear_map(self) -> LinearMapSearch | None:
         """A search for a linear map of the inputs of the radial kernel."""
+        if not self._run.limits.mechanisms.linear_maps:
+            return None
         far = FAR * _least_error(self._scales)
         for scales in self._scales:
             if kind_of(scales) == "radial" and scales.error <= far:

@@ -102,9 +102,10 @@ class Race:
 
     def _revived(self, n_rows: int) -> bool:
         """Whether inputs that seemed idle do much for the error on so many rows, each or together."""
-        if min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH:
+        mechanisms = self._run.limits.mechanisms
+        if mechanisms.revival and min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH:
             return True
-        return self._took_up(n_rows)
+        return mechanisms.residual_interactions and self._took_up(n_rows)
 
     def _took_up(self, n_rows: int) -> bool:
         """Whether kernels know now what they had missed; what one kernel cannot know, too, is for one beside them."""
