@@ -12,7 +12,6 @@ class Mechanisms:
     ranks: bool = True
     codes: bool = True
     revival: bool = True
-    residual_interactions: bool = True
     second_kernel: bool = True
     linear_part: bool = True
     target_transforms: bool = True

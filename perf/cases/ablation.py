@@ -34,7 +34,6 @@ _MODULES = {  # that hold nothing else
     "ranks": ("table/ranks.py",),
     "warps": ("search/warps.py",),
     "codes": ("table/codes.py",),
-    "residual_interactions": ("search/missed.py", "search/pairs.py"),
     "linear_part": ("machines/linear_part.py",),
     "target_transforms": ("target/transform_choice.py",),
     "fine_tuning": ("machines/fine_tuning.py", "machines/cell_search.py"),

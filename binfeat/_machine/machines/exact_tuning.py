@@ -60,9 +60,7 @@ class ExactTuning:
             squares = ExactTuning(rows, self._run, self._kernels, self._solution_seconds).best()
             return self.of(Hyperparameters(squares.parts, squares.alpha))
         with one_blas_thread():
-            companion = self._kernels.companion
-            scales = self._kernels.scales if companion is None else [*self._kernels.scales, companion]
-            tuned = side_by_side(self._tuned, scales, self._run.settings.n_jobs)
+            tuned = side_by_side(self._tuned, self._kernels.scales, self._run.settings.n_jobs)
             return self._result(self._beside_linear(self._best_sum(*sorted(tuned, key=lambda each: each.loss))))
 
     def of(self, known: Hyperparameters) -> Tuned:

@@ -21,7 +21,7 @@ from binfeat.kernels import RBF, Matern
 _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step
 _LOOKS = 6  # at the clock
-_BETTER_SHARE, _LINEAR_SHARE, _BESIDE_SHARE = 0.75, 0.05, 0.3  # to start with
+_BETTER_SHARE, _LINEAR_SHARE = 0.75, 0.05  # to start with
 _LONGER = 0.3  # times gamma, of a second kernel of the same kind
 _DENSER = 0.2  # times the penalty of a sample of rows, to start with
 _DECREASE = np.sqrt(10.0)  # between two penalties that a score is asked for
@@ -92,9 +92,6 @@ class FineTuning:
         if given is not None:
             return Hyperparameters(parts, given)
         alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
-        companion = self._kernels.companion
-        if companion is not None:
-            parts = _with_part(parts, KernelPart(companion, 1.0), _BESIDE_SHARE)
         linear = linear_part(rows, settings, scales[0].error, self._least_alpha) if mechanisms.linear_part else None
         return Hyperparameters(parts if linear is None else _with_part(parts, linear, _LINEAR_SHARE), alpha)
 

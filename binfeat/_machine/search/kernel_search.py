@@ -114,7 +114,7 @@ class KernelSearch:
     def _search_warped(self, warp: WarpSearch) -> bool:
         """Search again with warped inputs; whether that finds what is better, and is taken."""
         problem, race = self._problem, self._race
-        before = race.searches, race.beside
+        before = race.searches
         scaled, table = self._scaling.scaler.transform, problem.table[problem.train]
         scaler = Warped.by(lambda rows: warp(scaled(rows)), table, problem.categorical)
         scaling = self._setup.scaled_by("warped", scaler)
@@ -122,7 +122,7 @@ class KernelSearch:
         found = race.run()
         error = _least_error(found)
         if error >= _least_error(self._scales):
-            race.searches, race.beside = before
+            race.searches = before
             return False
         self._scaling, self._scales = scaling, found
         self._run.note("scaling", "warped", error)
@@ -175,7 +175,7 @@ class KernelSearch:
     def _kernels(self, X: np.ndarray) -> ScaledKernels:
         scaling, race, learned = self._scaling, self._race, self._run.settings.learns_gamma
         known = scaling.name, scaling.scaler, X, self._scales, learned, race.is_perfect, race.histories
-        return ScaledKernels(*known, beside=race.beside)
+        return ScaledKernels(*known)
 
     def _note(self) -> None:
         best = min(self._scales, key=lambda scales: scales.error)

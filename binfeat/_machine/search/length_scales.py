@@ -25,7 +25,6 @@ from binfeat._machine.search.adam import Adam
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
-_LONGER = 1.0, 1.6, 2.5, 4.0  # times the length scales of what was missed
 _SHORTER = 4.0 ** np.arange(1, 5)  # times these gammas, which are tried where the first ones tell nothing
 _TELLS = 0.95  # of the error of the mean, below which gammas tell something
 _SURELY = 2.0  # standard errors
@@ -201,11 +200,6 @@ class LengthScaleSearch:
                 return float(self._squares(*part).mean(dtype=np.float64))
         return np.inf
 
-    def beside_mean(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Squared errors of at most `most` rows, each left out, (n_rows,), and those of the mean of the others."""
-        _, Y, weights = part = self.rows.part(self.rows.spread(most))
-        return self._squares(*part).mean(axis=1), constant_squares(self.alpha, weights, Y).mean(axis=1)
-
     def _squares(self, X: np.ndarray, Y: np.ndarray, weights: Weights, factor: float = 1.0) -> np.ndarray:
         """Weighted squares of leave-one-out residuals, (n_rows, n_targets), with gammas times a factor."""
         return weighted_squares(self.matrix(X, X, factor * self.framed_gamma), self.alpha, weights, Y)
@@ -249,18 +243,6 @@ class LengthScaleSearch:
             rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
         self._theta = before
         return self._go_on_with([np.where(np.append(rising, False), raised, before)], n_rows)
-
-    def shorten(self, lengths: np.ndarray, n_rows: int) -> float:
-        """Go on with length scales no longer than some times these, if that lowers the error on `n_rows` rows.
-
-        Inputs that these leave out had kernels of their own beside them: in one kernel, all are further apart. Returned
-        is the ratio of the error to the error before.
-        """
-        logs = self._theta[:-1]
-        with np.errstate(divide="ignore"):
-            limits = [np.log(self.rows.frame.gamma(self.kernel, (k * lengths) ** -self.kernel.power)) for k in _LONGER]
-        shorter = (np.where(self._live, np.maximum(logs, limit), logs) for limit in limits)
-        return self._go_on_with([np.append(own, self._theta[-1]) for own in shorter], n_rows)
 
     def _go_on_with(self, others: list[np.ndarray], n_rows: int) -> float:
         """The best of other parameters, if it lowers the error on `n_rows` rows; the ratio to the error before."""
