@@ -11,7 +11,6 @@ class Mechanisms:
     linear_maps: bool = True
     ranks: bool = True
     codes: bool = True
-    revival: bool = True
     second_kernel: bool = True
     linear_part: bool = True
     target_transforms: bool = True

@@ -38,7 +38,6 @@ _FEWEST = 150
 MOST_INPUTS = int(_WORK / _FEWEST**2)  # with which the fewest rows are no more work than that
 _LAST = 10  # steps whose mean error is the error of a search
 _DISTANCE_ROWS = 10_000
-_LEAST_PART = 1 / 2  # of the mean part in the exponent, which a revived input has
 
 
 def mean_distances(X: np.ndarray, categorical: np.ndarray, rng: np.random.Generator, power: int = 1) -> np.ndarray:
@@ -148,11 +147,6 @@ class LengthScaleSearch:
         return np.exp(self._theta[:-1])
 
     @property
-    def parts(self) -> np.ndarray:
-        """Of each input in the kernel's mean exponent."""
-        return self.gamma * self._distance
-
-    @property
     def alpha(self) -> float:
         return float(np.exp(self._theta[-1]))
 
@@ -221,42 +215,6 @@ class LengthScaleSearch:
         best = int(np.argmin([own[::2].mean() for own in tries]))
         if surely_less(tries[best][1::2], mean[1::2], _SURELY):
             self._theta[:-1] += np.log(_SHORTER[best])
-
-    def revive(self, n_rows: int) -> float:
-        """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
-
-        A step's few rows do not show what some inputs do together. Their gammas fall, and with them their slopes. So
-        all inputs get at least half of the mean part in the exponent, and inputs keep it whose gammas should then rise
-        further. Returned is the ratio of the error to the error before.
-        """
-        parts = self.parts
-        least = _LEAST_PART * parts.sum() / max(1, np.count_nonzero(self._live))
-        idle = self._live & (parts < least)
-        if not idle.any():
-            return 1.0
-        before = self._theta
-        raised = before.copy()
-        raised[:-1][idle] += np.log(least / parts[idle])
-        self._theta = raised
-        rising = np.zeros_like(idle)
-        with suppress(SingularKernelError):
-            rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
-        self._theta = before
-        return self._go_on_with([np.where(np.append(rising, False), raised, before)], n_rows)
-
-    def _go_on_with(self, others: list[np.ndarray], n_rows: int) -> float:
-        """The best of other parameters, if it lowers the error on `n_rows` rows; the ratio to the error before."""
-        before, error = self._theta, self.error_on(n_rows)
-        best, least = before, error
-        for theta in others:
-            self._theta = theta
-            if (found := self.error_on(n_rows)) < least:
-                best, least = theta, found
-        self._theta = best
-        if best is before:
-            return 1.0
-        self._adam = Adam(best.shape)
-        return least / error
 
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""
