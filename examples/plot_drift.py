@@ -5,7 +5,7 @@ Watching a machine in service
 Rows that are unlike those of `fit` get predictions like any others, and nobody notices until their targets are known.
 The standard deviation of a prediction is known at once: it grows with the distance to the rows of `fit`, in units of
 the length scales that the machine has learned, so that an input that hardly matters hardly counts. (Scaling by
-quantiles, or warped inputs, would take all that lies beyond the rows of `fit` for the last of them.)
+quantiles would take all that lies beyond the rows of `fit` for the last of them.)
 """
 
 import matplotlib.pyplot as plt

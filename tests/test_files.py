@@ -391,6 +391,16 @@ def test_files_of_this_and_older_formats_give_the_same_predictions(path):
     assert str(again) == str(machine)  # has all parameters
 
 
+def test_files_with_warped_inputs_predict():
+    """Version 0.2.0 could learn values in place of ranks."""
+    path = FILES / "format_4" / "binning.skops"
+    rows, machine = np.load(path.with_name("X.npy"))[:5], sio.load(path, trusted=MACHINES)
+    state = machine.__getstate__() | {"scaling_": "warped", "_binfeat_format": 4}
+    warped = type(machine).__new__(type(machine))
+    warped.__setstate__(state)
+    np.testing.assert_array_equal(warped.predict(rows), machine.predict(rows))
+
+
 def test_files_of_every_format_are_kept():
     """But for the second one, which no release wrote; a new format wants new files here, and a line in the guide."""
     formats = {int(path.parent.name.removeprefix("format_")) for path in KEPT}

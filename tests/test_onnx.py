@@ -61,8 +61,8 @@ def test_scaling_missing_values_and_categories(rows, rng, given, scaling):
     assert_same(machine, X)
 
 
-def test_learned_machines_with_sums_maps_and_warps(rng, limits):
-    """Whatever a search ends with; those below have ranks, a linear part, a linear map, warps."""
+def test_learned_machines_with_sums_and_maps(rng, limits):
+    """Whatever a search ends with; those below have ranks, a linear map."""
     limits(n_steps=15)
     X = rng.uniform(-2, 2, size=(700, 3))
     skewed = np.column_stack([np.exp(2 * X[:, :2]), X[:, 2]])

@@ -4,7 +4,7 @@ import naive
 import numpy as np
 import pytest
 
-from binfeat._machine.table.scalers import Arcsinh, Quantiles, Warped
+from binfeat._machine.table.scalers import Arcsinh, Quantiles
 
 pytestmark = pytest.mark.engine
 
@@ -115,17 +115,3 @@ def test_arcsinh_where_most_values_are_one(rng):
     np.testing.assert_array_equal(scaler.units, X.std(axis=0))
     flags = (rng.random((1000, 1)) < 0.002) * 1.0
     assert Arcsinh.fit(flags, numbers_only(flags)).columns.size == 0
-
-
-def test_warps_hold_at_quantiles_and_are_linear_between(rng, table):
-    X, categorical = table
-    warped = Warped.by(np.cbrt, X, categorical, 50)
-    np.testing.assert_array_equal(warped.columns, [0, 1, 2, 3, 4])  # neither the constant nor the category
-    got = warped.transform(X)
-    np.testing.assert_array_equal(got[:, 5:], X[:, 5:])
-    np.testing.assert_allclose(got[:, [2, 4]], np.cbrt(X[:, [2, 4]]), rtol=1e-12)  # few values: all are knots
-    ends = np.sort(X[:, 0])[[0, -1]]
-    np.testing.assert_allclose(np.sort(got[:, 0])[[0, -1]], np.cbrt(ends), rtol=1e-12)
-    inside = np.abs(X[:, 0]) > 0.5
-    np.testing.assert_allclose(got[inside, 0], np.cbrt(X[inside, 0]), atol=0.05)
-    assert (np.diff(got[np.argsort(X[:, 1]), 1]) >= 0).all()

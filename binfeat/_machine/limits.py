@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 class Mechanisms:
     """Mechanisms of a default fit. `python -m perf ablation` switches each of them off, and nothing else does."""
 
-    warps: bool = True
     linear_maps: bool = True
     ranks: bool = True
     codes: bool = True
     second_kernel: bool = True
-    linear_part: bool = True
     target_transforms: bool = True
     fine_tuning: bool = True
     averages: bool = True  # of trees

@@ -64,8 +64,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
         How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
-        takes ranks, None starts with one gamma for all. "auto" chooses, and may also take ranks besides or learn a
-        warp.
+        takes ranks, None starts with one gamma for all. "auto" chooses, and may also use ranks as further inputs.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
@@ -125,7 +124,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
-        The choices. `features_` is never "auto"; `scaling_` may be "none", "ranks" or "warped"; see Notes.
+        The choices. `features_` is never "auto"; `scaling_` may be "none" or "ranks"; see Notes.
     alpha_ : float
         Ridge penalty.
     n_grids_ : int

@@ -61,8 +61,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
     scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
         How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
-        takes ranks, None starts with one gamma for all. "auto" chooses, and may also take ranks besides or learn a
-        warp.
+        takes ranks, None starts with one gamma for all. "auto" chooses, and may also use ranks as further inputs.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
@@ -130,7 +129,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
-        The choices. `features_` is never "auto"; `scaling_` may be "none", "ranks" or "warped"; see Notes.
+        The choices. `features_` is never "auto"; `scaling_` may be "none" or "ranks"; see Notes.
     alpha_ : float
         Ridge penalty.
     n_grids_ : int
@@ -194,8 +193,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     1990). Its predictions for a row are bitwise the same, whatever rows stand beside it and for any number of threads.
 
     **Wide tables**, of more than 1,333 columns of numbers, have exact machines for any `max_seconds`, which begin with
-    one length scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel
-    beside it: with little time they have about the squared errors of ridge regression. One length scale for each input
+    one length scale for all inputs, standardised or as they are, by leave-one-out errors: with little time
+    they have about the squared errors of ridge regression. One length scale for each input
     is learned while there is time, for a radial kernel, and taken if it surely does better for rows that it was not
     learned from. Where `max_seconds` are over, 1,500 rows, each left out in turn, judge the machine.
 
@@ -212,8 +211,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
     ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the
-    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`), or their sum, and a linear kernel beside them if that lowers
-    the error: up to 1,500 rows with some shares each, and with more rows with shares that are learned.
+    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`), or their sum: up to 1,500 rows with some shares each, and
+    with more rows with shares that are learned.
 
     **Length scales** minimise the squared leave-one-out error, whatever the `scoring`, of exact machines on a few
     hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
@@ -226,12 +225,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     **Ranks.** Numbers that are far from normal, such as amounts, or counts of which many are 0, enter exact and local
     machines of ``scaling="auto"`` twice, as they are and by the normal scores of their ranks, where their statistic of
     Shapiro and Francia (1972) is below 0.865, up to 64 of them. Length scales say what each is worth.
-
-    **Warped inputs.** Where no number has ranks and the Laplacian does well with 2,000 rows or more,
-    ``scaling="auto"`` also learns a monotone function of 4 to 16 linear pieces of each numeric input, so that a jump
-    of the target needs no short length scales elsewhere. If it lowers the leave-one-out error of up to 1,000 rows that
-    it was not learned from by two standard errors and 3 %, length scales are learned again, with warped inputs, which
-    are taken if that lowers the error.
 
     **Linear map.** With ``gamma="learn"``, a radial kernel of up to 200 numeric inputs also learns a matrix that maps
     the scaled inputs, if there are 300 rows or more, and as many as the matrix has entries. It is taken if it lowers
@@ -283,15 +276,14 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     References
     ----------
     A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007. D. Allen, Technometrics 16,
-    1974 (leave-one-out errors). D. Kingma and J. Ba, "Adam", ICLR 2015. J. Snoek et al., "Input Warping for Bayesian
-    Optimization", ICML 2014. S. Shapiro and R. Francia, JASA 67, 1972. Z. Frangella, J. Tropp and M. Udell, "Randomized
-    Nystroem Preconditioning", SIMAX 44, 2023. P. Huber, Annals of Mathematical Statistics 35, 1964. P. Holland and R.
-    Welsch, Communications in Statistics 6, 1977 (weights). N. Duan, JASA 78, 1983. C. Rasmussen and C. Williams,
-    "Gaussian Processes for Machine Learning", 2006. J. Lei et al., JASA 113, 2018 (intervals). P. Thomann et al.,
-    "Spatial Decompositions for Large Scale SVMs", AISTATS 2017 (cells). K. Rad and A. Maleki, JRSS B 82, 2020 (rows
-    left out of a deviance's minimum). E. Snelson and Z. Ghahramani, "Local and Global Sparse Gaussian Process
-    Approximations", AISTATS 2007. M. Hutchinson, Communications in Statistics 19, 1990 (probes). G. Box and D. Cox,
-    JRSS B 26, 1964 (transforms).
+    1974 (leave-one-out errors). D. Kingma and J. Ba, "Adam", ICLR 2015. S. Shapiro and R. Francia, JASA 67, 1972. Z.
+    Frangella, J. Tropp and M. Udell, "Randomized Nystroem Preconditioning", SIMAX 44, 2023. P. Huber, Annals of
+    Mathematical Statistics 35, 1964. P. Holland and R. Welsch, Communications in Statistics 6, 1977 (weights). N. Duan,
+    JASA 78, 1983. C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006. J. Lei et al., JASA
+    113, 2018 (intervals). P. Thomann et al., "Spatial Decompositions for Large Scale SVMs", AISTATS 2017 (cells). K.
+    Rad and A. Maleki, JRSS B 82, 2020 (rows left out of a deviance's minimum). E. Snelson and Z. Ghahramani, "Local and
+    Global Sparse Gaussian Process Approximations", AISTATS 2007. M. Hutchinson, Communications in Statistics 19, 1990
+    (probes). G. Box and D. Cox, JRSS B 26, 1964 (transforms).
 
     Examples
     --------

@@ -1,24 +1,19 @@
 """The search for scaling and length scales, by leave-one-out errors of exact machines on few rows."""
 
-from itertools import compress
-
 import numpy as np
 
-from binfeat._engine.policy import one_blas_thread, side_by_side
+from binfeat._engine.policy import one_blas_thread
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
-from binfeat._machine.search.judged import JudgedSearch
 from binfeat._machine.search.length_scales import LengthScales
 from binfeat._machine.search.linear_maps import LinearMapSearch
 from binfeat._machine.search.plan import SearchPlan, n_chunks
 from binfeat._machine.search.race import FAR, Race, kind_of, with_one_radial
 from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.search.setup import Scaling, SearchSetup
-from binfeat._machine.search.warps import FEWEST_ROWS, WarpSearch
-from binfeat._machine.table.scalers import Warped
 
 _GAIN = 0.97  # share of the first scaling's error that another one has to be below
-_JUDGED = 2 / 3  # steps for a warp or a linear map, by those for length scales
+_JUDGED = 2 / 3  # steps for a linear map, by those for length scales
 
 
 class KernelSearch:
@@ -42,7 +37,7 @@ class KernelSearch:
     @property
     def n_stages(self) -> int:
         """Stages that callbacks see, at most."""
-        return self._run.settings.learns_gamma * (1 + self._may_warp)
+        return int(self._run.settings.learns_gamma)
 
     def run(self) -> ScaledKernels:
         """What scales the inputs, and the kernels, as far as the user leaves that open."""
@@ -72,18 +67,14 @@ class KernelSearch:
         return self._kernels(self._scaling.scaler.transform(self._problem.table)) if self._scales else None
 
     def _search(self, stage: str, names: list[str]) -> None:
-        """Search for scaling and length scales, then for a warp and a linear map, and again with what is warped."""
+        """Search for scaling and length scales, then for a linear map."""
         run = self._run
         with run.stage(stage, self._n_looks(len(names))):
             self._learn(names)
-            warp, linear_map = self._warp(), self._linear_map()
-            paying = self._paying(warp, linear_map)
-        if warp is not None and warp in paying and self._race.may_step():
-            with run.stage("warped inputs", self._plan.n_looks(0, bool(self._needed))):
-                if self._search_warped(warp):
-                    linear_map = self._linear_map()
-                    paying = self._paying(linear_map)
-        if linear_map is not None and linear_map in paying:
+            linear_map = self._linear_map()
+            if linear_map is not None:
+                linear_map.run(int(_JUDGED * self._plan.n_steps), self._race.may_step)
+        if linear_map is not None and linear_map.pays():
             run.note("linear map", "of all inputs", linear_map.error)
             self._scales = [linear_map.scales if kind_of(scales) == "radial" else scales for scales in self._scales]
 
@@ -111,37 +102,6 @@ class KernelSearch:
         self._race.searches = [searches[best], *others]
         return scaling
 
-    def _search_warped(self, warp: WarpSearch) -> bool:
-        """Search again with warped inputs; whether that finds what is better, and is taken."""
-        problem, race = self._problem, self._race
-        before = race.searches
-        scaled, table = self._scaling.scaler.transform, problem.table[problem.train]
-        scaler = Warped.by(lambda rows: warp(scaled(rows)), table, problem.categorical)
-        scaling = self._setup.scaled_by("warped", scaler)
-        race.searches = [self._setup.search(kernel, scaling) for kernel in self._setup.kernels]
-        found = race.run()
-        error = _least_error(found)
-        if error >= _least_error(self._scales):
-            race.searches = before
-            return False
-        self._scaling, self._scales = scaling, found
-        self._run.note("scaling", "warped", error)
-        return True
-
-    @property
-    def _may_warp(self) -> bool:
-        """Whether scaling is open, and there are rows and a kernel for a warp."""
-        is_open = self._run.settings.scaling is None and not self._problem.encoder.n_ranked
-        is_open &= self._run.limits.mechanisms.warps
-        return is_open and "binning" in self._setup.kinds and len(self._problem.train) >= FEWEST_ROWS
-
-    def _warp(self) -> WarpSearch | None:
-        """A search for a monotone map of each input."""
-        first, problem = self._race.searches[0], self._problem
-        far = self._scales[0].error > FAR * _least_error(self._scales)
-        suits = self._may_warp and not far and WarpSearch.suits(first, problem.categorical)
-        return WarpSearch(first, self._run.settings.seed) if suits and self._race.may_step() else None
-
     def _linear_map(self) -> LinearMapSearch | None:
         """A search for a linear map of the inputs of the radial kernel."""
         if not self._run.limits.mechanisms.linear_maps:
@@ -153,16 +113,6 @@ class KernelSearch:
                 if LinearMapSearch.suits(search, self._problem.categorical) and self._race.may_step():
                     return LinearMapSearch(search, self._run.settings.seed)
         return None
-
-    def _paying(self, *searches: JudgedSearch | None) -> set[JudgedSearch | None]:
-        """Those searches, done side by side, that rows which none of their steps has seen gain by."""
-
-        def pays(search: JudgedSearch) -> bool:
-            search.run(int(_JUDGED * self._plan.n_steps), self._race.may_step)
-            return search.pays()
-
-        known = [search for search in searches if search is not None]
-        return set(compress(known, side_by_side(pays, known, self._run.settings.n_jobs)))
 
     def _n_looks(self, n_scalings: int) -> int:
         """How often it is asked whether to go on with the first search, if nothing ends it."""

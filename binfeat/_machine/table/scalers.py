@@ -1,7 +1,6 @@
 """Columns scaled by the ranks of their values, or with their long tails drawn in."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -112,29 +111,8 @@ class Quantiles(InputScaler):
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class Warped(Quantiles):
-    """Maps each column of numbers to learned values (input warping, Snoek et al. 2014): `ranks` of the knots."""
-
-    @classmethod
-    def by(
-        cls, warp: Callable[[np.ndarray], np.ndarray], X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000
-    ) -> Self:
-        """The scaler that maps columns like those of X as `warp` does, a monotone map of every column of a table."""
-        rows = np.sort(every_nth(X, RANKED_ROWS), axis=0)
-        rows = rows[np.linspace(0, len(rows) - 1, n_quantiles).round().astype(np.intp)]
-        columns = np.flatnonzero(~np.asarray(categorical) & (rows[0] < rows[-1]))
-        values = np.maximum.accumulate(warp(rows), axis=0, dtype=np.float64)  # rounding may make neighbours fall
-        places = [np.unique(rows[:, j], return_index=True)[1] for j in columns]
-        starts = np.cumsum([0, *map(len, places)], dtype=np.int64)
-        knots, values = (
-            np.concatenate([np.empty(0), *(table[place, j] for j, place in zip(columns, places, strict=True))])
-            for table in (rows, values)
-        )
-        return cls(columns.astype(np.int64), starts, knots, values)
-
-
 def scaler_of(scaling: str) -> type[InputScaler]:
     """The kind of scaler for a scaling: one for each length scale is enough for "none", "standard" and "ranks"."""
-    kinds: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Warped}
+    kinds: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles}
+    kinds["warped"] = Quantiles  # files up to format 4 have learned values in place of ranks
     return kinds.get(scaling, NoScaler)
