@@ -12,7 +12,6 @@ from binfeat._machine.machines.cell_solver import is_constant
 from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact_tuning import Tuned
 from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_ALPHA, LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -21,7 +20,7 @@ from binfeat.kernels import RBF, Matern
 _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step
 _LOOKS = 6  # at the clock
-_BETTER_SHARE, _LINEAR_SHARE = 0.75, 0.05  # to start with
+_BETTER_SHARE = 0.75  # to start with
 _LONGER = 0.3  # times gamma, of a second kernel of the same kind
 _DENSER = 0.2  # times the penalty of a sample of rows, to start with
 _DECREASE = np.sqrt(10.0)  # between two penalties that a score is asked for
@@ -80,7 +79,7 @@ class FineTuning:
         return Tuned(parts, alpha, self._error(cells[:_LANES], parts, alpha) if np.isnan(error) else error)
 
     def _start(self) -> Hyperparameters:
-        """More of the better kernel than of the other, and a little of a linear one where that may be of use."""
+        """More of the better kernel than of the other."""
         rows, run, settings = self._rows, self._run, self._run.settings
         scales, mechanisms = sorted(self._kernels.scales, key=lambda scales: scales.error), run.limits.mechanisms
         scales = scales if mechanisms.second_kernel else scales[:1]
@@ -92,8 +91,7 @@ class FineTuning:
         if given is not None:
             return Hyperparameters(parts, given)
         alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
-        linear = linear_part(rows, settings, scales[0].error, self._least_alpha) if mechanisms.linear_part else None
-        return Hyperparameters(parts if linear is None else _with_part(parts, linear, _LINEAR_SHARE), alpha)
+        return Hyperparameters(parts, alpha)
 
     def _cells(self, parts: list[KernelPart]) -> list[np.ndarray]:
         """Rows of cells that may be learned from, in random order."""
@@ -156,11 +154,6 @@ class FineTuning:
             if alpha != before:
                 break
         return alpha
-
-
-def _with_part(parts: list[KernelPart], other: KernelPart, share: float) -> list[KernelPart]:
-    """A sum of kernels with another one that has a share of it."""
-    return [*(replace(part, share=(1 - share) * part.share) for part in parts), replace(other, share=share)]
 
 
 def second_kernel(scales: LengthScales) -> LengthScales:

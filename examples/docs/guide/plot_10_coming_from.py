@@ -51,8 +51,8 @@ X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=Tr
 #    * - ``monotone_constraints``, ranking, graphics cards
 #      - no
 #
-# Trees jump and are constant beyond their rows; kernel machines are continuous and return to the mean, or to
-# their linear part. Where targets jump along many inputs at once, keep the trees.
+# Trees jump and are constant beyond their rows; kernel machines are continuous and return to the mean.
+# Where targets jump along many inputs at once, keep the trees.
 
 machine = KernelMachineRegressor(random_state=0).fit(X_train, y_train)
 print(machine.predict_quantiles(X_test[:2], [0.1, 0.5, 0.9]).round())
