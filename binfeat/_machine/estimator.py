@@ -22,7 +22,6 @@ from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_weights, require_y
-from binfeat._common.warned import warn
 from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
@@ -52,17 +51,6 @@ from binfeat._rows.sources import check_alone, is_source
 
 _NAMED = 5  # codes
 _FEWEST = 3000  # rows that a limit of time leaves
-
-
-def _renamed(old: str, new: str) -> property:
-    """An attribute by its old name."""
-
-    def value(machine: BaseEstimator) -> np.ndarray:
-        message = f"{old} is now called {new}; the old name will be removed in version 0.3."
-        warn(message, FutureWarning)
-        return getattr(machine, new)
-
-    return property(value, doc=f"`{new}` by its old name.")
 
 
 def _without_copies(rows: GivenRows, cells: np.ndarray, run: Run) -> tuple[GivenRows, np.ndarray]:
@@ -292,10 +280,6 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def linear_map_(self) -> np.ndarray | None:
         """What scaled inputs are mapped by in the kernel that `gamma_` belongs to, or None."""
         return self._fitted.linear_map
-
-    rotation_ = _renamed("rotation_", "linear_map_")
-    width_errors_ = _renamed("width_errors_", "length_scale_errors_")
-    width_gammas_ = _renamed("width_gammas_", "length_scale_gammas_")
 
     def summary(self) -> str:
         """What was decided in `fit`, in order.
