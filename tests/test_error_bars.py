@@ -261,12 +261,10 @@ def test_fourier_features_have_exact_standard_deviations(table, few_grids):
     np.testing.assert_allclose(machine.predict(X[:40] + 0.1, return_std=True)[1], std, rtol=1e-3)
 
 
-@pytest.mark.parametrize("features", ["binning", "hybrid"])
-def test_held_out_rows_that_are_taken_in_bring_bins(table, few_grids, features):
+def test_held_out_rows_that_are_taken_in_bring_bins(table, few_grids):
     """Their bins have the prior's weights in samples; all else is as before."""
     X, y, _ = table
-    options = {**BINS, "features": features}
-    before, after = (KernelMachineRegressor(**options, refit=refit).fit(X, y) for refit in (False, True))
+    before, after = (KernelMachineRegressor(**BINS, refit=refit).fit(X, y) for refit in (False, True))
     assert after._posterior["coef"].shape == (N_SAMPLES, after.feature_coef_.shape[1])
     assert after.feature_coef_.shape[1] > before.feature_coef_.shape[1]
     rows = far_and_near(X)

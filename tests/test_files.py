@@ -44,7 +44,7 @@ def machines():
     fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
     sampled = {"n_posterior_samples": 2, **fixed}
     yield binfeat.KernelMachineRegressor(features="binning", scaling="quantile", **sampled).fit(X, Y), X
-    yield binfeat.KernelMachineClassifier(features="hybrid", **fixed).fit(X, LABELS), X
+    yield binfeat.KernelMachineClassifier(features="binning", **fixed).fit(X, LABELS), X
     exact = binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0)
     yield exact.fit(X, Y), X
     grids = {"features": binfeat.RandomBinning(n_grids=4), "gamma": 0.3, "random_state": 0}

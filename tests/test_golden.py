@@ -51,7 +51,6 @@ MADE = {
     "machine, bins": lambda: machine(REGRESSOR, Y, features="binning").predict(X[ROWS]),
     "machine, ranks": lambda: machine(REGRESSOR, Y, features="binning", scaling="quantile").predict(X[ROWS]),
     "machine, waves": lambda: machine(REGRESSOR, Y, features="fourier").predict(X[ROWS]),
-    "machine, both": lambda: machine(REGRESSOR, Y, features="hybrid", alpha=10.0).predict(X[ROWS]),  # few iterations
     "machine, classes": lambda: machine(CLASSIFIER, LABELS, features="binning").predict_proba(X[ROWS]),
     "machine, exact": lambda: machine(REGRESSOR, Y, features="exact").predict(X[ROWS]),
     "learned length scales": lambda: binfeat.learn_gamma(X, Y, max_steps=10, random_state=0).relevances,

@@ -51,7 +51,7 @@ def test_classes_that_no_line_parts(rng):
     assert KernelMachineClassifier(random_state=0).fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
 
 
-@pytest.mark.parametrize("features", ["binning", "fourier", "hybrid", "exact", "auto"])
+@pytest.mark.parametrize("features", ["binning", "fourier", "exact", "auto"])
 def test_features_of_each_kind(table, features):
     X, y, labels = table
     machine = KernelMachineRegressor(features=features, random_state=0).fit(X[:300], y[:300])
@@ -169,7 +169,7 @@ def test_inputs_that_do_not_matter_get_small_gammas(rng):
     assert machine.length_scale_errors_.min() < machine.length_scale_errors_[0] / 2
 
 
-@pytest.mark.parametrize("features", ["auto", "exact", "binning", "fourier", "hybrid"])
+@pytest.mark.parametrize("features", ["auto", "exact", "binning", "fourier"])
 def test_inputs_that_are_all_constant(features):
     """The mean of the targets, of whatever features."""
     machine = KernelMachineRegressor(features=features, random_state=0).fit(np.ones((60, 3)), np.arange(60.0))
@@ -301,9 +301,8 @@ def test_categories_that_are_numbers(rng):
     y = effect[X[:, 0].astype(int)] + 0.05 * rng.normal(size=600)
     machine = KernelMachineRegressor(**BINS, categorical_features=[0]).fit(X[:400], y[:400])
     assert machine.score(X[400:], y[400:]) > 0.9
-    for features in ("fourier", "hybrid"):
-        with pytest.raises(ValueError, match=f"features='{features}' needs numbers only, and X has categorical inputs"):
-            KernelMachineRegressor(features=features, categorical_features=[0]).fit(X, y)
+    with pytest.raises(ValueError, match="features='fourier' needs numbers only, and X has categorical inputs"):
+        KernelMachineRegressor(features="fourier", categorical_features=[0]).fit(X, y)
 
 
 def test_layouts_of_the_same_table_give_the_same_machine(table):

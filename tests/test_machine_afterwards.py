@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("few_grids")
 
 
 @pytest.fixture(
-    scope="module", params=["binning", "fourier", "exact, categories", "local", *hard("hybrid", "categories", "exact")]
+    scope="module", params=["binning", "fourier", "exact, categories", "local", *hard("categories", "exact")]
 )
 def fitted(request, table):
     X, y, labels = table
@@ -117,7 +117,7 @@ def test_one_row_is_as_in_a_batch(fitted):
 
 def test_many_rows_in_blocks(table, bytes_of_a_prediction):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="hybrid", random_state=0).fit(X, y)
+    machine = KernelMachineRegressor(features="binning", random_state=0).fit(X, y)
     expected = machine.predict(X)
     bytes_of_a_prediction(2**12)
     np.testing.assert_allclose(machine.predict(X), expected, rtol=1e-12, atol=1e-12)
@@ -125,7 +125,7 @@ def test_many_rows_in_blocks(table, bytes_of_a_prediction):
 
 def test_summary_and_html(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="hybrid", random_state=0)
+    machine = KernelMachineRegressor(features="binning", random_state=0)
     assert "KernelMachineRegressor" in machine._repr_html_()
     with pytest.raises(NotFittedError):
         machine.summary()

@@ -93,7 +93,7 @@ def test_without_refit_the_rows_held_out_only_choose(table, rng):
 
 @pytest.mark.parametrize(
     "features",
-    [*hard("binning", "hybrid"), "exact", "auto"],
+    [*hard("binning"), "exact", "auto"],
 )
 def test_the_same_bits_again_and_for_any_number_of_threads(table, threads, features):
     threads(2)

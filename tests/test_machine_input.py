@@ -32,7 +32,7 @@ def test_in_a_pipeline(table):
             "features",
             "both",
             ValueError,
-            "features must be 'auto', 'local', 'binning', 'fourier', 'hybrid' or 'exact', got 'both'",
+            "features must be 'auto', 'local', 'binning', 'fourier' or 'exact', got 'both'",
         ),
         (
             "kernel",

@@ -95,7 +95,7 @@ def interrupt_a_fit(machine, table, place, call):
         machine.fit(X, labels if hasattr(machine, "predict_proba") else y)
 
 
-@pytest.mark.parametrize("features", ["exact", "binning", "fourier", "hybrid"])
+@pytest.mark.parametrize("features", ["exact", "binning", "fourier"])
 @pytest.mark.parametrize("call", [3, 70], ids=["in the trials of scalings", "later"])
 def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, features, call):
     machine = KernelMachineRegressor(features=features, random_state=0, n_jobs=1)

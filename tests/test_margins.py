@@ -315,7 +315,7 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
 
 def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
     X, labels = drawn(rng, 100, 3)
-    refused = [{"features": "binning"}, {"features": "fourier"}, {"features": "hybrid"}, {"n_grids": 4}]
+    refused = [{"features": "binning"}, {"features": "fourier"}, {"n_grids": 4}]
     for given in refused:
         with pytest.raises(ValueError, match="loss='log' is minimised over a kernel matrix"):
             KernelMachineClassifier(loss="log", **given).fit(X, labels)

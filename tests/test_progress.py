@@ -23,7 +23,6 @@ STAGES = {
     "exact": ["length scales", "kernel and penalty", "solution"],
     "binning": [SEARCH, "features", "grids", "refit"],
     "fourier": [SEARCH, "features", "Fourier features", "refit"],
-    "hybrid": [SEARCH, "features", "grids", "refit"],
 }
 
 

@@ -23,7 +23,7 @@ _RADIAL = "features='exact', 'local' or 'fourier'"
 class Settings:
     """Parameters of a kernel machine. None leaves a choice to the fit, or sets no limit."""
 
-    features: str | None  # "exact", "local", "binning", "fourier" or "hybrid"
+    features: str | None  # "exact", "local", "binning" or "fourier"
     kernel: Kernel | None  # with a pitch law, or one that exact machines take
     learns_gamma: bool
     gamma: ArrayLike | None  # if not learned; None is one over the number of inputs times their standard deviations
@@ -77,7 +77,7 @@ class Settings:
             if isinstance(given[name], str) and given[name] not in words:
                 known = " or ".join(repr(word) for word in words)
                 raise ValueError(f"{name} must be {known}, or a number, got {given[name]!r}.")
-        check_choice(given["features"], "features", ("auto", "local", "binning", "fourier", "hybrid", "exact"))
+        check_choice(given["features"], "features", ("auto", "local", "binning", "fourier", "exact"))
         check_choice(given["scaling"], "scaling", ("auto", "standard", "arcsinh", "quantile", None))
         check_choice(given["on_unseen"], "on_unseen", POLICIES)
         for name in ("refit", "warm_start"):

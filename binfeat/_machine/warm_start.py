@@ -22,7 +22,6 @@ from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.fourier import FourierMachine
 from binfeat._machine.machines.grown import FeaturePlan
-from binfeat._machine.machines.hybrid import HybridMachine
 from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
@@ -123,8 +122,7 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
     fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
     plan = FeaturePlan(scales.kernel, previous.gamma, alpha, fourier, function.n_grids)
-    kinds = {kind.features: kind for kind in (BinsMachine, FourierMachine, HybridMachine)}
-    return kinds[previous.features](problem, kernels, plan)
+    return (BinsMachine if fourier is None else FourierMachine)(problem, kernels, plan)
 
 
 def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:

@@ -40,9 +40,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
 
     Parameters
     ----------
-    features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
+    features : {"auto", "exact", "local", "binning", "fourier"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids ("binning"), random Fourier features ("fourier"), or both ("hybrid"). "auto" is "exact"
+        ("local"), random grids ("binning"), or random Fourier features ("fourier"). "auto" is "exact"
         for up to 10,000 rows, and "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
@@ -301,7 +301,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     def _check_for_matrix(self) -> None:
         """Refuse with a ValueError what only machines of random features have."""
         own = f"loss={self.loss!r} is minimised over a kernel matrix"
-        if self.features in ("binning", "fourier", "hybrid"):
+        if self.features in ("binning", "fourier"):
             raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
         if not is_word(self.n_grids, "auto"):
             raise ValueError(f"{own}: n_grids must be 'auto', got {self.n_grids!r}.")

@@ -37,9 +37,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     Parameters
     ----------
-    features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
+    features : {"auto", "exact", "local", "binning", "fourier"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids ("binning"), random Fourier features ("fourier"), or both ("hybrid"). "auto" is "exact"
+        ("local"), random grids ("binning"), or random Fourier features ("fourier"). "auto" is "exact"
         for up to 10,000 rows, and "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
