@@ -27,7 +27,7 @@ from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import LogLink
 
 GAMMA = [0.5, 0.3, 0.1]
-GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "scaling": None, "random_state": 0}
+GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "random_state": 0}
 LOSSES = sorted(DEVIANCES)
 
 

@@ -16,7 +16,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinni
 from binfeat._machine.fitted import exact, local, many_rows
 
 # Nothing to choose: one kernel, its gamma, the penalty.
-GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3, "scaling": None}
+GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3}
 GAMMA = [0.5, 0.2, 0.0, 0.1]
 
 
@@ -202,7 +202,7 @@ def test_bad_arguments(fitted, table):
 N_SAMPLES = 32
 SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know
 HALVES = [(np.arange(250), np.arange(250, 400))]
-BINS = {**FIXED, "scaling": None, "target_transform": None, "alpha": 0.3, "n_posterior_samples": N_SAMPLES}
+BINS = {**FIXED, "target_transform": None, "alpha": 0.3, "n_posterior_samples": N_SAMPLES}
 
 
 def far_and_near(X):

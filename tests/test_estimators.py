@@ -37,7 +37,7 @@ OTHERS = [  # of estimators that stand above
     CGRidgeClassifier(),
     KernelMachineRegressor(features="fourier", gamma="scale", n_posterior_samples=2, random_state=0),
     KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
-    KernelMachineClassifier(features="binning", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
+    KernelMachineClassifier(features="binning", gamma="scale", n_grids=20, random_state=0),
 ]
 
 

@@ -43,7 +43,7 @@ def machines():
     yield binfeat.CGRidgeClassifier().fit(Z, LABELS), Z
     fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
     sampled = {"n_posterior_samples": 2, **fixed}
-    yield binfeat.KernelMachineRegressor(features="binning", scaling="quantile", **sampled).fit(X, Y), X
+    yield binfeat.KernelMachineRegressor(features="binning", **sampled).fit(X, Y), X
     yield binfeat.KernelMachineClassifier(features="binning", **fixed).fit(X, LABELS), X
     exact = binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0)
     yield exact.fit(X, Y), X

@@ -31,7 +31,7 @@ def fitted(request, table):
         options["features"] = "exact" if "exact" in request.param else "binning"
         X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "p", "q"))
     with limited(sample_grids=(5, 40), n_fourier=128):
-        regressor = KernelMachineRegressor(**options, scaling="quantile").fit(X, y)
+        regressor = KernelMachineRegressor(**options).fit(X, y)
         return X, [regressor, KernelMachineClassifier(**options).fit(X, labels)]
 
 
@@ -133,7 +133,7 @@ def test_summary_and_html(table):
     lines = machine.summary().splitlines()
     assert lines[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
     assert [line.split("  ")[0] for line in lines[1:]] == list(machine.decisions_["what"])
-    for what in ("scaling", "length scales", "kernel", "features", "grids", "penalty"):
+    for what in ("length scales", "kernel", "features", "grids", "penalty"):
         assert what in machine.decisions_["what"]
     assert "KernelMachineRegressor" in machine._repr_html_()
 
@@ -154,7 +154,7 @@ def test_the_log_says_what_was_decided(table, caplog):
     with caplog.at_level("INFO", logger="binfeat"):
         KernelMachineRegressor(**BINS).fit(X, y)
     text = caplog.text
-    for words in ("length scales: ", "scaling: ", "kernel: ", "grids: held-out error", "penalty: "):
+    for words in ("length scales: ", "kernel: ", "grids: held-out error", "penalty: "):
         assert words in text
 
 

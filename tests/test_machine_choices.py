@@ -198,7 +198,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits)
     looks = {}  # at the clock, after the first steps
     for seconds in (6, 30, 1000):
         clock_of_fits(Clock(1.0))
-        machine = KernelMachineRegressor(**BINS, max_seconds=seconds, scaling="standard").fit(X, y)
+        machine = KernelMachineRegressor(**BINS, max_seconds=seconds).fit(X, y)
         looks[seconds] = len(machine.length_scale_errors_) / search_plan.CHUNK - 1
     assert looks[6] <= 2
     assert looks[30] <= 10
@@ -208,7 +208,7 @@ def test_a_third_of_the_seconds_at_most_goes_to_the_widths(table, clock_of_fits)
 def test_large_tables_take_late_rounds_and_finer_grids(table, limits):
     X, y, _ = table
     limits(sample_rows=100, sample_grids=(5, 40), n_fourier=128)
-    machine = KernelMachineRegressor(**BINS, scaling="standard").fit(X, y)
+    machine = KernelMachineRegressor(**BINS).fit(X, y)
     assert "overall length scale" in machine.decisions_["what"]
     assert machine.score(X, y) > 0.9
 

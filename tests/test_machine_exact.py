@@ -24,7 +24,7 @@ pd = pytest.importorskip("pandas")
 
 EXACT = {"features": "exact", "random_state": 0}
 # Nothing to choose: one kernel, its gamma, the penalty.
-GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha": 0.3, "scaling": None}
+GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha": 0.3}
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def linear(A, B, gamma):
 def test_learned_machines_are_sums_of_kernels(table):
     """The predictions of what was learned, from the public kernels."""
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT, scaling=None).fit(X[:300], y[:300])
+    machine = KernelMachineRegressor(**EXACT).fit(X[:300], y[:300])
     assert machine.score(X[300:], y[300:]) > 0.97
     parts = machine._exact
     kinds = [kernel_of(nu) for nu in parts["nus"]]
@@ -470,7 +470,7 @@ def test_a_kernel_that_is_asked_for_is_taken(kernel, features, rng):
     machine = KernelMachineRegressor(features=features, kernel=kernel, random_state=0).fit(X[:200], y[:200])
     assert machine.kernel_ == repr(kernels.RBF() if kernel == "rbf" else kernel)
     assert machine.score(X[200:], y[200:]) > 0.95
-    given = KernelMachineRegressor(features=features, kernel=kernel, gamma=1.5, alpha=0.1, scaling=None).fit(X, y)
+    given = KernelMachineRegressor(features=features, kernel=kernel, gamma=1.5, alpha=0.1).fit(X, y)
     if features == "exact":
         own = kernels.RBF() if kernel == "rbf" else kernel
         function = given._fitted.function

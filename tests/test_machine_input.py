@@ -53,12 +53,6 @@ def test_in_a_pipeline(table):
         ("n_grids", "many", ValueError, "n_grids must be 'auto', or a number, got 'many'"),
         ("n_grids", 0, ValueError, "n_grids must be at least 1, got 0"),
         ("n_grids", 1.5, TypeError, "n_grids must be an integer of at least 1, got 1.5"),
-        (
-            "scaling",
-            "minmax",
-            ValueError,
-            "scaling must be 'auto', 'standard', 'arcsinh', 'quantile' or None, got 'minmax'",
-        ),
         ("categorical_features", [9], ValueError, "categorical_features must be a mask of length 4"),
         ("categorical_features", ["a"], ValueError, "categorical_features has .*'a'.*, which are not column names"),
         ("max_grids", 0, ValueError, "max_grids must be at least 1, got 0"),

@@ -28,7 +28,7 @@ pd = pytest.importorskip("pandas")
 GAMMA = [0.5, 0.2, 0.0, 0.1]
 LOCAL = {"features": "local", "cell_rows": 50, "random_state": 0}
 # Nothing to choose: one kernel, its gamma, the penalty, two trees.
-GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.3, "scaling": None, "n_trees": 2}
+GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": GAMMA, "alpha": 0.3, "n_trees": 2}
 
 
 @pytest.fixture

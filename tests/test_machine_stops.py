@@ -96,7 +96,7 @@ def interrupt_a_fit(machine, table, place, call):
 
 
 @pytest.mark.parametrize("features", ["exact", "binning", "fourier"])
-@pytest.mark.parametrize("call", [3, 70], ids=["in the trials of scalings", "later"])
+@pytest.mark.parametrize("call", [3, 70], ids=["early", "later"])
 def test_ctrl_c_in_the_search_keeps_a_machine_with_its_length_scales(table, features, call):
     machine = KernelMachineRegressor(features=features, random_state=0, n_jobs=1)
     interrupt_a_fit(machine, table, SEARCH_STEP, call)

@@ -24,7 +24,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root, 
 from binfeat._machine.machines import exact
 
 GAMMA = [0.5, 0.3, 0.1]
-GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.3, "gamma": GAMMA, "scaling": None, "random_state": 0}
+GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.3, "gamma": GAMMA, "random_state": 0}
 LOSSES = ["log", "squared_hinge"]
 KINDS = [(LogLoss(), 1), (LogLoss(), 3), (SoftmaxLoss(), 3), (SquaredHinge(), 1), (SquaredHinge(), 3)]
 BESIDE = ColumnsLoss([(slice(0, 3), SoftmaxLoss()), (slice(3, 4), LogLoss())])

@@ -10,7 +10,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
-GIVEN = {"features": "exact", "scaling": "standard", "alpha": 0.1, "gamma": [0.5, 0.3, 0.2], "random_state": 0}
+GIVEN = {"features": "exact", "alpha": 0.1, "gamma": [0.5, 0.3, 0.2], "random_state": 0}
 LOCAL = {**GIVEN, "features": "local", "cell_rows": 40, "n_trees": 3}
 
 
@@ -47,14 +47,13 @@ def test_every_kernel(rows, given, kernel):
 
 
 @pytest.mark.parametrize("given", [GIVEN, LOCAL], ids=["exact", "local"])
-@pytest.mark.parametrize("scaling", ["arcsinh", "quantile", None])
-def test_scaling_missing_values_and_categories(rows, rng, given, scaling):
+def test_missing_values_and_categories(rows, rng, given):
     X, y = rows
     X = np.column_stack([X, rng.integers(3, size=300), rng.integers(5, size=300)])
     X[:, 0] **= 5
     X[::7, 1] = X[::11, 3] = np.nan
     categories = {"categorical_features": [3, 4], "gamma": np.full(5, 0.3)}
-    machine = KernelMachineRegressor(**{**given, **categories, "scaling": scaling}, on_unseen="ignore")
+    machine = KernelMachineRegressor(**{**given, **categories}, on_unseen="ignore")
     machine.fit(X[:200], y[:200] + (X[:200, 4] == 2))
     X[-3:, 3], X[-2:, 4], X[-1, 2] = 7, np.nan, np.nan
     X[:2, 2] = 1e6, -1e6

@@ -30,7 +30,7 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.target.targets import Targets
 from binfeat.kernels import RBF, Laplacian, Matern
 
-_SAME = "features", "kernel", "gamma", "scaling", "categorical_features", "loss", "target_transform"
+_SAME = "features", "kernel", "gamma", "categorical_features", "loss", "target_transform"
 _KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
 
 
@@ -53,7 +53,7 @@ def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
     before, now = machine._fitted_with, fitted_with(machine)
     if before[0] != now[0]:
         raise ValueError(_others("columns", before[0], now[0]))
-    changed = [words.partition("=")[0] for words, other in zip(now, before) if words != other]
+    changed = [words.partition("=")[0] for words in now if words not in before]
     if changed:
         run.note("warm start", f"none: {', '.join(changed)} changed", np.nan)
         return None

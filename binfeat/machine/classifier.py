@@ -62,9 +62,6 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     cell_rows : "auto" or int, default="auto"
         Largest number of rows in a cell of a local machine; equal rows may exceed it. "auto" is 1,500, doubled, if
         `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
-    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
-        How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
-        takes ranks, None starts with one gamma for all. "auto" chooses, and may also use ranks as further inputs.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
@@ -124,7 +121,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
-        The choices. `features_` is never "auto"; `scaling_` may be "none" or "ranks"; see Notes.
+        The choices. `features_` is never "auto". `scaling_` is "ranks" where some numbers enter by their ranks as well,
+        else "standard".
     alpha_ : float
         Ridge penalty.
     n_grids_ : int
@@ -219,7 +217,6 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         n_grids: int | str = "auto",
         n_trees: int | str = "auto",
         cell_rows: int | str = "auto",
-        scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
         class_weight: Mapping | str | None = None,
@@ -237,7 +234,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         random_state: int | np.random.RandomState | None = None,
     ):
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
-        self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
+        self.n_grids, self.max_grids = n_grids, max_grids
         self.n_trees, self.cell_rows = n_trees, cell_rows
         self.categorical_features, self.loss, self.class_weight = categorical_features, loss, class_weight
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs

@@ -59,9 +59,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     cell_rows : "auto" or int, default="auto"
         Largest number of rows in a cell of a local machine; equal rows may exceed it. "auto" is 1,500, doubled, if
         `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
-    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
-        How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
-        takes ranks, None starts with one gamma for all. "auto" chooses, and may also use ranks as further inputs.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
@@ -129,7 +126,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
-        The choices. `features_` is never "auto"; `scaling_` may be "none" or "ranks"; see Notes.
+        The choices. `features_` is never "auto". `scaling_` is "ranks" where some numbers enter by their ranks as well,
+        else "standard".
     alpha_ : float
         Ridge penalty.
     n_grids_ : int
@@ -176,7 +174,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Dates and durations are numbers of days. Dates that span more than a year, a week or a day also give the day of the
     year, the day of the week or the hour, in the column's time zone; their relevance counts for the column. Numbers
     that come again and whose order the targets do not know, such as those of people or districts, are categories, too,
-    unless `features`, `scaling`, `gamma`, `cv` or `groups` ask for something else; `summary` names them as codes.
+    unless `features`, `gamma`, `cv` or `groups` ask for something else; `summary` names them as codes.
 
     **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
     `n_grids` is "auto", exact machines take the `kernel`, and the solution should take half of `max_seconds` at most,
@@ -218,13 +216,11 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
     one factor for all is chosen afterwards. With more rows length scales, shares of kernels and penalty take 30 steps
     along the gradient in sets of 750 rows, which are cells, as dense as all rows are, and samples in turn; of a local
-    machine 60 steps in cells of 500 rows, split anew twice. ``scaling="auto"`` is "standard" where ranks may join, and
-    else, as with ``features="binning"``, the best after a fourth of the steps of "standard", "quantile" and, if an
-    input reaches further than ten interquartile ranges from its median, "arcsinh".
+    machine 60 steps in cells of 500 rows, split anew twice.
 
     **Ranks.** Numbers that are far from normal, such as amounts, or counts of which many are 0, enter exact and local
-    machines of ``scaling="auto"`` twice, as they are and by the normal scores of their ranks, where their statistic of
-    Shapiro and Francia (1972) is below 0.865, up to 64 of them. Length scales say what each is worth.
+    machines with learned length scales twice, as they are and by the normal scores of their ranks, where their
+    statistic of Shapiro and Francia (1972) is below 0.865, up to 64 of them.
 
     **Linear map.** With ``gamma="learn"``, a radial kernel of up to 200 numeric inputs also learns a matrix that maps
     the scaled inputs, if there are 300 rows or more, and as many as the matrix has entries. It is taken if it lowers
@@ -267,7 +263,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Going on and ending.** A warm start only chooses the penalty again, adds grids up to `max_grids`, and solves for
     coefficients. It refuses other columns, classes or numbers of targets. It searches anew, as the first line of
-    `summary` says, if `features`, `kernel`, `gamma`, `scaling`, `categorical_features`, `loss` or `target_transform`
+    `summary` says, if `features`, `kernel`, `gamma`, `categorical_features`, `loss` or `target_transform`
     changed, or the number of rows asks for another kind of machine. Ctrl-C after the first step of the search leaves a
     machine: the one so far, or one of up to 4,000 rows with the length scales as they stand. Callbacks, such as
     `sklearn.callback.ProgressBar`, see the stages of a fit, which with `max_seconds` tell the seconds left, and a task
@@ -311,7 +307,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         n_grids: int | str = "auto",
         n_trees: int | str = "auto",
         cell_rows: int | str = "auto",
-        scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
         quantile: float = 0.5,
@@ -331,7 +326,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         n_posterior_samples: int | None = None,
     ):
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
-        self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
+        self.n_grids, self.max_grids = n_grids, max_grids
         self.n_trees, self.cell_rows = n_trees, cell_rows
         self.categorical_features, self.target_transform = categorical_features, target_transform
         self.loss, self.quantile = loss, quantile

@@ -70,7 +70,7 @@ class Race:
         """Run the searches to their end, but for those that fall behind; what they find, compared."""
         plan = self._plan
         if self._needed:
-            self.step(2 * plan.trial, plan.rows)
+            self.step(plan.half, plan.rows)
             enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
             self._drop(lambda search: not search.error < enough)
         self.step(plan.early, plan.rows)

@@ -17,7 +17,7 @@ History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps
 class ScaledKernels:
     """Scaled inputs, and kernels with a gamma for each input, whose errors are of the same rows."""
 
-    scaling: str  # "standard", "ranks", "arcsinh", "quantile" or "none"
+    scaling: str  # "standard" or "ranks"; of older files also "none", "arcsinh", "quantile" or "warped"
     scaler: InputScaler
     X: np.ndarray  # the scaled table, (n_rows, n_inputs)
     scales: list[LengthScales]  # that of the grids first, if there is one, then a radial one

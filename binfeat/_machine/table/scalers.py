@@ -1,4 +1,4 @@
-"""Columns scaled by the ranks of their values, or with their long tails drawn in."""
+"""Columns scaled by the ranks of their values, and what files of older versions have in place of them."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -7,13 +7,11 @@ from typing import Self
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
-from binfeat._common.robust_scale import robust_scale
 from binfeat._common.subsets import every_nth
 from binfeat._engine.policy import thread_count
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 
 RANKED_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
-_LONG_TAIL = 10.0  # interquartile ranges from the median to the farthest value
 
 
 def _two_values(X: np.ndarray) -> np.ndarray:
@@ -22,12 +20,7 @@ def _two_values(X: np.ndarray) -> np.ndarray:
 
 
 class InputScaler(ArrayRecord, ABC):
-    """Learned from the columns of a table, float64 without NaN, except the columns that a mask calls categorical."""
-
-    @classmethod
-    @abstractmethod
-    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        """Learn from X (n_rows, n_inputs)."""
+    """A map of single columns of a table, float64 without NaN."""
 
     @abstractmethod
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -38,33 +31,17 @@ class InputScaler(ArrayRecord, ABC):
 class NoScaler(InputScaler):
     """Columns as they are."""
 
-    @classmethod
-    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        return cls()
-
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         return X
 
 
 @dataclass(frozen=True, eq=False)
 class Arcsinh(InputScaler):
-    """Maps each column with long tails to ``arcsinh((x - median) / interquartile range)``.
-
-    The map is linear about the median and logarithmic far from it. Tails are long if they reach further than ten
-    interquartile ranges; columns of two values have none. See `robust_scale` for the range.
-    """
+    """Maps columns to ``arcsinh((x - median) / interquartile range)``: in files up to format 4."""
 
     columns: np.ndarray  # numbers of the mapped columns, int64
     centers: np.ndarray  # (n_mapped,)
     units: np.ndarray
-
-    @classmethod
-    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        rows = every_nth(X, RANKED_ROWS)
-        center, unit = robust_scale(rows)
-        reach = np.maximum(rows.max(axis=0) - center, center - rows.min(axis=0))
-        columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & ~_two_values(rows))
-        return cls(columns.astype(np.int64), center[columns], unit[columns])
 
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         out = np.array(X)
@@ -112,7 +89,6 @@ class Quantiles(InputScaler):
 
 
 def scaler_of(scaling: str) -> type[InputScaler]:
-    """The kind of scaler for a scaling: one for each length scale is enough for "none", "standard" and "ranks"."""
-    kinds: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles}
-    kinds["warped"] = Quantiles  # files up to format 4 have learned values in place of ranks
+    """The kind of scaler for a scaling: those of older files had maps before length scales."""
+    kinds: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Quantiles}
     return kinds.get(scaling, NoScaler)
