@@ -10,6 +10,7 @@ class Mechanisms:
     linear_maps: bool = True
     ranks: bool = True
     codes: bool = True
+    revival: bool = True
     second_kernel: bool = True
     target_transforms: bool = True
     fine_tuning: bool = True

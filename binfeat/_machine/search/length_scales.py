@@ -38,6 +38,7 @@ _FEWEST = 150
 MOST_INPUTS = int(_WORK / _FEWEST**2)  # with which the fewest rows are no more work than that
 _LAST = 10  # steps whose mean error is the error of a search
 _DISTANCE_ROWS = 10_000
+_LEAST_PART = 1 / 2  # of the mean part in the exponent, which a revived input has
 
 
 def mean_distances(X: np.ndarray, categorical: np.ndarray, rng: np.random.Generator, power: int = 1) -> np.ndarray:
@@ -215,6 +216,32 @@ class LengthScaleSearch:
         best = int(np.argmin([own[::2].mean() for own in tries]))
         if surely_less(tries[best][1::2], mean[1::2], _SURELY):
             self._theta[:-1] += np.log(_SHORTER[best])
+
+    def revive(self, n_rows: int) -> float:
+        """Go on with some of the inputs that seemed idle, if that lowers the error on `n_rows` rows.
+
+        A step's few rows do not show what some inputs do together. Their gammas fall, and with them their slopes. So
+        all inputs get at least half of the mean part in the exponent, and inputs keep it whose gammas should then rise
+        further. Returned is the ratio of the error to the error before.
+        """
+        parts = self.gamma * self._distance
+        least = _LEAST_PART * parts.sum() / max(1, np.count_nonzero(self._live))
+        idle = self._live & (parts < least)
+        if not idle.any():
+            return 1.0
+        before, error = self._theta, self.error_on(n_rows)
+        raised = before.copy()
+        raised[:-1][idle] += np.log(least / parts[idle])
+        self._theta, rising = raised, np.zeros_like(idle)
+        with suppress(SingularKernelError):
+            rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
+        self._theta = np.where(np.append(rising, False), raised, before)
+        found = self.error_on(n_rows)
+        if not found < error:
+            self._theta = before
+            return 1.0
+        self._adam = Adam(before.shape)
+        return found / error
 
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""

@@ -13,7 +13,7 @@ from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
-from binfeat._machine.search.plan import CHUNK, SearchPlan
+from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan
 from binfeat.kernels import RBF
 
 _Result = TypeVar("_Result")
@@ -21,6 +21,7 @@ _Result = TypeVar("_Result")
 FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
 _BETTER = 0.97  # times the error of the kernel of the grids, which a radial one has to be below beside it
 _COMMON_ROWS = 1000  # on which kernels are compared
+_MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 
 
 def kind_of(scales: LengthScales | LengthScaleSearch) -> str:
@@ -68,7 +69,7 @@ class Race:
 
     def run(self) -> list[LengthScales]:
         """Run the searches to their end, but for those that fall behind; what they find, compared."""
-        plan = self._plan
+        plan, late_rows = self._plan, self._plan.late_rows
         if self._needed:
             self.step(plan.half, plan.rows)
             enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
@@ -76,12 +77,14 @@ class Race:
         self.step(plan.early, plan.rows)
         far = self._far * min(search.error for search in self.searches)
         self._drop(lambda search: search.error > far)
+        if self.may_step() and self._revived(_MORE * late_rows):
+            late_rows = max(late_rows, min(MOST_ROWS, _MORE * late_rows))
         is_open = self._run.settings.kernel is None
         radial = [search for search in self.searches if is_open and kind_of(search) == "radial"]
         self.searches = [*self.searches, *(search.of_kernel(RBF(), plan.early) for search in radial)]
-        self.step(plan.race, plan.late_rows)
+        self.step(plan.race, late_rows)
         self.searches = with_one_radial(self.searches)
-        self.step(plan.n_steps, plan.late_rows)
+        self.step(plan.n_steps, late_rows)
         return self._compared()
 
     def _side_by_side(self, act: Callable[[LengthScaleSearch], _Result]) -> list[_Result]:
@@ -93,6 +96,12 @@ class Race:
     def _drop(self, is_behind: Callable[[LengthScaleSearch], bool]) -> None:
         """Give up the searches that are not needed and fall behind."""
         self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
+
+    def _revived(self, n_rows: int) -> bool:
+        """Whether inputs that seemed idle do much for the error on so many rows."""
+        if not self._run.limits.mechanisms.revival:
+            return False
+        return min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH
 
     def _compared(self) -> list[LengthScales]:
         """What is found, with errors of the same rows."""

@@ -88,8 +88,9 @@ print("and by differences ", np.round(differences, 7))
 #
 # for :math:`\theta = (\log \gamma_1, \dots, \log \gamma_d, \log \alpha)`, each step with the error L of *fresh* rows,
 # 300 to some 1,000 of the N. The prior holds the logarithms of d inputs together where rows are few, less so where
-# inputs are many, of which few matter. The rate falls from 0.2 to 0.01 over 60 steps, or up to 150 for many rows.
-# ``_machine/search/length_scales.py``
+# inputs are many, of which few matter. The rate falls from 0.2 to 0.01 over 60 steps, or up to 150 for many rows. After
+# two thirds of them, inputs that seem idle are raised to half of the mean part in the exponent, and keep it where the
+# slope on more rows points up. ``_machine/search/length_scales.py``
 #
 # More rows take shorter scales. Of up to 1,500 rows one factor of all, the penalty, and the shares of a sum are chosen
 # afterwards by L of these rows. Of more, all of :math:`\gamma`, the shares and :math:`\alpha` go down the gradient of L
