@@ -82,11 +82,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. See
         Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random tenth. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
         Exact machines leave out each part in turn where splits are folds, as those of `KFold`.
-    validation_fraction : float, default=0.1
-        Share of the rows in that random part.
     scoring : str or callable, default=None
         Score to maximise, unweighted, as in `sklearn.metrics.get_scorer`; None is minus the weighted squared error.
     refit : bool, default=True
@@ -224,7 +222,6 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         max_seconds: float | None = None,
         max_bytes: int | None = None,
         cv: Any = None,
-        validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
@@ -238,7 +235,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         self.n_trees, self.cell_rows = n_trees, cell_rows
         self.categorical_features, self.loss, self.class_weight = categorical_features, loss, class_weight
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
-        self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.cv, self.scoring, self.refit = cv, scoring, refit
         self.on_unseen = on_unseen
         self.warm_start, self.random_state = warm_start, random_state
 

@@ -83,11 +83,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Memory limit of `fit` in bytes, beside copies of the table; None is a quarter of the computer's memory. See
         Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random tenth. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
         Exact machines leave out each part in turn where splits are folds, as those of `KFold`.
-    validation_fraction : float, default=0.1
-        Share of the rows in that random part.
     scoring : str or callable, default=None
         Score to maximise, unweighted, as in `sklearn.metrics.get_scorer`; None is minus the weighted squared error.
     refit : bool, default=True
@@ -315,7 +313,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         max_seconds: float | None = None,
         max_bytes: int | None = None,
         cv: Any = None,
-        validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
@@ -331,7 +328,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.categorical_features, self.target_transform = categorical_features, target_transform
         self.loss, self.quantile = loss, quantile
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
-        self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.cv, self.scoring, self.refit = cv, scoring, refit
         self.on_unseen = on_unseen
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
 
