@@ -401,6 +401,13 @@ def test_files_with_warped_inputs_predict():
     np.testing.assert_array_equal(warped.predict(rows), machine.predict(rows))
 
 
+def test_files_of_a_loss_that_is_gone_are_refused():
+    """Their predictions would be means."""
+    machine = sio.load(FILES / "format_4" / "exact.skops", trusted=MACHINES)
+    with pytest.raises(ValueError, match=r"saved with loss='quantile', .*loss='squared', and call predict_quantiles"):
+        machine.__setstate__(machine.__getstate__() | {"loss": "quantile"})
+
+
 def test_files_of_every_format_are_kept():
     """But for the second one, which no release wrote; a new format wants new files here, and a line in the guide."""
     formats = {int(path.parent.name.removeprefix("format_")) for path in KEPT}

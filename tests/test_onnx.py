@@ -122,7 +122,6 @@ def test_what_cannot_be_exported_is_named(rows, few_grids, without_package):
             y,
         ),
         "takes columns of numbers": (KernelMachineRegressor(**small), pd.DataFrame({"a": ["u", "v"] * 150}), y),
-        "has no quantiles": (KernelMachineRegressor(loss="quantile", **small), X, y),
         "takes one label a row": (KernelMachineClassifier(**small), X, (X > 0).astype(int)),
     }
     for words, (machine, table, target) in made.items():

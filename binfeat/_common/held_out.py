@@ -13,7 +13,7 @@ _HELD_OUT_SHARE = 0.1  # where the estimator has no `validation_fraction`
 
 
 def splits(estimator, n_rows, y, groups):
-    """Pairs of training and held-out rows, by the estimator's `cv`, `validation_fraction`, if it has one, and `random_state`.
+    """Pairs of training and held-out rows, by the estimator's `cv`, `random_state`, and maybe `validation_fraction`.
 
     ValueError if `validation_fraction` is not between 0 and 1, or the splitter fails or does not give rows.
     """

@@ -14,7 +14,6 @@ from binfeat._common.validation import (
     check_choice,
     check_flag,
     check_integer,
-    check_share,
     checked_targets,
 )
 from binfeat._machine.number_estimator import NumbersMachineBase
@@ -62,13 +61,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
-    loss : {"squared", "huber", "quantile", "poisson", "gamma", "tweedie"}, default="squared"
+    loss : {"squared", "huber", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard deviations, by weights of
-        rows. "quantile" predicts a quantile of the targets instead of their mean, see `predict_quantiles`. "poisson"
-        (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are deviances:
-        predictions are above 0. See Notes.
-    quantile : float, default=0.5
-        Share of targets below the predictions of ``loss="quantile"``; `fit` still minimises squared errors.
+        rows. "poisson" (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are
+        deviances: predictions are above 0. For quantiles of the targets see `predict_quantiles`. See Notes.
     target_transform : "auto", None or transformer, default="auto"
         Transform of the targets. "auto" tries logarithm and arcsinh where tails are long; see Notes. A transformer is
         cloned and fitted to y as columns, and needs `inverse_transform`.
@@ -307,7 +303,6 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         cell_rows: int | str = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
-        quantile: float = 0.5,
         target_transform: Any = "auto",
         max_grids: int = 1600,
         max_seconds: float | None = None,
@@ -326,11 +321,19 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         self.n_grids, self.max_grids = n_grids, max_grids
         self.n_trees, self.cell_rows = n_trees, cell_rows
         self.categorical_features, self.target_transform = categorical_features, target_transform
-        self.loss, self.quantile = loss, quantile
+        self.loss = loss
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
         self.cv, self.scoring, self.refit = cv, scoring, refit
         self.on_unseen = on_unseen
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
+
+    def __setstate__(self, state: dict) -> None:
+        if state.get("loss") == "quantile":
+            raise ValueError(
+                "This KernelMachineRegressor was saved with loss='quantile', which binfeat no longer has. "
+                "Fit it again with loss='squared', and call predict_quantiles."
+            )
+        super().__setstate__(state)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -363,13 +366,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         """
         if check_flag(return_std, "return_std"):
             return self._with_std(X)
-        if self.loss == "quantile":
-            return self.predict_quantiles(X, self.quantile)[..., 0]
         return self._own_targets.decode(self._scores(X))
 
     def _settings(self) -> Settings:
-        check_choice(self.loss, "loss", ("squared", "huber", "quantile", *DEVIANCES))
-        check_share(self.quantile, "quantile")
+        check_choice(self.loss, "loss", ("squared", "huber", *DEVIANCES))
         check_transform(self.target_transform)
         if self.loss in DEVIANCES:
             self._check_for_deviance()
