@@ -30,7 +30,7 @@ _CHANGED = 0.02  # of the metric, from which on a table is worse or better
 _LOSS_FLOOR = 0.001  # added to both log-losses of a ratio
 _QUICK_TABLES = ("iris",)
 _MODULES = {  # that hold nothing else
-    "linear_maps": ("search/linear_maps.py", "search/judged.py"),
+    "linear_maps": ("search/linear_maps.py",),
     "ranks": ("table/ranks.py",),
     "codes": ("table/codes.py",),
     "target_transforms": ("target/transform_choice.py",),

@@ -111,7 +111,7 @@ print("and by differences ", np.round(differences, 7))
 # \delta > 2 \, s_\delta / \sqrt m`. A map has no more entries than there are
 # rows; it is given up after a fourth of its steps with less than 1 such standard error, after half with less than 1.5.
 # A transform of the targets has to lower the error in their own units by 5 %, or to raise the likelihood by half a nat
-# a row (Box & Cox 1964). ``_machine/search/judged.py``, ``_machine/target/transform_choice.py``
+# a row (Box & Cox 1964). ``_machine/search/linear_maps.py``, ``_machine/target/transform_choice.py``
 #
 # Many rows
 # ---------
