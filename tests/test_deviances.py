@@ -315,9 +315,7 @@ def test_bad_parameters(rng):
     for changed in ({"target_transform": PowerTransformer()}, {"n_posterior_samples": 4}):
         with pytest.raises(ValueError, match=next(iter(changed))):
             KernelMachineRegressor(loss="poisson", **changed).fit(X, y)
-    with pytest.raises(
-        ValueError, match="loss must be 'squared', 'huber', 'poisson', 'gamma' or 'tweedie', got 'quantile'"
-    ):
+    with pytest.raises(ValueError, match=r"loss must be 'squared', 'huber', .*, got 'quantile'"):
         KernelMachineRegressor(loss="quantile").fit(X, y)
 
 
