@@ -78,6 +78,14 @@ def test_a_sum_of_kernels_and_its_penalty_go_on(few_steps, rng):
     np.testing.assert_allclose(machine.predict(X), expected, atol=1e-3)
 
 
+def test_linear_kernels_of_older_files_are_searched_anew(few_steps, table):
+    X, y, _ = table
+    machine = KernelMachineRegressor(features="exact", kernel="laplacian", **WARM).fit(X[:100], y[:100])
+    machine._exact = machine._exact | {"nus": np.array([-1.0])}
+    machine.fit(X[:100], y[:100])
+    assert first_line(machine)[1].startswith("none: linear kernels")
+
+
 @pytest.mark.parametrize(("name", "value"), [("gamma", np.arange(1, 5) / 10), ("kernel", "hat")])
 def test_other_parameters_are_searched_anew(table, name, value):
     (X, y, _), change = table, {name: value}

@@ -14,7 +14,7 @@ from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart
 from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.kernel_algebra.matrices import Linear, is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine
 from binfeat._machine.machines.candidate import Candidate
 from binfeat._machine.machines.choice import MachineChoice
@@ -86,6 +86,8 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
         reason = "rows are too many for a local machine"
     elif rows.in_memory and 8 * previous.function.n_fourier * n_rows > run.limits.fourier_bytes:
         reason = "rows are too many for Fourier features"
+    elif isinstance(previous.function, KernelFunction) and Linear() in previous.function.kernels:
+        reason = "linear kernels, as of version 0.2.0, are not fitted"
     if reason is not None:
         run.note("warm start", f"none: {reason}", np.nan)
     return reason is None
