@@ -133,7 +133,7 @@ def test_summary_and_html(table):
     lines = machine.summary().splitlines()
     assert lines[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
     assert [line.split("  ")[0] for line in lines[1:]] == list(machine.decisions_["what"])
-    for what in ("length scales", "kernel", "features", "grids", "penalty"):
+    for what in ("length scales", "kernel", "grids", "penalty"):
         assert what in machine.decisions_["what"]
     assert "KernelMachineRegressor" in machine._repr_html_()
 

@@ -185,10 +185,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     1990). Its predictions for a row are bitwise the same, whatever rows stand beside it and for any number of threads.
 
     **Wide tables**, of more than 1,333 columns of numbers, have exact machines for any `max_seconds`, which begin with
-    one length scale for all inputs, standardised or as they are, by leave-one-out errors: with little time
-    they have about the squared errors of ridge regression. One length scale for each input
-    is learned while there is time, for a radial kernel, and taken if it surely does better for rows that it was not
-    learned from. Where `max_seconds` are over, 1,500 rows, each left out in turn, judge the machine.
+    one length scale for all inputs, standardised or as they are, by leave-one-out errors: with little time they have
+    about the squared errors of ridge regression. One length scale for each input is learned while there is time, for a
+    radial kernel, and taken if it surely does better for rows that it was not learned from. Where `max_seconds` are
+    over, 1,500 rows, each left out in turn, judge the machine.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
@@ -203,8 +203,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
     ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the
-    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`), or their sum: up to 1,500 rows with some shares each, and
-    with more rows with shares that are learned.
+    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`), or their sum, whose shares are learned from 1,500 rows on.
 
     **Length scales** minimise the squared leave-one-out error, whatever the `scoring`, of exact machines on a few
     hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
