@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from binfeat.display import IntervalDisplay as IntervalDisplay
     from binfeat.display import KernelErrorDisplay as KernelErrorDisplay
     from binfeat.display import LearningCurveDisplay as LearningCurveDisplay
-    from binfeat.display import LinearMapDisplay as LinearMapDisplay
     from binfeat.display import RelevanceDisplay as RelevanceDisplay
     from binfeat.display import ShapleyDisplay as ShapleyDisplay
     from binfeat.few_labels import LabelSpreading as LabelSpreading
@@ -44,7 +43,6 @@ _HOMES = {
     "KernelMachineRegressor": "machine",
     "LabelSpreading": "few_labels",
     "LearningCurveDisplay": "display",
-    "LinearMapDisplay": "display",
     "ShapleyDisplay": "display",
     "OutlierDetector": "density",
     "RandomBinning": "binning",
@@ -67,8 +65,6 @@ __all__ = ["__version__", *_HOMES]
 def __getattr__(name):
     if name == "__version__":
         return import_module("importlib.metadata").version("binfeat")
-    if name == "RotationDisplay":
-        return import_module("binfeat.display").RotationDisplay
     if name not in _HOMES:
         raise AttributeError(f"module 'binfeat' has no attribute {name!r}")
     home = _HOMES[name]

@@ -9,14 +9,12 @@ from numpy.typing import ArrayLike
 
 from binfeat._common.drawing import as_text, draw_relevances
 from binfeat._common.validation import check_integer, check_numbers
-from binfeat._common.warned import warn
 from binfeat._display.canvas import OptionalAxes, canvas, scale_errors, scale_x
 from binfeat._display.checks import Machine, given_or_seen, names_of, require_machine
 from binfeat._display.contributions import ContributionDisplay
 from binfeat._display.curves import curve_of, draw_points, draw_steps, label_x, places_behind
 from binfeat._display.intervals import IntervalDisplay
 from binfeat._display.kernel_errors import KernelErrorDisplay
-from binfeat._display.linear_maps import LinearMapDisplay
 from binfeat._display.shapley import ShapleyDisplay
 
 __all__ = [
@@ -24,18 +22,9 @@ __all__ = [
     "IntervalDisplay",
     "KernelErrorDisplay",
     "LearningCurveDisplay",
-    "LinearMapDisplay",
     "RelevanceDisplay",
     "ShapleyDisplay",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name != "RotationDisplay":
-        raise AttributeError(f"module 'binfeat.display' has no attribute {name!r}")
-    message = "RotationDisplay is now called LinearMapDisplay; the old name will be removed in version 0.3."
-    warn(message, FutureWarning)
-    return LinearMapDisplay
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +47,6 @@ class RelevanceDisplay:
     See Also
     --------
     learn_gamma : Finds the relevances of inputs.
-    LinearMapDisplay : The directions of a machine with a linear map.
 
     Examples
     --------

@@ -4,8 +4,7 @@ Watching a machine in service
 
 Rows that are unlike those of `fit` get predictions like any others, and nobody notices until their targets are known.
 The standard deviation of a prediction is known at once: it grows with the distance to the rows of `fit`, in units of
-the length scales that the machine has learned, so that an input that hardly matters hardly counts. (Scaling by
-quantiles, or warped inputs, would take all that lies beyond the rows of `fit` for the last of them.)
+the length scales that the machine has learned, so that an input that hardly matters hardly counts.
 """
 
 import matplotlib.pyplot as plt
@@ -29,7 +28,7 @@ def target(X):
 
 X = rng.normal(size=(1500, 4))
 y = target(X) + 0.2 * rng.normal(size=1500)
-machine = KernelMachineRegressor(scaling="standard", on_unseen="ignore", random_state=0).fit(X[:1000], y[:1000])
+machine = KernelMachineRegressor(on_unseen="ignore", random_state=0).fit(X[:1000], y[:1000])
 
 # %%
 # The reference

@@ -4,7 +4,7 @@ A kernel machine that sets itself up
 
 A table with a hundred inputs, of which five matter, and not alike: Friedman's first target, with noise. A kernel with
 one length scale for all inputs sees mostly noise here. `KernelMachineRegressor` learns one per input by the gradient of
-a leave-one-out error, and chooses the rest (scaling, kernel, kind of features, penalty) itself. Boosted trees with
+a leave-one-out error, and chooses the rest (kernel, kind of features, penalty) itself. Boosted trees with
 their defaults stand beside it.
 """
 

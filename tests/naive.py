@@ -565,19 +565,6 @@ def are_codes(values, scores, sure, share):
     return jumps - chance > max(sure * (2 / len(levels)) ** 0.5 * chance, share * (told - chance))
 
 
-def surplus(first, second, scores):
-    """What cells of two factors tell beyond both of them, in standard errors of what they tell by chance."""
-    n_first, n_second = len(set(first)), len(set(second))
-
-    def told(labels):
-        groups = {label: [k for k, own in enumerate(labels) if own == label] for label in set(labels)}
-        return sum(sum(column[k] for k in rows) ** 2 / len(rows) for column in scores.T for rows in groups.values())
-
-    both, free = told(list(zip(first, second, strict=True))), (n_first - 1) * (n_second - 1)
-    chance = (sum(value**2 for value in scores.ravel()) - both) / (len(first) - n_first * n_second)
-    return ((both - told(list(first)) - told(list(second))) / free - chance) / (chance * math.sqrt(2 / free))
-
-
 def shared_bins(rows, training, law, gammas, n_grids, seed, categorical=()):
     """For each grid and row, the set of training rows in the row's bin; grid p has the gamma ``p % len(gammas)``."""
     out = []

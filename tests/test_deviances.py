@@ -27,7 +27,7 @@ from binfeat._machine.target.targets import Targets
 from binfeat._machine.target.transforms import LogLink
 
 GAMMA = [0.5, 0.3, 0.1]
-GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "scaling": None, "random_state": 0}
+GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.8, "gamma": GAMMA, "random_state": 0}
 LOSSES = sorted(DEVIANCES)
 
 
@@ -289,7 +289,7 @@ def test_what_deviances_do_not_have(rng):
     machine = KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
     calls = machine.predict_quantiles, machine.predict_interval, machine.sample_y
     for call in (*calls, lambda rows: machine.predict(rows, return_std=True)):
-        with pytest.raises(ValueError, match="need loss='squared', 'huber' or 'quantile'"):
+        with pytest.raises(ValueError, match="need loss='squared' or 'huber' in fit"):
             call(X)
 
 
@@ -315,8 +315,8 @@ def test_bad_parameters(rng):
     for changed in ({"target_transform": PowerTransformer()}, {"n_posterior_samples": 4}):
         with pytest.raises(ValueError, match=next(iter(changed))):
             KernelMachineRegressor(loss="poisson", **changed).fit(X, y)
-    with pytest.raises(ValueError, match="quantile must be between 0 and 1"):
-        KernelMachineRegressor(loss="quantile", quantile=1.0).fit(X, y)
+    with pytest.raises(ValueError, match=r"loss must be 'squared', 'huber', .*, got 'quantile'"):
+        KernelMachineRegressor(loss="quantile").fit(X, y)
 
 
 def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
@@ -325,14 +325,6 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
         monkeypatch.setattr(reweighting, name, figure)
     with pytest.warns(ConvergenceWarning, match="Newton step of loss='poisson' still moved"):
         KernelMachineRegressor(**GIVEN, loss="poisson").fit(X, y)
-
-
-def test_loss_of_a_quantile_is_predict_quantiles(rng):
-    X, y, _ = drawn("gamma", rng, 300)
-    machine = KernelMachineRegressor(loss="quantile", quantile=0.8, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(machine.predict(X), machine.predict_quantiles(X, 0.8)[:, 0])
-    both = KernelMachineRegressor(loss="quantile", random_state=0).fit(X, np.column_stack([y, -y]))
-    assert both.predict(X).shape == (300, 2)
 
 
 @pytest.mark.parametrize("given", [GIVEN, {**GIVEN, "features": "local"}, {"features": "local", "cell_rows": 60}])

@@ -195,7 +195,7 @@ def test_workers_killed_in_each_stage(rows, client, monkeypatch):
 def test_a_worker_killed_before_the_second_tree(rows, client, monkeypatch):
     """The rows that it held are made again; nothing stays on the workers."""
     X, y, weights = rows
-    options = {**LOCAL, "n_trees": 2, "scaling": None}
+    options = {**LOCAL, "n_trees": 2}
     expected = binfeat.KernelMachineClassifier(**options).fit(binfeat.blocks(X, y > 0, weights))
     killed = kill_a_worker_in(monkeypatch, client, DaskCells, "__call__", 2)
     machine = remote.KernelMachineClassifier(**options).fit(chunked(X), y > 0, weights)

@@ -243,7 +243,6 @@ def bad_fits():
         (regressor(), good, None, ValueError, "requires y to be passed"),
         (regressor(), good[:0], ones[:0], ValueError, "X has no rows in any chunk"),
         (regressor(features="exact"), good, ones, ValueError, "features='exact' needs all rows in memory; use 'auto'"),
-        (regressor(features="hybrid"), good, ones, ValueError, "features='hybrid' needs all rows in memory"),
         (regressor(loss="poisson"), good, -ones, ValueError, "loss='poisson' needs targets of at least 0; got -1"),
         (regressor(loss="gamma"), good, 0 * ones, ValueError, "loss='gamma' needs targets above 0; got 0"),
         (classifier(loss="log"), good, np.arange(N) % 2, ValueError, "loss='log' needs all rows in memory"),

@@ -84,7 +84,7 @@ def test_means_and_deviations_are_those_of_all_rows(rng):
 def test_weights_are_rows(rng):
     X, y = np.repeat([0.0, 1.0], 300)[:, np.newaxis], rng.normal(size=600)
     weights = rng.integers(1, 4, size=600)
-    given = LOCAL | {"kernel": "laplacian", "gamma": 1.0, "scaling": None}
+    given = LOCAL | {"kernel": "laplacian", "gamma": 1.0}
     machine = KernelMachineRegressor(**given, alpha=2.0).fit(X, y, sample_weight=weights)
     again = KernelMachineRegressor(**given, alpha=2.0).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
     new = [[0.0], [0.3], [1.0]]

@@ -16,7 +16,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomBinni
 from binfeat._machine.fitted import exact, local, many_rows
 
 # Nothing to choose: one kernel, its gamma, the penalty.
-GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3, "scaling": None}
+GIVEN = {"features": "exact", "random_state": 0, "kernel": "laplacian", "alpha": 0.3}
 GAMMA = [0.5, 0.2, 0.0, 0.1]
 
 
@@ -202,7 +202,7 @@ def test_bad_arguments(fitted, table):
 N_SAMPLES = 32
 SPREAD = np.sqrt(1 / (2 * N_SAMPLES))  # of a standard deviation that so many samples know
 HALVES = [(np.arange(250), np.arange(250, 400))]
-BINS = {**FIXED, "scaling": None, "target_transform": None, "alpha": 0.3, "n_posterior_samples": N_SAMPLES}
+BINS = {**FIXED, "target_transform": None, "alpha": 0.3, "n_posterior_samples": N_SAMPLES}
 
 
 def far_and_near(X):
@@ -261,12 +261,10 @@ def test_fourier_features_have_exact_standard_deviations(table, few_grids):
     np.testing.assert_allclose(machine.predict(X[:40] + 0.1, return_std=True)[1], std, rtol=1e-3)
 
 
-@pytest.mark.parametrize("features", ["binning", "hybrid"])
-def test_held_out_rows_that_are_taken_in_bring_bins(table, few_grids, features):
+def test_held_out_rows_that_are_taken_in_bring_bins(table, few_grids):
     """Their bins have the prior's weights in samples; all else is as before."""
     X, y, _ = table
-    options = {**BINS, "features": features}
-    before, after = (KernelMachineRegressor(**options, refit=refit).fit(X, y) for refit in (False, True))
+    before, after = (KernelMachineRegressor(**BINS, refit=refit).fit(X, y) for refit in (False, True))
     assert after._posterior["coef"].shape == (N_SAMPLES, after.feature_coef_.shape[1])
     assert after.feature_coef_.shape[1] > before.feature_coef_.shape[1]
     rows = far_and_near(X)

@@ -37,10 +37,10 @@ OTHERS = [  # of estimators that stand above
     RandomFourier(kernel="laplacian", gamma=0.1, n_components=11, phase="offset", sampler="qmc", n_jobs=1),
     CGRidge(),
     CGRidgeClassifier(),
-    KernelMachineRegressor(features="hybrid", gamma="scale", n_grids=9, n_posterior_samples=2, random_state=0),
+    KernelMachineRegressor(features="fourier", gamma="scale", n_posterior_samples=2, random_state=0),
     KernelMachineRegressor(features="binning", gamma="scale", alpha=0.1, n_grids=20, refit=False, random_state=0),
     OutlierDetector(fineness=(2, 4), input_share=1.0, n_jobs=1),
-    KernelMachineClassifier(features="hybrid", gamma="scale", scaling="quantile", n_grids=20, random_state=0),
+    KernelMachineClassifier(features="binning", gamma="scale", n_grids=20, random_state=0),
 ]
 
 

@@ -14,7 +14,6 @@ from binfeat._engine.distances import (
     laplacian_values,
     profile_products,
     profile_sums,
-    sign_sums,
     squared_distances,
     weighted_distances,
 )
@@ -128,15 +127,6 @@ def test_values_of_the_laplacian_by_pairs_are_those_of_two_sides(columns, n_jobs
     np.testing.assert_array_equal(out, expected)
 
 
-def test_sign_sums(rng, columns, n_jobs):
-    X = columns[0]
-    X[:, 3] = X[:, 4]  # equal places count for nothing
-    weights, out = rng.normal(size=(9, 9)).astype(np.float32), np.full((5, 9), np.nan, np.float32)
-    sign_sums(X, weights, out, n_jobs=n_jobs)
-    signs = pairwise(X, X, lambda j, a, b: float(a > b) - float(a < b))
-    np.testing.assert_allclose(out, np.einsum("ab,jab->jb", weights, signs), rtol=1e-5, atol=1e-5)
-
-
 TABLE = np.array([wave(t) for t in np.linspace(0, 4, 1025)], np.float32)
 STEPS = GAMMA.astype(np.float32) * np.float32(256)
 
@@ -197,21 +187,6 @@ def test_a_table_of_the_laplacian_is_the_laplacian(rng):
     (K, slopes), (other, other_slopes) = found
     np.testing.assert_allclose(K, other, rtol=2e-5, atol=2e-5)
     np.testing.assert_allclose(slopes(M.copy()), other_slopes(M), rtol=1e-3, atol=1e-4)
-
-
-def test_gradient_by_the_places_of_rows(rng):
-    """Against differences of the error when one number of one row is moved."""
-    X, Y, alpha = columns_of(table(rng, 10), 0.0), rng.normal(size=(10, 2)), 0.3
-    matrix = matrices.MovedLaplacianMatrix(kernels.Laplacian(), CATEGORICAL)
-    found = leave_one_out.leave_one_out(matrix, X, Y.astype(np.float32), None, GAMMA, alpha, rng)
-
-    def error(places):
-        K = naive.kernel_matrix(places.T, places.T, GAMMA, PROFILES[kernels.Laplacian()], categorical={3})
-        return naive.left_out_error(K, Y, alpha)
-
-    expected = naive.slopes_by_entries(error, X.astype(np.float64))
-    expected[3] = 0.0  # a category has no place
-    np.testing.assert_allclose(found.slopes, expected, rtol=2e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -43,8 +43,8 @@ def machines():
     yield binfeat.CGRidgeClassifier().fit(Z, LABELS), Z
     fixed = {"n_grids": 4, "gamma": "scale", "alpha": 0.1, "random_state": 0}
     sampled = {"n_posterior_samples": 2, **fixed}
-    yield binfeat.KernelMachineRegressor(features="binning", scaling="quantile", **sampled).fit(X, Y), X
-    yield binfeat.KernelMachineClassifier(features="hybrid", **fixed).fit(X, LABELS), X
+    yield binfeat.KernelMachineRegressor(features="binning", **sampled).fit(X, Y), X
+    yield binfeat.KernelMachineClassifier(features="binning", **fixed).fit(X, LABELS), X
     exact = binfeat.KernelMachineRegressor(features="exact", gamma="scale", random_state=0)
     yield exact.fit(X, Y), X
     grids = {"features": binfeat.RandomBinning(n_grids=4), "gamma": 0.3, "random_state": 0}
@@ -196,6 +196,12 @@ def one_knot(state):
     state["_columns"].update(rank_starts=np.array([0, 1]), rank_knots=np.zeros(1), rank_values=np.zeros(1))
 
 
+def one_knot_of_a_scaler(state):
+    """As files of version 0.2.0 have some."""
+    starts, knots = np.array([0, 1]), np.zeros(1)
+    state["_scaler"] = {"columns": np.zeros(1, np.int64), "starts": starts, "knots": knots, "ranks": knots}
+
+
 def not_a_source(state):
     state["_columns"]["source"][0] = 9
 
@@ -225,7 +231,7 @@ DAMAGES = [
         lambda state: state["_columns"].update(times=np.array(["", "dates"])),
         r"times should be of shape \(3,\)",
     ),
-    ("regressor", lambda state: state["_scaler"]["columns"].__setitem__(0, 9), "scaler should have two knots"),
+    ("regressor", one_knot_of_a_scaler, "scaler should have two knots"),
     ("regressor", one_knot, "ranks should have two knots"),
     ("exact", lambda state: state["_exact"].pop("support"), r"_exact lacks \['support'\]"),
     ("exact", lambda state: state["_exact"].update(shares=np.ones(9)), "shares should be of shape"),
@@ -393,6 +399,23 @@ def test_files_of_this_and_older_formats_give_the_same_predictions(path):
     again = sio.loads(sio.dumps(machine), trusted=trusted)
     np.testing.assert_array_equal(again.predict(rows), found)
     assert str(again) == str(machine)  # has all parameters
+
+
+def test_files_with_warped_inputs_predict():
+    """Version 0.2.0 could learn values in place of ranks."""
+    path = FILES / "format_4" / "binning.skops"
+    rows, machine = np.load(path.with_name("X.npy"))[:5], sio.load(path, trusted=MACHINES)
+    state = machine.__getstate__() | {"scaling_": "warped", "_binfeat_format": 4}
+    warped = type(machine).__new__(type(machine))
+    warped.__setstate__(state)
+    np.testing.assert_array_equal(warped.predict(rows), machine.predict(rows))
+
+
+def test_files_of_a_loss_that_is_gone_are_refused():
+    """Their predictions would be means."""
+    machine = sio.load(FILES / "format_4" / "exact.skops", trusted=MACHINES)
+    with pytest.raises(ValueError, match=r"saved with loss='quantile', .*loss='squared', and call predict_quantiles"):
+        machine.__setstate__(machine.__getstate__() | {"loss": "quantile"})
 
 
 def test_files_of_every_format_are_kept():

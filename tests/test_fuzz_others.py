@@ -37,14 +37,6 @@ def test_relevances_of_any_kind(relevances, names, most):
     outcome(lambda: drawn(draw), "relevances|feature_names|max_features")
 
 
-@given(LISTS, LISTS, st.sampled_from([1, 2, 20]) | st.sampled_from(tables.NASTY))
-def test_directions_of_any_kind(linear_map, names, most):
-    def draw():
-        return binfeat.LinearMapDisplay(linear_map, names).plot(Figure().subplots(), max_directions=most)
-
-    outcome(lambda: drawn(draw), "linear_map|feature_names|max_directions")
-
-
 @given(LISTS, LISTS)
 def test_learning_curves_of_any_kind(x, error):
     outcome(lambda: drawn(lambda: binfeat.LearningCurveDisplay(x, error).plot(Figure().subplots())), "x|error")

@@ -18,7 +18,7 @@ X = np.arange(1200, dtype=np.float64).reshape(400, 3) * [0.01, 0.017, -0.013] % 
 Y = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2]
 LABELS = np.digitize(Y, np.quantile(Y, [0.3, 0.6]))
 ROWS = slice(0, 400, 57)
-FIXED = {"gamma": [2.0, 1.0, 0.5], "alpha": 0.01, "scaling": "standard", "random_state": 0}
+FIXED = {"gamma": [2.0, 1.0, 0.5], "alpha": 0.01, "random_state": 0}
 
 
 def waves(**parameters):
@@ -49,9 +49,7 @@ MADE = {
     "ridge, path": lambda: ridge(binfeat.CGRidge, Y, alphas=[0.01, 0.1, 1.0], random_state=0).path_scores_,
     "ridge, hinge": lambda: ridge(binfeat.CGRidgeClassifier, LABELS, loss="squared_hinge").coef_[:, ROWS],
     "machine, bins": lambda: machine(REGRESSOR, Y, features="binning").predict(X[ROWS]),
-    "machine, ranks": lambda: machine(REGRESSOR, Y, features="binning", scaling="quantile").predict(X[ROWS]),
     "machine, waves": lambda: machine(REGRESSOR, Y, features="fourier").predict(X[ROWS]),
-    "machine, both": lambda: machine(REGRESSOR, Y, features="hybrid", alpha=10.0).predict(X[ROWS]),  # few iterations
     "machine, classes": lambda: machine(CLASSIFIER, LABELS, features="binning").predict_proba(X[ROWS]),
     "machine, exact": lambda: machine(REGRESSOR, Y, features="exact").predict(X[ROWS]),
     "learned length scales": lambda: binfeat.learn_gamma(X, Y, max_steps=10, random_state=0).relevances,

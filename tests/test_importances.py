@@ -16,7 +16,7 @@ from binfeat.kernels import Laplacian
 
 pd = pytest.importorskip("pandas")
 
-GIVEN = {"kernel": "laplacian", "gamma": 0.5, "scaling": None, "alpha": 0.3, "random_state": 0}
+GIVEN = {"kernel": "laplacian", "gamma": 0.5, "alpha": 0.3, "random_state": 0}
 
 
 def rows_of(n_rows, seed=0):

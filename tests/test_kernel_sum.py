@@ -62,15 +62,5 @@ def test_of_one_table_packed(tables):
     np.testing.assert_allclose(found.first_rows(len(whole)), whole, atol=0.501 / 65535)
 
 
-def test_linear_parts_are_packed_as_products(tables):
-    """Their values may be above 1."""
-    X = FRAME.columns(10 * tables[0])
-    linear, laplacian = (matrices.kernel_matrix(each, CATEGORICAL) for each in (matrices.Linear(), Laplacian()))
-    both = sums.KernelSum([linear, laplacian], [0.5, 0.5], [4 * GAMMAS[1], GAMMAS[1]])
-    V = np.ones((X.shape[1], 2), np.float32)
-    np.testing.assert_allclose(both.packed(X).first_rows(X.shape[1]), both(X, X), rtol=1e-5, atol=0.501 / 65535)
-    np.testing.assert_allclose(both.packed(X) @ V, both(X, X) @ V, rtol=1e-5, atol=20 * 0.501 / 65535)
-
-
 def test_any_number_of_threads(tables):
     np.testing.assert_array_equal(values(*tables, n_jobs=1), values(*tables, n_jobs=2))

@@ -6,10 +6,7 @@ import pytest
 from hard import easy
 
 from binfeat import kernels
-from binfeat._engine.policy import one_blas_thread
-from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError
 from binfeat._machine.search.length_scales import LengthScaleSearch, exponent_shares, mean_distances
-from binfeat._machine.search.missed import missed
 
 KINDS = [kernels.Laplacian(), kernels.GammaPitch(8.0), kernels.RBF(), kernels.Matern(1.5), kernels.Matern(2.5)]
 
@@ -140,75 +137,6 @@ def test_inputs_that_act_together_are_revived(rng):
     raised = found.gamma > before
     assert raised[4:7].all()
     np.testing.assert_array_equal(found.gamma[~raised], before[~raised])
-
-
-@pytest.fixture
-def hidden(rng):
-    """A wave of two inputs, which have no slopes beside what others say, and a search that went without them."""
-    X = rng.normal(size=(2000, 20))
-    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 12 * X[:, 2] + 6 * X[:, 3] ** 2
-    with one_blas_thread():
-        found = search(X, (y - y.mean()) / y.std()).run(40, 300)
-    assert set(np.argsort(found.parts)[-2:]) == {2, 3}
-    return found
-
-
-def test_what_residuals_tell_together_is_found(hidden):
-    with one_blas_thread():
-        lengths = missed(hidden, 0)
-        assert np.flatnonzero(np.isfinite(lengths)).tolist() == [0, 1]
-        before, error = hidden.gamma, hidden.error_on(600)
-        assert hidden.shorten(lengths, 600) == pytest.approx(hidden.error_on(600) / error)
-        assert hidden.error_on(600) < 0.9 * error
-    np.testing.assert_array_equal(hidden.gamma[2:], before[2:])
-    ratios = 1 / (hidden.gamma[:2] * lengths[:2])
-    assert min(np.abs(ratios - times).max() for times in (1.0, 1.6, 2.5, 4.0)) < 1e-6
-
-
-def test_what_is_missed_beside_another_interaction(rng):
-    """One kernel of both has longer length scales than one of what was missed."""
-    X = rng.uniform(-3, 3, size=(2000, 6))
-    y = np.sin(2 * X[:, 0]) * np.cos(2 * X[:, 1]) + X[:, 2] * X[:, 3] / 3 + 0.1 * rng.normal(size=2000)
-    found = search(X, (y - y.mean()) / y.std()).run(40, 300)
-    assert set(np.argsort(found.parts)[-2:]) == {2, 3}
-    with one_blas_thread():
-        lengths, error = missed(found, 0), found.error_on(600)
-        assert found.shorten(lengths, 600) < 0.8
-        assert found.error_on(600) < 0.8 * error
-
-
-def test_length_scales_that_help_nothing_are_not_taken(hidden):
-    before, useless = hidden.gamma, np.full(20, np.inf)
-    useless[10:] = 0.1
-    assert hidden.shorten(useless, 600) == 1.0
-    np.testing.assert_array_equal(hidden.gamma, before)
-
-
-def test_residuals_that_are_noise_tell_nothing(rng):
-    for seed in range(5):
-        X = rng.normal(size=(1200, 8))
-        y = X[:, 0] + rng.standard_t(3, size=1200)
-        found = search(X, (y - y.mean()) / y.std(), seed=seed)
-        with one_blas_thread():
-            assert missed(found.run(20, 300), seed) is None
-    few = search(X[:900], y[:900])
-    assert missed(few, 0) is None
-    clear = search(X, X[:, 0] / X[:, 0].std()).run(30, 300)
-    assert missed(clear, 0) is None  # next to nothing is left
-
-
-def test_residuals_that_cannot_be_searched_tell_nothing(rng, monkeypatch):
-    X = rng.normal(size=(1000, 3))
-    targets = np.column_stack([np.sign(X[:, 0] * X[:, 1]), np.zeros(1000)])  # one of them is constant
-    found = search(X, targets).run(1, 300)
-    with one_blas_thread():
-        assert np.flatnonzero(np.isfinite(missed(found, 0))).tolist() == [0, 1]
-
-        def singular(self, most):
-            raise SingularKernelError
-
-        monkeypatch.setattr(LengthScaleSearch, "left_out", singular)
-        assert missed(found, 0) is None
 
 
 @pytest.mark.hard

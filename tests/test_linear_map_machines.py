@@ -9,7 +9,7 @@ from machines import assert_same_state
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, RandomFourier, kernels
 
-EXACT = {"features": "exact", "scaling": None, "random_state": 0}
+EXACT = {"features": "exact", "random_state": 0}
 
 
 def diagonal(rng, n_rows):

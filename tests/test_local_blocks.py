@@ -21,7 +21,7 @@ pd = pytest.importorskip("pandas")
 N_ROWS, N_SAMPLED = 2000, 600
 LOCAL = {"features": "local", "cell_rows": 150, "random_state": 0}
 # Nothing to choose: one kernel, its gamma, the penalty.
-GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3, "scaling": None, "n_trees": 1}
+GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3, "n_trees": 1}
 
 
 @pytest.fixture(autouse=True)

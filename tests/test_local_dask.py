@@ -21,7 +21,7 @@ from binfeat.distributed import _cells  # noqa: E402
 N_ROWS, N_SAMPLED = 1500, 500
 LOCAL = {"features": "local", "cell_rows": 150, "n_trees": 2, "random_state": 0}
 # Nothing to choose: one kernel, its gamma, the penalty.
-GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3, "scaling": None}
+GIVEN = {**LOCAL, "kernel": "laplacian", "gamma": [1.0, 0.5, 0.5], "alpha": 0.3}
 ROUNDING = 1e-5  # moments of the targets are sums in another order
 CHUNKS = [(N_ROWS,), (700, 0, 799, 1), (200, 200, 200, 200, 200, 200, 300)]
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("few_grids")
 
 
 @pytest.fixture(
-    scope="module", params=["binning", "fourier", "exact, categories", "local", *hard("hybrid", "categories", "exact")]
+    scope="module", params=["binning", "fourier", "exact, categories", "local", *hard("categories", "exact")]
 )
 def fitted(request, table):
     X, y, labels = table
@@ -31,7 +31,7 @@ def fitted(request, table):
         options["features"] = "exact" if "exact" in request.param else "binning"
         X = pd.DataFrame(X, columns=list("abcd")).assign(e=np.where(X[:, 0] > 0, "p", "q"))
     with limited(sample_grids=(5, 40), n_fourier=128):
-        regressor = KernelMachineRegressor(**options, scaling="quantile").fit(X, y)
+        regressor = KernelMachineRegressor(**options).fit(X, y)
         return X, [regressor, KernelMachineClassifier(**options).fit(X, labels)]
 
 
@@ -117,7 +117,7 @@ def test_one_row_is_as_in_a_batch(fitted):
 
 def test_many_rows_in_blocks(table, bytes_of_a_prediction):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="hybrid", random_state=0).fit(X, y)
+    machine = KernelMachineRegressor(features="binning", random_state=0).fit(X, y)
     expected = machine.predict(X)
     bytes_of_a_prediction(2**12)
     np.testing.assert_allclose(machine.predict(X), expected, rtol=1e-12, atol=1e-12)
@@ -125,7 +125,7 @@ def test_many_rows_in_blocks(table, bytes_of_a_prediction):
 
 def test_summary_and_html(table):
     X, y, _ = table
-    machine = KernelMachineRegressor(features="hybrid", random_state=0)
+    machine = KernelMachineRegressor(features="binning", random_state=0)
     assert "KernelMachineRegressor" in machine._repr_html_()
     with pytest.raises(NotFittedError):
         machine.summary()
@@ -133,7 +133,7 @@ def test_summary_and_html(table):
     lines = machine.summary().splitlines()
     assert lines[0].split() == ["decision", "choice", "held-out", "error", "seconds"]
     assert [line.split("  ")[0] for line in lines[1:]] == list(machine.decisions_["what"])
-    for what in ("scaling", "length scales", "kernel", "features", "grids", "penalty"):
+    for what in ("length scales", "kernel", "grids", "penalty"):
         assert what in machine.decisions_["what"]
     assert "KernelMachineRegressor" in machine._repr_html_()
 
@@ -154,7 +154,7 @@ def test_the_log_says_what_was_decided(table, caplog):
     with caplog.at_level("INFO", logger="binfeat"):
         KernelMachineRegressor(**BINS).fit(X, y)
     text = caplog.text
-    for words in ("length scales: ", "scaling: ", "kernel: ", "grids: held-out error", "penalty: "):
+    for words in ("length scales: ", "kernel: ", "grids: held-out error", "penalty: "):
         assert words in text
 
 

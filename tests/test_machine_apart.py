@@ -15,7 +15,6 @@ GIVEN = {
     "kernel": "laplacian",
     "gamma": [0.5, 0.2, 0.0, 0.1],
     "alpha": 0.3,
-    "scaling": None,
     "random_state": 0,
 }
 EARLIER, LAST = np.arange(250), np.arange(270, 350)  # rows between and after are in neither

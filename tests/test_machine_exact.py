@@ -12,20 +12,19 @@ from limits import current_limits
 from machines import assert_same_state, moments
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import RidgeCV
 from sklearn.metrics import log_loss
 
 from binfeat import KernelMachineClassifier, KernelMachineRegressor, blocks, kernels
 from binfeat._machine import problem
 from binfeat._machine.conclusion import _error
 from binfeat._machine.kernel_algebra import leave_one_out, solve, sums
-from binfeat._machine.machines import exact, exact_tuning, linear_part
+from binfeat._machine.machines import exact
 
 pd = pytest.importorskip("pandas")
 
 EXACT = {"features": "exact", "random_state": 0}
 # Nothing to choose: one kernel, its gamma, the penalty.
-GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha": 0.3, "scaling": None}
+GIVEN = {**EXACT, "kernel": "laplacian", "gamma": [0.5, 0.2, 0.0, 0.1], "alpha": 0.3}
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def linear(A, B, gamma):
 def test_learned_machines_are_sums_of_kernels(table):
     """The predictions of what was learned, from the public kernels."""
     X, y, _ = table
-    machine = KernelMachineRegressor(**EXACT, scaling=None).fit(X[:300], y[:300])
+    machine = KernelMachineRegressor(**EXACT).fit(X[:300], y[:300])
     assert machine.score(X[300:], y[300:]) > 0.97
     parts = machine._exact
     kinds = [kernel_of(nu) for nu in parts["nus"]]
@@ -134,50 +133,6 @@ def test_automatic_for_few_rows_and_nothing_else_asked(table, short, limits):
         assert KernelMachineRegressor(kernel="rbf", random_state=0).fit(X, y).features_ == "local"
 
 
-def test_a_linear_part_where_targets_are_linear(rng, monkeypatch):
-    X = rng.normal(size=(1200, 10)) * 10.0 ** np.arange(-5, 5)
-    truth = X @ 10.0 ** -np.arange(-5.0, 5.0)
-    y = truth[:400] + 3 * rng.normal(size=400)
-    machine = KernelMachineRegressor(**EXACT).fit(X[:400], y)
-    assert "Linear()" in machine.kernel_
-    ridge = RidgeCV(np.geomspace(0.1, 1000, 20)).fit(X[:400] / X.std(axis=0), y)
-    score = machine.score(X[400:], truth[400:])
-    assert score > ridge.score(X[400:] / X.std(axis=0), truth[400:]) - 0.03
-    assert KernelMachineRegressor(**EXACT, kernel="laplacian").fit(X[:400], y).kernel_ == "Laplacian()"
-    monkeypatch.setattr(exact_tuning, "_LINEAR_SHARES", ())
-    assert KernelMachineRegressor(**EXACT).fit(X[:400], y).score(X[400:], truth[400:]) < score
-
-
-@pytest.mark.parametrize("n_inputs", [4, 25, 60])
-def test_what_ridge_regression_leaves(rng, n_inputs):
-    """Generalised cross-validation by the matrix that makes predictions, where some inputs are the same."""
-    X = rng.normal(size=(30, n_inputs))
-    X[:, 1] = X[:, 0]
-    Y = X[:, :2] + rng.normal(size=(30, 2))
-    found, alpha = linear_part._linear_error(X.T, Y)
-    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
-    errors = {}
-    for penalty in linear_part._PENALTIES:
-        S = X @ np.linalg.solve(X.T @ X + 30 * penalty * np.eye(n_inputs), X.T)
-        errors[penalty] = np.mean((Y - S @ Y) ** 2) / (1 - np.trace(S) / 30) ** 2
-    best = min(errors, key=errors.get)
-    assert found == pytest.approx(errors[best], rel=1e-3)
-    assert alpha == pytest.approx(30 * best / n_inputs)
-
-
-@pytest.mark.hard
-def test_values_too_far_for_a_linear_part(rng):
-    """Of more rows than origin and unit of an input are known by, one may be so far that float32 holds no kernel."""
-    X = rng.normal(size=(2000, 2))
-    y = X[:, 0] + 0.1 * rng.normal(size=2000)
-    options = {"features": "local", "cell_rows": 200, "n_trees": 1, "scaling": None, "random_state": 0}
-    assert "Linear" in KernelMachineRegressor(**options).fit(X, y).kernel_
-    X[7, 1] = 1e12
-    machine = KernelMachineRegressor(**options).fit(X, y)
-    assert "Linear" not in machine.kernel_
-    assert machine.score(X, y) > 0.9
-
-
 @pytest.mark.parametrize("value", [1e9, 1e18])
 @pytest.mark.parametrize("kernel", ["rbf", "auto"])
 def test_one_huge_value_leaves_digits_to_the_other_rows(kernel, value):
@@ -187,18 +142,6 @@ def test_one_huge_value_leaves_digits_to_the_other_rows(kernel, value):
     X[3, 0] = value
     machine = KernelMachineRegressor(kernel=kernel, random_state=2).fit(X[:300], y[:300])
     assert machine.score(X[300:], y[300:]) > 0.98
-
-
-def test_a_linear_part_goes_on_beyond_the_rows(rng):
-    X = rng.uniform(-1, 1, size=(300, 2))
-    machine = KernelMachineRegressor(**EXACT).fit(X, 2 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=300))
-    np.testing.assert_allclose(machine.predict([[3.0, 0.0], [0.0, 3.0]]), [6.0, -3.0], atol=0.6)
-
-
-def test_categories_are_no_numbers(rng):
-    X = np.column_stack([rng.integers(5, size=200), rng.integers(5, size=200)])
-    machine = KernelMachineRegressor(**EXACT, categorical_features=[0, 1])
-    assert "Linear()" not in machine.fit(X, 1.0 * X[:, 0] + X[:, 1]).kernel_
 
 
 def test_smooth_targets_without_noise_take_a_tiny_penalty():
@@ -527,7 +470,7 @@ def test_a_kernel_that_is_asked_for_is_taken(kernel, features, rng):
     machine = KernelMachineRegressor(features=features, kernel=kernel, random_state=0).fit(X[:200], y[:200])
     assert machine.kernel_ == repr(kernels.RBF() if kernel == "rbf" else kernel)
     assert machine.score(X[200:], y[200:]) > 0.95
-    given = KernelMachineRegressor(features=features, kernel=kernel, gamma=1.5, alpha=0.1, scaling=None).fit(X, y)
+    given = KernelMachineRegressor(features=features, kernel=kernel, gamma=1.5, alpha=0.1).fit(X, y)
     if features == "exact":
         own = kernels.RBF() if kernel == "rbf" else kernel
         function = given._fitted.function

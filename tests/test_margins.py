@@ -24,7 +24,7 @@ from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root, 
 from binfeat._machine.machines import exact
 
 GAMMA = [0.5, 0.3, 0.1]
-GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.3, "gamma": GAMMA, "scaling": None, "random_state": 0}
+GIVEN = {"features": "exact", "kernel": "laplacian", "alpha": 0.3, "gamma": GAMMA, "random_state": 0}
 LOSSES = ["log", "squared_hinge"]
 KINDS = [(LogLoss(), 1), (LogLoss(), 3), (SoftmaxLoss(), 3), (SquaredHinge(), 1), (SquaredHinge(), 3)]
 BESIDE = ColumnsLoss([(slice(0, 3), SoftmaxLoss()), (slice(3, 4), LogLoss())])
@@ -315,7 +315,7 @@ def test_steps_that_do_not_end_are_warned_of(rng, monkeypatch):
 
 def test_what_other_losses_do_not_have(rng, sampled_rows, monkeypatch):
     X, labels = drawn(rng, 100, 3)
-    refused = [{"features": "binning"}, {"features": "fourier"}, {"features": "hybrid"}, {"n_grids": 4}]
+    refused = [{"features": "binning"}, {"features": "fourier"}, {"n_grids": 4}]
     for given in refused:
         with pytest.raises(ValueError, match="loss='log' is minimised over a kernel matrix"):
             KernelMachineClassifier(loss="log", **given).fit(X, labels)

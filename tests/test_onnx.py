@@ -10,7 +10,7 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, kernels
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
 
-GIVEN = {"features": "exact", "scaling": "standard", "alpha": 0.1, "gamma": [0.5, 0.3, 0.2], "random_state": 0}
+GIVEN = {"features": "exact", "alpha": 0.1, "gamma": [0.5, 0.3, 0.2], "random_state": 0}
 LOCAL = {**GIVEN, "features": "local", "cell_rows": 40, "n_trees": 3}
 
 
@@ -47,22 +47,21 @@ def test_every_kernel(rows, given, kernel):
 
 
 @pytest.mark.parametrize("given", [GIVEN, LOCAL], ids=["exact", "local"])
-@pytest.mark.parametrize("scaling", ["arcsinh", "quantile", None])
-def test_scaling_missing_values_and_categories(rows, rng, given, scaling):
+def test_missing_values_and_categories(rows, rng, given):
     X, y = rows
     X = np.column_stack([X, rng.integers(3, size=300), rng.integers(5, size=300)])
     X[:, 0] **= 5
     X[::7, 1] = X[::11, 3] = np.nan
     categories = {"categorical_features": [3, 4], "gamma": np.full(5, 0.3)}
-    machine = KernelMachineRegressor(**{**given, **categories, "scaling": scaling}, on_unseen="ignore")
+    machine = KernelMachineRegressor(**{**given, **categories}, on_unseen="ignore")
     machine.fit(X[:200], y[:200] + (X[:200, 4] == 2))
     X[-3:, 3], X[-2:, 4], X[-1, 2] = 7, np.nan, np.nan
     X[:2, 2] = 1e6, -1e6
     assert_same(machine, X)
 
 
-def test_learned_machines_with_sums_maps_and_warps(rng, limits):
-    """Whatever a search ends with; those below have ranks, a linear part, a linear map, warps."""
+def test_learned_machines_with_sums_and_maps(rng, limits):
+    """Whatever a search ends with; those below have ranks, a linear map."""
     limits(n_steps=15)
     X = rng.uniform(-2, 2, size=(700, 3))
     skewed = np.column_stack([np.exp(2 * X[:, :2]), X[:, 2]])
@@ -123,7 +122,6 @@ def test_what_cannot_be_exported_is_named(rows, few_grids, without_package):
             y,
         ),
         "takes columns of numbers": (KernelMachineRegressor(**small), pd.DataFrame({"a": ["u", "v"] * 150}), y),
-        "has no quantiles": (KernelMachineRegressor(loss="quantile", **small), X, y),
         "takes one label a row": (KernelMachineClassifier(**small), X, (X > 0).astype(int)),
     }
     for words, (machine, table, target) in made.items():

@@ -18,12 +18,11 @@ from binfeat._machine.features import growth
 
 pytestmark = pytest.mark.usefixtures("few_grids")
 
-SEARCH = "scaling and length scales"
+SEARCH = "length scales"
 STAGES = {
     "exact": ["length scales", "kernel and penalty", "solution"],
     "binning": [SEARCH, "features", "grids", "refit"],
     "fourier": [SEARCH, "features", "Fourier features", "refit"],
-    "hybrid": [SEARCH, "features", "grids", "refit"],
 }
 
 
@@ -45,8 +44,6 @@ def test_stages_that_are_not_needed_are_left_out(table):
     recorder = Recorder()
     KernelMachineRegressor(**FIXED, refit=False).set_callbacks(recorder).fit(X, y)
     assert recorder.stages() == {"features": (0, None), "grids": (1, 1)}
-    KernelMachineRegressor(**BINS, scaling="standard", n_grids=20).set_callbacks(recorder).fit(X, y)
-    assert next(iter(recorder.stages())) == "length scales"
 
 
 def test_many_rows_have_a_stage_for_their_overall_length_scale(table, limits):

@@ -14,7 +14,7 @@ from sklearn.metrics import mean_pinball_loss
 from binfeat import KernelMachineRegressor, blocks
 
 LEVELS = [0.1, 0.5, 0.9]
-GIVEN = {"random_state": 0, "scaling": None, "target_transform": None}
+GIVEN = {"random_state": 0, "target_transform": None}
 
 
 def drawn(rng, n_rows):

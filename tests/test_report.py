@@ -341,7 +341,7 @@ def test_rows_of_a_machine_with_their_targets(options):
     rng = np.random.default_rng(0)
     X, weights = rng.uniform(-2, 2, size=(120, 2)), rng.uniform(0.5, 2.0, size=120)
     y = np.sin(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=120)
-    given = {"kernel": "laplacian", "gamma": 0.5, "scaling": None, "alpha": 0.3, "random_state": 0, "n_trees": 1}
+    given = {"kernel": "laplacian", "gamma": 0.5, "alpha": 0.3, "random_state": 0, "n_trees": 1}
     fitted = KernelMachineRegressor(**given, **options).fit(X, y, sample_weight=weights)._fitted
     function = fitted.function
     exact = options["features"] == "exact"

@@ -56,7 +56,7 @@ def test_rows_without_a_say_set_no_scale():
     np.testing.assert_array_equal(weights[10:] < 1e-5, True)
 
 
-@pytest.mark.parametrize("features", ["exact", "binning", "fourier", "hybrid"])
+@pytest.mark.parametrize("features", ["exact", "binning", "fourier"])
 def test_gross_errors_do_little(dirty, features):
     X, clean, wrong, X_test, y_test = dirty
     options = {"features": features, "random_state": 0}

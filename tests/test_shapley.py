@@ -13,7 +13,7 @@ from binfeat._engine import shapley as engine
 from binfeat._machine.explained.mixtures import gaussian_mixture
 from binfeat.kernels import Matern
 
-GIVEN = {"features": "exact", "kernel": "laplacian", "scaling": None, "random_state": 0, "target_transform": None}
+GIVEN = {"features": "exact", "kernel": "laplacian", "random_state": 0, "target_transform": None}
 
 
 def drawn(rng, n_rows=300):
@@ -25,7 +25,7 @@ def drawn(rng, n_rows=300):
 def smooth():
     """A machine of a sum of kernels."""
     X, y = drawn(np.random.default_rng(2))
-    return X, y, KernelMachineRegressor(random_state=0, scaling="standard").fit(X, y)
+    return X, y, KernelMachineRegressor(random_state=0).fit(X, y)
 
 
 @pytest.mark.engine
@@ -210,7 +210,7 @@ def test_sparse_rows_and_threads_give_the_same(smooth):
     X, y, machine = smooth
     expected = machine.shapley_values(X[:20])
     np.testing.assert_array_equal(machine.shapley_values(sparse.csr_array(X[:20])).values, expected.values)
-    alone = KernelMachineRegressor(random_state=0, scaling="standard", n_jobs=1).fit(X, y)
+    alone = KernelMachineRegressor(random_state=0, n_jobs=1).fit(X, y)
     np.testing.assert_allclose(alone.shapley_values(X[:20]).values, expected.values, atol=1e-5)
 
 

@@ -146,7 +146,7 @@ def test_errors_are_in_the_units_of_the_target(skewed):
     assert [one["predictions"] for one in chosen] == ["medians", "means"]
 
 
-@pytest.mark.parametrize("features", ["binning", "fourier", "hybrid"])
+@pytest.mark.parametrize("features", ["binning", "fourier"])
 def test_machines_of_features(skewed, features):
     X, y, clean = skewed
     machine = KernelMachineRegressor(features=features, random_state=0).fit(X[:500], y[:500])

@@ -152,8 +152,6 @@ def test_probabilities_choose_the_penalty_of_labels(rng):
     assert machine.held_out_error_[0] != pytest.approx(scored.held_out_error_[0], rel=0.01)  # which is of squares
 
 
-def test_a_given_scaling_and_penalty_are_kept(rng):
+def test_a_given_penalty_is_kept(rng):
     X, y = _texts(rng, 200)
-    machine = KernelMachineClassifier(scaling="standard", alpha=0.7, random_state=0).fit(X, y)
-    assert (machine.scaling_, machine.alpha_) == ("standard", 0.7)
-    assert "standardised" in _words(machine)[0]
+    assert KernelMachineClassifier(alpha=0.7, random_state=0).fit(X, y).alpha_ == 0.7

@@ -9,9 +9,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_clas
 from binfeat._common.frames import unmasked
 from binfeat._common.validation import check_share
 
+_HELD_OUT_SHARE = 0.1  # where the estimator has no `validation_fraction`
+
 
 def splits(estimator, n_rows, y, groups):
-    """Pairs of training and held-out rows, by the estimator's `cv`, `validation_fraction` and `random_state`.
+    """Pairs of training and held-out rows, by the estimator's `cv`, `random_state`, and maybe `validation_fraction`.
 
     ValueError if `validation_fraction` is not between 0 and 1, or the splitter fails or does not give rows.
     """
@@ -99,7 +101,8 @@ def _random_part(estimator, y, groups):
     """Splitter that holds out one random part of at least two rows, and as many as there are classes."""
     from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 
-    share = check_share(estimator.validation_fraction, "validation_fraction")
+    given = estimator.get_params(deep=False).get("validation_fraction", _HELD_OUT_SHARE)
+    share = check_share(given, "validation_fraction")
     seed = estimator.random_state
     if groups is not None:
         if groups.max() == 0:

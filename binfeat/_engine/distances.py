@@ -160,28 +160,6 @@ def distance_sums(X, weights, categorical, out):
 
 
 @jit
-def _add_signs(x, others, weights, out):
-    for b in range(others.shape[0]):
-        out[b] += weights[b] if others[b] < x else (-weights[b] if others[b] > x else _ZERO)
-
-
-@driver(work="weights")
-def sign_sums(X, weights, out):
-    """Sums ``sum_a weights_ab sign(x_aj - x_bj)`` for each input j and row b.
-
-    Parameters
-    ----------
-    X : (n_inputs, m) float32
-    weights : (m, m) float32
-    out : (n_inputs, m) float32, written
-    """
-    for j in prange(X.shape[0]):
-        out[j] = _ZERO
-        for a in range(X.shape[1]):
-            _add_signs(X[j, a], X[j], weights[a], out[j])
-
-
-@jit
 def _between(table, place):
     """Value of a table between two of its entries."""
     low = np.uint32(place)

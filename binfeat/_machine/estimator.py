@@ -22,7 +22,6 @@ from binfeat._common.persistence import Persistent
 from binfeat._common.progress import Progress
 from binfeat._common.text_tables import text_table
 from binfeat._common.validation import check_weights, require_y
-from binfeat._common.warned import warn
 from binfeat._engine.compilation import compilations
 from binfeat._engine.policy import blas_threads
 from binfeat._kernels.parameters import WithKernel
@@ -53,17 +52,6 @@ from binfeat._rows.sources import check_alone, is_source
 
 _NAMED = 5  # codes
 _FEWEST = 3000  # rows that a limit of time leaves
-
-
-def _renamed(old: str, new: str) -> property:
-    """An attribute by its old name."""
-
-    def value(machine: BaseEstimator) -> np.ndarray:
-        message = f"{old} is now called {new}; the old name will be removed in version 0.3."
-        warn(message, FutureWarning)
-        return getattr(machine, new)
-
-    return property(value, doc=f"`{new}` by its old name.")
 
 
 def _without_copies(rows: GivenRows, cells: np.ndarray, run: Run) -> tuple[GivenRows, np.ndarray]:
@@ -203,7 +191,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         learned = rows.table, rows.y, targets, rows.weights
         problem = Problem(*learned, train, held_out, encoder, scoring, partition.numbers)
         if previous is None and settings.may_take_ranks and not (settings.has_cv or groups is not None):
-            problem = problem.with_codes()
+            problem = problem.with_codes() if run.limits.mechanisms.codes else problem
         self._note_codes(problem.encoder.coded, run)
         with blas_threads(self.n_jobs), compilations.told_to(progress.compiling, decisions.compiling):
             fitted = fit(problem, MemoryRows if all_rows is None else all_rows, run, previous)
@@ -224,7 +212,8 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     ) -> tuple[TableEncoder, np.ndarray]:
         """The table as numbers, of enough rows and few enough grids."""
         if previous is None:
-            encoder, table = TableEncoder.fit(self, X, settings.categorical_features, settings.may_take_ranks)
+            takes_ranks = settings.may_take_ranks and self._limits.mechanisms.ranks
+            encoder, table = TableEncoder.fit(self, X, settings.categorical_features, takes_ranks)
         else:
             encoder, table = previous.encoder.renewed(self, X)
         check_consistent_length(table, y)
@@ -248,7 +237,9 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
         settings = run.settings
         most = TUNING_ROWS if settings.may_judge_by_folds else 0
         if not (is_sample or settings.has_cv or groups is not None):
-            rows = _in_time(_without_copies(rows, np.zeros(len(rows)), run)[0], run)
+            if run.limits.mechanisms.duplicates:
+                rows, _ = _without_copies(rows, np.zeros(len(rows)), run)
+            rows = _in_time(rows, run)
             return rows, Partition.of(self, rows.y, None, most)
         partition = Partition.of(self, rows.y, groups, most)
         partition.require_weight(rows.weights)
@@ -300,10 +291,6 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
     def linear_map_(self) -> np.ndarray | None:
         """What scaled inputs are mapped by in the kernel that `gamma_` belongs to, or None."""
         return self._fitted.linear_map
-
-    rotation_ = _renamed("rotation_", "linear_map_")
-    width_errors_ = _renamed("width_errors_", "length_scale_errors_")
-    width_gammas_ = _renamed("width_gammas_", "length_scale_gammas_")
 
     def summary(self) -> str:
         """What was decided in `fit`, in order.

@@ -1,6 +1,21 @@
-"""Figures that bound what a fit tries; measured in perf/notes."""
+"""Figures that bound what a fit tries, and the mechanisms of a default fit; measured in perf/notes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Mechanisms:
+    """Mechanisms of a default fit. `python -m perf ablation` switches each of them off, and nothing else does."""
+
+    linear_maps: bool = True
+    ranks: bool = True
+    codes: bool = True
+    revival: bool = True
+    second_kernel: bool = True
+    target_transforms: bool = True
+    fine_tuning: bool = True
+    averages: bool = True  # of trees
+    duplicates: bool = True
 
 
 @dataclass(frozen=True)
@@ -22,3 +37,4 @@ class Limits:
     n_fourier: int = 1024  # random Fourier features to begin with
     fourier_bytes: int = 2**30  # that they may take to be tried
     fourier_products: float = 2e11  # multiplications of the Gram matrix of more of them
+    mechanisms: Mechanisms = field(default_factory=Mechanisms)

@@ -190,9 +190,7 @@ class NumbersMachineBase(ServedMachineBase):
     def _require_squares(self) -> None:
         """ValueError where errors are not those of squares."""
         if isinstance(self._own_targets.transform, LogLink):
-            raise ValueError(
-                "Deviations, samples, intervals and quantiles need loss='squared', 'huber' or 'quantile' in fit."
-            )
+            raise ValueError("Deviations, samples, intervals and quantiles need loss='squared' or 'huber' in fit.")
 
     @property
     def _own_targets(self) -> Targets:

@@ -45,7 +45,7 @@ def prepared(problem: Problem, run: Run, has_targets: bool) -> Problem:
 def _choose_targets(problem: Problem, run: Run) -> Targets | AnyLabels:
     """The targets of a problem with the transform that does best, each tried by a short search for length scales."""
     kinds = transforms_to_try(as_columns(problem.y))
-    if not kinds:
+    if not kinds or not run.limits.mechanisms.target_transforms:
         return problem.targets
 
     def attempt(kind: type[TargetTransform]) -> list[TransformTrial]:

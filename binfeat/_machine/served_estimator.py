@@ -179,11 +179,9 @@ class ServedMachineBase(KernelMachineBase):
             If the package onnx is not installed.
         ValueError
             If the machine has random features, dates, categories that are strings, a target transformer of the
-            caller's, several labels a row, or ``loss="quantile"``.
+            caller's, or several labels a row.
         """
         fitted = self._fitted
-        if self._of_fit("_quantile") is not None:
-            raise ValueError("to_onnx has no quantiles; fit with another loss.")
         try:
             from binfeat._machine.exported.onnx import model_of
 

@@ -23,7 +23,7 @@ _RADIAL = "features='exact', 'local' or 'fourier'"
 class Settings:
     """Parameters of a kernel machine. None leaves a choice to the fit, or sets no limit."""
 
-    features: str | None  # "exact", "local", "binning", "fourier" or "hybrid"
+    features: str | None  # "exact", "local", "binning" or "fourier"
     kernel: Kernel | None  # with a pitch law, or one that exact machines take
     learns_gamma: bool
     gamma: ArrayLike | None  # if not learned; None is one over the number of inputs times their standard deviations
@@ -31,7 +31,6 @@ class Settings:
     n_grids: int | None
     n_trees: int | None
     cell_rows: int | None
-    scaling: str | None  # "none" leaves inputs as they are
     categorical_features: ArrayLike | str | None
     max_grids: int
     max_seconds: float | None
@@ -66,7 +65,7 @@ class Settings:
     @property
     def may_take_ranks(self) -> bool:
         """Whether numbers may enter by their ranks, too: only kernels that learn what each is worth can have both."""
-        return self.scaling is None and self.learns_gamma and self.features in (None, "exact", "local")
+        return self.learns_gamma and self.features in (None, "exact", "local")
 
     @classmethod
     def of(cls, machine: BaseEstimator) -> "Settings":
@@ -77,8 +76,7 @@ class Settings:
             if isinstance(given[name], str) and given[name] not in words:
                 known = " or ".join(repr(word) for word in words)
                 raise ValueError(f"{name} must be {known}, or a number, got {given[name]!r}.")
-        check_choice(given["features"], "features", ("auto", "local", "binning", "fourier", "hybrid", "exact"))
-        check_choice(given["scaling"], "scaling", ("auto", "standard", "arcsinh", "quantile", None))
+        check_choice(given["features"], "features", ("auto", "local", "binning", "fourier", "exact"))
         check_choice(given["on_unseen"], "on_unseen", POLICIES)
         for name in ("refit", "warm_start"):
             check_flag(given[name], name)
@@ -96,7 +94,6 @@ class Settings:
             n_grids=chosen("n_grids", check_integer, 1),
             n_trees=chosen("n_trees", check_integer, 1),
             cell_rows=chosen("cell_rows", check_integer, 2),
-            scaling=None if given["scaling"] == "auto" else str(given["scaling"]).lower(),
             categorical_features=given["categorical_features"],
             max_grids=check_integer(given["max_grids"], "max_grids", 1),
             max_seconds=None if given["max_seconds"] is None else check_real(given["max_seconds"], "max_seconds", 0.0),

@@ -14,7 +14,7 @@ from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.fitted import Fitted
 from binfeat._machine.fitted.kernel_function import KernelFunction, KernelPart
 from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.matrices import is_radial
+from binfeat._machine.kernel_algebra.matrices import Linear, is_radial
 from binfeat._machine.machines.bins import KERNELS, BinsMachine
 from binfeat._machine.machines.candidate import Candidate
 from binfeat._machine.machines.choice import MachineChoice
@@ -22,7 +22,6 @@ from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.fourier import FourierMachine
 from binfeat._machine.machines.grown import FeaturePlan
-from binfeat._machine.machines.hybrid import HybridMachine
 from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Run
@@ -31,7 +30,7 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 from binfeat._machine.target.targets import Targets
 from binfeat.kernels import RBF, Laplacian, Matern
 
-_SAME = "features", "kernel", "gamma", "scaling", "categorical_features", "loss", "target_transform"
+_SAME = "features", "kernel", "gamma", "categorical_features", "loss", "target_transform"
 _KNOWN: dict[str, Kernel] = {repr(kernel): kernel for kernel in (Laplacian(), *KERNELS, Matern(1.5), RBF())}
 
 
@@ -54,7 +53,7 @@ def previous_fit(machine: BaseEstimator, run: Run) -> Fitted | None:
     before, now = machine._fitted_with, fitted_with(machine)
     if before[0] != now[0]:
         raise ValueError(_others("columns", before[0], now[0]))
-    changed = [words.partition("=")[0] for words, other in zip(now, before) if words != other]
+    changed = [words.partition("=")[0] for words in now if words not in before]
     if changed:
         run.note("warm start", f"none: {', '.join(changed)} changed", np.nan)
         return None
@@ -87,6 +86,8 @@ def suits(previous: Fitted, choice: MachineChoice) -> bool:
         reason = "rows are too many for a local machine"
     elif rows.in_memory and 8 * previous.function.n_fourier * n_rows > run.limits.fourier_bytes:
         reason = "rows are too many for Fourier features"
+    elif isinstance(previous.function, KernelFunction) and Linear() in previous.function.kernels:
+        reason = "linear kernels, as of version 0.2.0, are not fitted"
     if reason is not None:
         run.note("warm start", f"none: {reason}", np.nan)
     return reason is None
@@ -123,8 +124,7 @@ def known_machine(previous: Fitted, problem: Problem, kernels: ScaledKernels, ru
     alpha = previous.alpha if run.settings.alpha is None else run.settings.alpha
     fourier = None if function.fourier is None else FourierMap(function.fourier.features.frequencies, n_jobs=n_jobs)
     plan = FeaturePlan(scales.kernel, previous.gamma, alpha, fourier, function.n_grids)
-    kinds = {kind.features: kind for kind in (BinsMachine, FourierMachine, HybridMachine)}
-    return kinds[previous.features](problem, kernels, plan)
+    return (BinsMachine if fourier is None else FourierMachine)(problem, kernels, plan)
 
 
 def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:

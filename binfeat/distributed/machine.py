@@ -124,7 +124,7 @@ class KernelMachineRegressor(_OnDask, machine.KernelMachineRegressor):
     they do not, grids serve: the overall length scale, the penalty, the number of grids and the coefficients take all
     rows, by the solver of `CGRidge`. If the sample is all rows, the machine is the one for rows in memory.
 
-    **Limits.** `features` "hybrid" and "exact", losses "log" and "squared_hinge", and several columns of labels need
+    **Limits.** `features` "exact", losses "log" and "squared_hinge", and several columns of labels need
     all rows in memory. `n_posterior_samples` needs rows in memory or a source of blocks. A transformer for
     `target_transform` is fitted to the sample.
 

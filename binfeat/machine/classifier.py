@@ -41,9 +41,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
 
     Parameters
     ----------
-    features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
+    features : {"auto", "exact", "local", "binning", "fourier"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids ("binning"), random Fourier features ("fourier"), or both ("hybrid"). "auto" is "exact"
+        ("local"), random grids ("binning"), or random Fourier features ("fourier"). "auto" is "exact"
         for up to 10,000 rows, and "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
@@ -63,10 +63,6 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     cell_rows : "auto" or int, default="auto"
         Largest number of rows in a cell of a local machine; equal rows may exceed it. "auto" is 1,500, doubled, if
         `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
-    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
-        How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
-        takes ranks, None starts with one gamma for all. "auto" chooses, and may also take ranks besides or learn a
-        warp.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
@@ -87,11 +83,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Memory limit of `fit` in bytes, which covers copies of the table beyond 300 MB; None is a quarter of the
         computer's memory. See Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random tenth. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
         Exact machines leave out each part in turn where splits are folds, as those of `KFold`.
-    validation_fraction : float, default=0.1
-        Share of the rows in that random part.
     scoring : str or callable, default=None
         Score to maximise, unweighted, as in `sklearn.metrics.get_scorer`; None is minus the weighted squared error.
     refit : bool, default=True
@@ -127,7 +121,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
-        The choices. `features_` is never "auto"; `scaling_` may be "none", "ranks" or "warped"; see Notes.
+        The choices. `features_` is never "auto". `scaling_` is "ranks" where some numbers enter by their ranks as well,
+        else "standard".
     alpha_ : float
         Ridge penalty.
     n_grids_ : int
@@ -224,7 +219,6 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         n_grids: int | str = "auto",
         n_trees: int | str = "auto",
         cell_rows: int | str = "auto",
-        scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
         class_weight: Mapping | str | None = None,
@@ -232,7 +226,6 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         max_seconds: float | None = None,
         max_bytes: int | None = None,
         cv: Any = None,
-        validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
@@ -242,11 +235,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         random_state: int | np.random.RandomState | None = None,
     ):
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
-        self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
+        self.n_grids, self.max_grids = n_grids, max_grids
         self.n_trees, self.cell_rows = n_trees, cell_rows
         self.categorical_features, self.loss, self.class_weight = categorical_features, loss, class_weight
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
-        self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.cv, self.scoring, self.refit = cv, scoring, refit
         self.on_unseen = on_unseen
         self.warm_start, self.random_state = warm_start, random_state
 
@@ -306,7 +299,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     def _check_for_matrix(self) -> None:
         """Refuse with a ValueError what only machines of random features have."""
         own = f"loss={self.loss!r} is minimised over a kernel matrix"
-        if self.features in ("binning", "fourier", "hybrid"):
+        if self.features in ("binning", "fourier"):
             raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
         if not is_word(self.n_grids, "auto"):
             raise ValueError(f"{own}: n_grids must be 'auto', got {self.n_grids!r}.")

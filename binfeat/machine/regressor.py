@@ -9,13 +9,11 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from binfeat._common.validation import (
     check_choice,
     check_flag,
     check_integer,
-    check_share,
     checked_targets,
 )
 from binfeat._machine.number_estimator import NumbersMachineBase
@@ -38,9 +36,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     Parameters
     ----------
-    features : {"auto", "exact", "local", "binning", "fourier", "hybrid"}, default="auto"
+    features : {"auto", "exact", "local", "binning", "fourier"}, default="auto"
         What the kernel is represented by: its matrix for all pairs of rows ("exact"), or for pairs of neighbouring rows
-        ("local"), random grids ("binning"), random Fourier features ("fourier"), or both ("hybrid"). "auto" is "exact"
+        ("local"), random grids ("binning"), or random Fourier features ("fourier"). "auto" is "exact"
         for up to 10,000 rows, and "local" for more, in memory, in blocks or on Dask; see Notes.
     kernel : "auto", str or object of `binfeat.kernels`, default="auto"
         "auto" chooses among several. Exact and local machines take "laplacian", "rbf", a `Laplacian`, `RBF`, or
@@ -60,20 +58,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     cell_rows : "auto" or int, default="auto"
         Largest number of rows in a cell of a local machine; equal rows may exceed it. "auto" is 1,500, doubled, if
         `max_seconds` is set and leaves time, while the loss of rows left out falls by 0.3 %.
-    scaling : {"auto", "standard", "arcsinh", "quantile", None}, default="auto"
-        How inputs are scaled: "standard" gives all the same part in the kernel, "arcsinh" shortens tails, "quantile"
-        takes ranks, None starts with one gamma for all. "auto" chooses, and may also take ranks besides or learn a
-        warp.
     categorical_features : "from_dtype", None or array-like of bool, int or str, default="from_dtype"
         Inputs that are categories. "from_dtype" takes the columns of a data frame that hold categories or strings.
         Strings that are numbers, or dates such as 2026-12-31, in all rows are read as such, with a warning.
-    loss : {"squared", "huber", "quantile", "poisson", "gamma", "tweedie"}, default="squared"
+    loss : {"squared", "huber", "poisson", "gamma", "tweedie"}, default="squared"
         "huber" is for targets with gross errors: it is linear beyond 1.345 robust standard deviations, by weights of
-        rows. "quantile" predicts a quantile of the targets instead of their mean, see `predict_quantiles`. "poisson"
-        (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are deviances:
-        predictions are above 0. See Notes.
-    quantile : float, default=0.5
-        Share of targets below the predictions of ``loss="quantile"``; `fit` still minimises squared errors.
+        rows. "poisson" (counts), "gamma" (amounts above 0) and "tweedie" (amounts, of which some are 0; power 1.5) are
+        deviances: predictions are above 0. For quantiles of the targets see `predict_quantiles`. See Notes.
     target_transform : "auto", None or transformer, default="auto"
         Transform of the targets. "auto" tries logarithm and arcsinh where tails are long; see Notes. A transformer is
         cloned and fitted to y as columns, and needs `inverse_transform`.
@@ -88,11 +79,9 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Memory limit of `fit` in bytes, which covers copies of the table beyond 300 MB; None is a quarter of the
         computer's memory. See Notes.
     cv : int, splitter or iterable, default=None
-        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random part. To
+        How rows are held out: by the first split of `sklearn.model_selection.check_cv`. None takes a random tenth. To
         hold out the last rows give ``[(earlier, last)]``: the first split of a `TimeSeriesSplit` has the oldest rows.
         Exact machines leave out each part in turn where splits are folds, as those of `KFold`.
-    validation_fraction : float, default=0.1
-        Share of the rows in that random part.
     scoring : str or callable, default=None
         Score to maximise, unweighted, as in `sklearn.metrics.get_scorer`; None is minus the weighted squared error.
     refit : bool, default=True
@@ -132,7 +121,8 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         Share of each input in the kernel's mean exponent; they sum to 1. It tells how finely the machine resolves an
         input, not what the input is worth: a linear effect, however strong, takes a long length scale.
     features_, kernel_, scaling_ : str
-        The choices. `features_` is never "auto"; `scaling_` may be "none", "ranks" or "warped"; see Notes.
+        The choices. `features_` is never "auto". `scaling_` is "ranks" where some numbers enter by their ranks as well,
+        else "standard".
     alpha_ : float
         Ridge penalty.
     n_grids_ : int
@@ -179,7 +169,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     Dates and durations are numbers of days. Dates that span more than a year, a week or a day also give the day of the
     year, the day of the week or the hour, in the column's time zone; their relevance counts for the column. Numbers
     that come again and whose order the targets do not know, such as those of people or districts, are categories, too,
-    unless `features`, `scaling`, `gamma`, `cv` or `groups` ask for something else; `summary` names them as codes.
+    unless `features`, `gamma`, `cv` or `groups` ask for something else; `summary` names them as codes.
 
     **Features.** ``features="auto"`` is "exact" for up to 10,000 rows in memory (fewer with more than 200 inputs) if
     `n_grids` is "auto", exact machines take the `kernel`, and the solution should take half of `max_seconds` at most,
@@ -196,10 +186,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     1990). Its predictions for a row are bitwise the same, whatever rows stand beside it and for any number of threads.
 
     **Wide tables**, of more than 1,333 columns of numbers, have exact machines for any `max_seconds`, which begin with
-    one length scale for all inputs, standardised or as they are, by leave-one-out errors, and have a linear kernel
-    beside it: with little time they have about the squared errors of ridge regression. One length scale for each input
-    is learned while there is time, for a radial kernel, and taken if it surely does better for rows that it was not
-    learned from. Where `max_seconds` are over, 1,500 rows, each left out in turn, judge the machine.
+    one length scale for all inputs, standardised or as they are, by leave-one-out errors: with little time they have
+    about the squared errors of ridge regression. One length scale for each input is learned while there is time, for a
+    radial kernel, and taken if it surely does better for rows that it was not learned from. Where `max_seconds` are
+    over, 1,500 rows, each left out in turn, judge the machine.
 
     **Local machines** are the means of trees (compare Thomann et al. 2017). A tree splits the rows, about in half,
     along the input with the widest spread in units of the kernel, until cells have `cell_rows` at most; all trees but
@@ -214,26 +204,17 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Kernels.** Grids learn length scales with the `Laplacian`; ``kernel="auto"`` then tries ``GammaPitch(8)``,
     ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on held-out rows. Exact and local machines take the
-    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`), or their sum, and a linear kernel beside them if that lowers
-    the error: up to 1,500 rows with some shares each, and with more rows with shares that are learned.
+    Laplacian, a radial kernel (``Matern(1.5)`` or `RBF`), or their sum, whose shares are learned from 1,500 rows on.
 
     **Length scales** minimise the squared leave-one-out error, whatever the `scoring`, of exact machines on a few
     hundred rows that are not held out, fresh rows in each step. More rows take shorter length scales: up to 1,500 rows
     one factor for all is chosen afterwards. With more rows length scales, shares of kernels and penalty take 30 steps
     along the gradient in sets of 750 rows, which are cells, as dense as all rows are, and samples in turn; of a local
-    machine 60 steps in cells of 500 rows, split anew twice. ``scaling="auto"`` is "standard" where ranks may join, and
-    else, as with ``features="binning"``, the best after a fourth of the steps of "standard", "quantile" and, if an
-    input reaches further than ten interquartile ranges from its median, "arcsinh".
+    machine 60 steps in cells of 500 rows, split anew twice.
 
     **Ranks.** Numbers that are far from normal, such as amounts, or counts of which many are 0, enter exact and local
-    machines of ``scaling="auto"`` twice, as they are and by the normal scores of their ranks, where their statistic of
-    Shapiro and Francia (1972) is below 0.865, up to 64 of them. Length scales say what each is worth.
-
-    **Warped inputs.** Where no number has ranks and the Laplacian does well with 2,000 rows or more,
-    ``scaling="auto"`` also learns a monotone function of 4 to 16 linear pieces of each numeric input, so that a jump
-    of the target needs no short length scales elsewhere. If it lowers the leave-one-out error of up to 1,000 rows that
-    it was not learned from by two standard errors and 3 %, length scales are learned again, with warped inputs, which
-    are taken if that lowers the error.
+    machines with learned length scales twice, as they are and by the normal scores of their ranks, where their
+    statistic of Shapiro and Francia (1972) is below 0.865, up to 64 of them.
 
     **Linear map.** With ``gamma="learn"``, a radial kernel of up to 200 numeric inputs also learns a matrix that maps
     the scaled inputs, if there are 300 rows or more, and as many as the matrix has entries. It is taken if it lowers
@@ -279,7 +260,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
 
     **Going on and ending.** A warm start only chooses the penalty again, adds grids up to `max_grids`, and solves for
     coefficients. It refuses other columns, classes or numbers of targets. It searches anew, as the first line of
-    `summary` says, if `features`, `kernel`, `gamma`, `scaling`, `categorical_features`, `loss` or `target_transform`
+    `summary` says, if `features`, `kernel`, `gamma`, `categorical_features`, `loss` or `target_transform`
     changed, or the number of rows asks for another kind of machine. Ctrl-C after the first step of the search leaves a
     machine: the one so far, or one of up to 4,000 rows with the length scales as they stand. Callbacks, such as
     `sklearn.callback.ProgressBar`, see the stages of a fit, which with `max_seconds` tell the seconds left, and a task
@@ -288,15 +269,14 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     References
     ----------
     A. Rahimi and B. Recht, "Random Features for Large-Scale Kernel Machines", NIPS 2007. D. Allen, Technometrics 16,
-    1974 (leave-one-out errors). D. Kingma and J. Ba, "Adam", ICLR 2015. J. Snoek et al., "Input Warping for Bayesian
-    Optimization", ICML 2014. S. Shapiro and R. Francia, JASA 67, 1972. Z. Frangella, J. Tropp and M. Udell, "Randomized
-    Nystroem Preconditioning", SIMAX 44, 2023. P. Huber, Annals of Mathematical Statistics 35, 1964. P. Holland and R.
-    Welsch, Communications in Statistics 6, 1977 (weights). N. Duan, JASA 78, 1983. C. Rasmussen and C. Williams,
-    "Gaussian Processes for Machine Learning", 2006. J. Lei et al., JASA 113, 2018 (intervals). P. Thomann et al.,
-    "Spatial Decompositions for Large Scale SVMs", AISTATS 2017 (cells). K. Rad and A. Maleki, JRSS B 82, 2020 (rows
-    left out of a deviance's minimum). E. Snelson and Z. Ghahramani, "Local and Global Sparse Gaussian Process
-    Approximations", AISTATS 2007. M. Hutchinson, Communications in Statistics 19, 1990 (probes). G. Box and D. Cox,
-    JRSS B 26, 1964 (transforms).
+    1974 (leave-one-out errors). D. Kingma and J. Ba, "Adam", ICLR 2015. S. Shapiro and R. Francia, JASA 67, 1972. Z.
+    Frangella, J. Tropp and M. Udell, "Randomized Nystroem Preconditioning", SIMAX 44, 2023. P. Huber, Annals of
+    Mathematical Statistics 35, 1964. P. Holland and R. Welsch, Communications in Statistics 6, 1977 (weights). N. Duan,
+    JASA 78, 1983. C. Rasmussen and C. Williams, "Gaussian Processes for Machine Learning", 2006. J. Lei et al., JASA
+    113, 2018 (intervals). P. Thomann et al., "Spatial Decompositions for Large Scale SVMs", AISTATS 2017 (cells). K.
+    Rad and A. Maleki, JRSS B 82, 2020 (rows left out of a deviance's minimum). E. Snelson and Z. Ghahramani, "Local and
+    Global Sparse Gaussian Process Approximations", AISTATS 2007. M. Hutchinson, Communications in Statistics 19, 1990
+    (probes). G. Box and D. Cox, JRSS B 26, 1964 (transforms).
 
     Examples
     --------
@@ -324,16 +304,13 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         n_grids: int | str = "auto",
         n_trees: int | str = "auto",
         cell_rows: int | str = "auto",
-        scaling: str | None = "auto",
         categorical_features: ArrayLike | None = "from_dtype",
         loss: str = "squared",
-        quantile: float = 0.5,
         target_transform: Any = "auto",
         max_grids: int = 1600,
         max_seconds: float | None = None,
         max_bytes: int | None = None,
         cv: Any = None,
-        validation_fraction: float = 0.1,
         scoring: str | Callable | None = None,
         refit: bool = True,
         warm_start: bool = False,
@@ -344,14 +321,22 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         n_posterior_samples: int | None = None,
     ):
         self.features, self.kernel, self.gamma, self.alpha = features, kernel, gamma, alpha
-        self.n_grids, self.max_grids, self.scaling = n_grids, max_grids, scaling
+        self.n_grids, self.max_grids = n_grids, max_grids
         self.n_trees, self.cell_rows = n_trees, cell_rows
         self.categorical_features, self.target_transform = categorical_features, target_transform
-        self.loss, self.quantile = loss, quantile
+        self.loss = loss
         self.max_seconds, self.max_bytes, self.verbose, self.n_jobs = max_seconds, max_bytes, verbose, n_jobs
-        self.cv, self.validation_fraction, self.scoring, self.refit = cv, validation_fraction, scoring, refit
+        self.cv, self.scoring, self.refit = cv, scoring, refit
         self.on_unseen = on_unseen
         self.warm_start, self.random_state, self.n_posterior_samples = warm_start, random_state, n_posterior_samples
+
+    def __setstate__(self, state: dict) -> None:
+        if state.get("loss") == "quantile":
+            raise ValueError(
+                "This KernelMachineRegressor was saved with loss='quantile', which binfeat no longer has. "
+                "Fit it again with loss='squared', and call predict_quantiles."
+            )
+        super().__setstate__(state)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> np.ndarray: ...
@@ -384,15 +369,10 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         """
         if check_flag(return_std, "return_std"):
             return self._with_std(X)
-        check_is_fitted(self, "feature_coef_")
-        quantile = self._of_fit("_quantile")
-        if quantile is not None:
-            return self.predict_quantiles(X, quantile)[..., 0]
         return self._own_targets.decode(self._scores(X))
 
     def _settings(self) -> Settings:
-        check_choice(self.loss, "loss", ("squared", "huber", "quantile", *DEVIANCES))
-        check_share(self.quantile, "quantile")
+        check_choice(self.loss, "loss", ("squared", "huber", *DEVIANCES))
         check_transform(self.target_transform)
         if self.loss in DEVIANCES:
             self._check_for_deviance()

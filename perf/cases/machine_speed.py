@@ -16,14 +16,14 @@ ROWS = (10_000, 30_000, 100_000, 200_000, 400_000)
 QUICK_ROWS, QUICK = (500, 1_000, 2_000), {"features": "binning", "kernel": "laplacian"}
 PREDICTION_GRIDS, PREDICTION_ROWS = 200, 100_000
 ONE_ROW_CALLS = 1_000
-ONE_ROW = {(200, "standard"): 100, (200, "quantile"): 200, (500, "standard"): 200}  # grids, scaling: reach in us
+ONE_ROW = {200: 100, 500: 200}  # grids: reach in us
 
 
 def run(quick):
     X, labels = forest_cover()
     X, y = X.astype(np.float64), labels == 2
     sizes = QUICK_ROWS if quick else ROWS
-    learned = KernelMachineClassifier(n_grids=GRIDS, scaling="standard", random_state=0, **(QUICK if quick else {}))
+    learned = KernelMachineClassifier(n_grids=GRIDS, random_state=0, **(QUICK if quick else {}))
     learned.fit(X[: sizes[1]], y[: sizes[1]])
     yield from guarded("fit", _growth, learned, X, y, sizes)
     yield from guarded("fit, given widths", _given_widths, learned, X, y, sizes, 1 if quick else 3)
@@ -58,7 +58,7 @@ def _times_of_sizes(what, machine, X, y, sizes, repeats):
 
 def _prediction(X, y, quick):
     n_rows = QUICK_ROWS[-1] if quick else PREDICTION_ROWS
-    machine = _machine(PREDICTION_GRIDS, "standard").fit(X[:n_rows], y[:n_rows])
+    machine = _machine(PREDICTION_GRIDS).fit(X[:n_rows], y[:n_rows])
     times = interleave({"many": stopwatch(partial(machine.predict, X[-n_rows:]))}, 3 if quick else 7)
     row_grids = n_rows * PREDICTION_GRIDS / times["many"].best / 1e6
     yield Row(f"predict, row-grids a second at {PREDICTION_GRIDS} grids", row_grids, reach=(">=", 20), unit="M")
@@ -71,20 +71,20 @@ def _prediction(X, y, quick):
 def _one_row(X, y, quick):
     n_rows = QUICK_ROWS[-1] if quick else PREDICTION_ROWS
     timers = {}
-    for kind in ONE_ROW:
-        machine = _machine(*kind).fit(X[:n_rows], y[:n_rows])
-        timers[kind] = stopwatch(partial(_repeat, machine.predict, X[-1:]))
+    for n_grids in ONE_ROW:
+        machine = _machine(n_grids).fit(X[:n_rows], y[:n_rows])
+        timers[n_grids] = stopwatch(partial(_repeat, machine.predict, X[-1:]))
     times = interleave(timers, 3 if quick else 7)
-    for (n_grids, scaling), reach in ONE_ROW.items():
-        own = times[n_grids, scaling].seconds
+    for n_grids, reach in ONE_ROW.items():
+        own = times[n_grids].seconds
         microseconds = Times(tuple(1e6 / ONE_ROW_CALLS * seconds for seconds in own))
-        yield Row(f"predict of one row, {n_grids} grids, {scaling}", microseconds, reach=("<=", reach), unit="us")
+        yield Row(f"predict of one row, {n_grids} grids", microseconds, reach=("<=", reach), unit="us")
 
 
-def _machine(n_grids, scaling):
+def _machine(n_grids):
     """A machine with given length scales, which do not change the speed of predictions."""
     given = {"kernel": "laplacian", "features": "binning", "gamma": "scale", "alpha": 0.1, "refit": False}
-    return KernelMachineClassifier(n_grids=n_grids, scaling=scaling, **given, random_state=0)
+    return KernelMachineClassifier(n_grids=n_grids, **given, random_state=0)
 
 
 def _repeat(predict, row):

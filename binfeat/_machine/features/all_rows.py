@@ -50,7 +50,7 @@ class Whole:
 class AllRows(ABC):
     """What rows in memory and beyond have in common: how many grids fit in memory."""
 
-    in_memory: ClassVar[bool]  # so that a machine may be exact, or have bins and Fourier features
+    in_memory: ClassVar[bool]  # so that a machine may be exact
 
     def __init__(self, problem: Problem, run: Run, n_rows: int, max_bytes: float) -> None:
         self._problem, self._run, self._n_rows, self._max_bytes = problem, run, n_rows, max_bytes
@@ -90,21 +90,19 @@ class AllRows(ABC):
         """Overall factors of gamma to try, with the grids that the law has for each."""
         return _FACTORS
 
-    def first_and_most_grids(
-        self, kernels: ScaledKernels, law: GridLaw, fourier: FourierMap | None = None
-    ) -> tuple[int, int]:
+    def first_and_most_grids(self, kernels: ScaledKernels, law: GridLaw) -> tuple[int, int]:
         """Grids to begin with, and to grow to at most."""
-        by_bins = self._most_by_bins(self._sampled_inputs(kernels), law, fourier)
+        by_bins = self._most_by_bins(self._sampled_inputs(kernels), law)
         most = int(np.clip(by_bins, 1, self._run.settings.max_grids))
         if by_bins < self._run.settings.max_grids:
             self._run.note_memory(f"{most} grids")
             doubt_grids(most)
         return min(self._first_grids(), most), most
 
-    def _most_by_bins(self, X: np.ndarray, law: GridLaw, fourier: FourierMap | None = None) -> float:
+    def _most_by_bins(self, X: np.ndarray, law: GridLaw) -> float:
         """Grids that are expected to fit in memory: the bins of a grid grow with a power of the rows, from X on."""
         most = partial(most_grids, self._max_bytes, self._n_rows)
-        of_targets = self._problem.n_targets, least_dtype(self._n_rows, fourier)
+        of_targets = self._problem.n_targets, least_dtype(self._n_rows, None)
         if most(self._n_rows, *of_targets) >= self._run.settings.max_grids:
             return np.inf
         grids = law(_PROBE_GRIDS)
@@ -164,7 +162,7 @@ def check_beyond_memory(settings: Settings) -> None:
     """Refuse with a ValueError what only rows in memory can have."""
     if settings.loss in BOUNDED_LOSSES:
         raise ValueError(f"loss={settings.loss!r} needs all rows in memory; use loss='squared' for rows beyond it.")
-    if settings.features in ("hybrid", "exact"):
+    if settings.features == "exact":
         others = "'auto', 'local', 'binning' or 'fourier'"
         raise ValueError(f"features={settings.features!r} needs all rows in memory; use {others}.")
 

@@ -21,7 +21,6 @@ from binfeat._machine.fitted.features import BinFunction
 from binfeat._machine.problem import WeightColumn
 from binfeat._rows import sources
 from binfeat._rows.rows import LocalRows, Rows
-from binfeat._rows.stacked import StackedFeatures
 from binfeat._rows.streamed import StreamedFeatures
 
 Dense = np.ndarray | StreamedFeatures
@@ -87,9 +86,9 @@ class TrainingRows:
         return count_bins(grids, self.blocks, len(self.Y), **options)
 
     def for_solver(self, offsets: np.ndarray, dense: Dense | None, dtype: np.dtype, targets: slice) -> Rows:
-        """The rows with features of the grids so far, whose columns begin at `offsets`, and dense ones, if any."""
-        Z = BinMatrix._of_store(self._store, offsets, dtype, self._n_jobs)
-        return LocalRows(_side_by_side(Z, dense), self.Y[:, targets], self.weights)
+        """The rows with features of the grids so far, whose columns begin at `offsets`; or with dense ones."""
+        Z = BinMatrix._of_store(self._store, offsets, dtype, self._n_jobs) if dense is None else dense
+        return LocalRows(Z, self.Y[:, targets], self.weights)
 
     def weigh_held_out(self) -> bool:
         """Give the held-out rows that stand among the others their weights; whether there are such."""
@@ -114,8 +113,8 @@ class Growth:
     """A ridge machine on rows in grids; more of either can be added.
 
     Each solve starts from 0: from the last solution it takes as many iterations, and where the tolerance stops it
-    the error of other rows is higher (perf/notes/grid_machines.md). Features of `fourier` stand beside those of the
-    grids, of which `draw` gives the first so many. Codes, bins, coefficients and the solver's vectors take `max_bytes`:
+    the error of other rows is higher (perf/notes/grid_machines.md). Features are those of the grids, of which `draw`
+    gives the first so many, or those of `fourier`. Codes, bins, coefficients and the solver's vectors take `max_bytes`:
     where these need more, vectors are float32, and fewer targets are solved for at a time.
     """
 
@@ -255,9 +254,10 @@ class Growth:
         return self._features_out @ coef + intercept
 
     @property
-    def _features_out(self) -> BinMatrix | Dense | StackedFeatures:
-        Z = BinMatrix._trusted(self._codes_out, self._bins.starts, self._dtype, self._n_jobs)
-        return _side_by_side(Z, self._dense_out)
+    def _features_out(self) -> BinMatrix | Dense:
+        if self._dense_out is not None:
+            return self._dense_out
+        return BinMatrix._trusted(self._codes_out, self._bins.starts, self._dtype, self._n_jobs)
 
     def learned(self) -> tuple[BinFunction, np.ndarray, np.ndarray]:
         """What the machine has learned so far: the function of bins, Fourier coefficients, and intercepts."""
@@ -268,10 +268,3 @@ class Growth:
     def _split_coef(self) -> tuple[np.ndarray, np.ndarray]:
         coef, n_bins = self.coefficients[0], self._bins.keys.size
         return coef[:n_bins], coef[n_bins:]
-
-
-def _side_by_side(Z: BinMatrix, dense: Dense | None) -> BinMatrix | Dense | StackedFeatures:
-    """Features of grids, if any, and dense ones, if any."""
-    if dense is None:
-        return Z
-    return StackedFeatures([Z, dense], [1.0, 1.0]) if len(Z.codes) else dense

@@ -25,7 +25,7 @@ from binfeat._machine.target.targets import Targets
 class Fitted:
     """From a raw table to predictions, and what was decided on the way."""
 
-    features: str  # "exact", "local", "binning", "fourier" or "hybrid"
+    features: str  # "exact", "local", "binning" or "fourier"; in older files also "hybrid", both of them
     kernel: str
     scaling: str
     alpha: float

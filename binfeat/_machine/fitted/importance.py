@@ -6,23 +6,19 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from binfeat._common.subsets import evenly_spaced, slices
+from binfeat._common.subsets import evenly_spaced
 from binfeat._engine.policy import one_blas_thread, side_by_side
 from binfeat._machine.fitted.cell_trees import cells_of_columns
 from binfeat._machine.fitted.exact import ExactFunction
 from binfeat._machine.fitted.features import FeatureFunction
 from binfeat._machine.fitted.kernel_function import KernelFunction
 from binfeat._machine.fitted.local import LocalFunction
-from binfeat._machine.kernel_algebra.changed_inputs import ChangedInputs
 from binfeat._machine.kernel_algebra.leave_one_out import precise_inverse_root
 
 ROWS, _FEWEST = 1000, 200  # that are judged, at most and at least
-_VALUES = 10**9  # of kernels, for all judged rows and inputs
-_TERMS = 2 * 10**9  # of features, which are sums over inputs: some tenths of a second
+_TERMS = 2 * 10**9  # of kernel values or features, which are sums over inputs: some tenths of a second
 _CELL_ROWS, _CELLS = 1500, 4  # in which rows are left out, of a machine of more rows
 _SHUFFLES = 2
-_TILE = 128  # rows whose kernel values fit in a cache
-_ALL = slice(None)
 
 
 class _Judged(Protocol):
@@ -104,43 +100,22 @@ class _LeftOut:
         coef, g = cell.coef[:, places].T, self._columns[np.arange(len(places)), places]
         self.residuals, self._inside = coef / g[:, np.newaxis], alpha / self.weights[:, np.newaxis] * coef
 
-    def after(self, fallen: np.ndarray, values: np.ndarray, rows: slice = _ALL) -> np.ndarray:
-        """Residuals of some rows where predictions fall by so much, for kernel values (n_rows, n_cell)."""
-        columns = self._columns[rows]
-        counts = np.einsum("ij,ij->i", values, columns) + columns.sum(axis=1)
-        return self._inside[rows] + fallen + counts[:, np.newaxis] * self.residuals[rows]
+    def after(self, fallen: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Residuals where predictions fall by so much, for kernel values (n_rows, n_cell)."""
+        counts = np.einsum("ij,ij->i", values, self._columns) + self._columns.sum(axis=1)
+        return self._inside + fallen + counts[:, np.newaxis] * self.residuals
 
 
-class _ExactRows:
-    """Rows of an exact machine; of many, those of a cell, without them in the cell."""
+class _KernelRows:
+    """Rows of a cell, without them in the cell; of a small exact machine all rows are one cell.
 
-    def __init__(self, function: ExactFunction, rows: np.ndarray, n_judged: int) -> None:
-        places = evenly_spaced(len(rows), n_judged)
-        own = {"support": np.ascontiguousarray(function.support[:, rows]), "weights": function.weights[rows]}
-        cell = replace(function, **own, coef=function.coef[:, rows])
-        self._left_out, self._coef = _LeftOut(cell, places), function.coef.T.astype(np.float32)
-        self._cell = _ALL if len(rows) == function.n_rows else rows
-        self._values = ChangedInputs(function.kernel(1), cell.support[:, places], function.support)
-        nothing = np.zeros(len(function.support), bool)
-        self._before = self._values(_ALL, nothing, np.empty((0, len(places)))) @ self._coef
-        self.weights, self.residuals = self._left_out.weights, self._left_out.residuals
+    `number` is the place of the cell in a local machine with one tree.
+    """
 
-    def after(self, changed: np.ndarray, own: np.ndarray) -> np.ndarray:
-        out = np.empty(self.residuals.shape)
-        for rows in slices(len(out), _TILE):
-            values = self._values(rows, changed, own[:, rows])
-            fallen = self._before[rows] - values @ self._coef
-            out[rows] = self._left_out.after(fallen, values[:, self._cell], rows)
-        return out
-
-
-class _LocalRows:
-    """Rows of a cell of a local machine with one tree."""
-
-    def __init__(self, function: LocalFunction, number: int, n_judged: int) -> None:
-        self._function, self._number, self._cell = function, number, function.cell(number)
-        places = evenly_spaced(self._cell.n_rows, n_judged)
-        self._left_out, self._columns = _LeftOut(self._cell, places), self._cell.support[:, places]
+    def __init__(self, function: KernelFunction, cell: ExactFunction, n_judged: int, number: int | None = None) -> None:
+        self._function, self._cell, self._number = function, cell, number
+        places = evenly_spaced(cell.n_rows, n_judged)
+        self._left_out, self._columns = _LeftOut(cell, places), cell.support[:, places]
         self._before = self._scores(self._rows(self._columns))
         self.weights, self.residuals = self._left_out.weights, self._left_out.residuals
 
@@ -148,7 +123,8 @@ class _LocalRows:
         columns = self._columns.copy()
         columns[changed] = own
         rows, values = self._rows(columns), self._cell.kernel(1)(columns, self._cell.support)
-        values[self._function.trees(rows)[0] != self._number] = -1.0  # in a cell that has never had the row
+        if isinstance(self._function, LocalFunction):
+            values[self._function.trees(rows)[0] != self._number] = -1.0  # in a cell that has never had the row
         return self._left_out.after(self._before - self._scores(rows), values)
 
     def _rows(self, columns: np.ndarray) -> np.ndarray:
@@ -178,18 +154,19 @@ class _FeatureRows:
 
 def _of_exact(function: ExactFunction) -> Iterator[_Judged]:
     n_rows, n_inputs = function.n_rows, len(function.support)
-    n_judged = int(np.clip(_VALUES // (n_rows * n_inputs), _FEWEST, ROWS))
+    n_judged = int(np.clip(_TERMS // (n_rows * n_inputs**2), _FEWEST, ROWS))
     cells = [np.arange(n_rows)]
     if n_rows > _CELL_ROWS:
         _, cells = cells_of_columns(function.support, function.scales, _CELL_ROWS)
     chosen = evenly_spaced(len(cells), _CELLS)
-    for number in chosen:
-        yield _ExactRows(function, cells[number], n_judged // len(chosen))
+    for rows in (cells[number] for number in chosen):
+        own = {"support": np.ascontiguousarray(function.support[:, rows]), "weights": function.weights[rows]}
+        yield _KernelRows(function, replace(function, **own, coef=function.coef[:, rows]), n_judged // len(chosen))
 
 
 def _of_local(function: LocalFunction) -> Iterator[_Judged]:
     """Of the cells of the first tree."""
     cells = function.trees.cells_below(int(function.roots[0]))
     chosen = evenly_spaced(len(cells), _CELLS)
-    for place in chosen:
-        yield _LocalRows(function, cells[place], ROWS // len(chosen))
+    for number in (cells[place] for place in chosen):
+        yield _KernelRows(function, function.cell(number), ROWS // len(chosen), number)

@@ -8,7 +8,14 @@ import numpy as np
 from binfeat._common.array_record import ArrayRecord
 from binfeat._kernels.base import Kernel
 from binfeat._machine.fitted.score_function import ScoreFunction
-from binfeat._machine.kernel_algebra.matrices import Frame, KernelMatrix, Linear, kernel_matrix, linear_squares
+from binfeat._machine.kernel_algebra.matrices import (
+    DifferentiableMatrix,
+    Frame,
+    Linear,
+    differentiable_matrix,
+    kernel_matrix,
+    linear_squares,
+)
 from binfeat._machine.kernel_algebra.sums import KernelSum
 from binfeat._machine.search.length_scales import LengthScales
 from binfeat.kernels import RBF, Laplacian, Matern
@@ -31,8 +38,8 @@ class KernelPart:
 
 
 def main_part(parts: list[KernelPart]) -> KernelPart:
-    """The part with the largest share, but for a linear one."""
-    return max((part for part in parts if not isinstance(part.scales.kernel, Linear)), key=lambda part: part.share)
+    """The part with the largest share."""
+    return max(parts, key=lambda part: part.share)
 
 
 def kernel_name(parts: list[KernelPart]) -> str:
@@ -42,10 +49,10 @@ def kernel_name(parts: list[KernelPart]) -> str:
     return " + ".join(f"{part.share:.3g} {part.scales.kernel!r}" for part in parts)
 
 
-def matrices_of(parts: list[KernelPart], categorical: np.ndarray, n_jobs: int | None) -> list[KernelMatrix]:
+def matrices_of(parts: list[KernelPart], categorical: np.ndarray, n_jobs: int | None) -> list[DifferentiableMatrix]:
     """The kernels of the parts."""
     scales = [part.scales for part in parts]
-    return [kernel_matrix(own.kernel, categorical, n_jobs, own.linear_map) for own in scales]
+    return [differentiable_matrix(own.kernel, categorical, n_jobs, own.linear_map) for own in scales]
 
 
 def kernel_sum(parts: list[KernelPart], frame: Frame, categorical: np.ndarray, n_jobs: int | None) -> KernelSum:

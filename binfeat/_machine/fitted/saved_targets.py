@@ -41,11 +41,9 @@ def check_targets(state: dict[str, Any], sizes: dict[str, int]) -> None:
         check_arrays(state, {"_target_limits": (np.float64, "two", "targets")}, sizes, infinite=("_target_limits",))
         if not (limits[0] <= limits[1]).all() or (limits[0] == np.inf).any() or (limits[1] == -np.inf).any():
             raise ValueError("_target_limits should rise.")
-    n_chosen, quantile = state.get("_n_chosen", 0), state.get("_quantile")
+    n_chosen = state.get("_n_chosen", 0)
     if type(n_chosen) is not int or not 0 <= n_chosen <= _MOST_CHOSEN:
         raise ValueError(f"_n_chosen should be an integer from 0 to {_MOST_CHOSEN}.")
-    if quantile is not None and not (type(quantile) is float and 0 < quantile < 1):
-        raise ValueError("_quantile should be a float between 0 and 1, or None.")
     check_numbers_of(state, _one_target=bool)
     if state["_one_target"] and sizes["targets"] != 1:
         raise ValueError(f"_one_target should be false for {sizes['targets']} targets.")

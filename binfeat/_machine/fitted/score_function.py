@@ -40,7 +40,7 @@ class HeldOutErrors(ArrayRecord):
         if place > n_rows:
             raise ValueError(
                 f"coverage must be at most {n_rows / (n_rows + 1):.3g} where {n_rows} rows were left out; "
-                f"got {coverage:g}. Give fit more rows; of random features, a larger validation_fraction will do, too."
+                f"got {coverage:g}. Give fit more rows; of random features, a cv that holds out more will do, too."
             )
         return self.scores[place - 1]
 

@@ -18,7 +18,6 @@ from binfeat._engine.distances import (
     laplacian_values,
     profile_products,
     profile_sums,
-    sign_sums,
     squared_distances,
     weighted_distances,
 )
@@ -147,16 +146,6 @@ class LaplacianMatrix(DifferentiableMatrix):
 
     def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
         return -gamma * self._distance_sums(X, weights)
-
-
-class MovedLaplacianMatrix(LaplacianMatrix):
-    """Exact values of the Laplacian, and their derivatives by the places of the rows."""
-
-    def _slopes(self, X: np.ndarray, gamma: np.ndarray, weights: np.ndarray, scratch: Scratch) -> np.ndarray:
-        """Slopes by X, shaped as X; 0 for categorical inputs, which have no places."""
-        weights, sums = np.add(weights, weights.T, out=square(scratch, "weights", len(weights))), np.empty_like(X)
-        sign_sums(X, weights, sums, n_jobs=self.n_jobs)
-        return np.where(self.categorical, 0.0, gamma)[:, np.newaxis] * sums
 
 
 class ProfileMatrix(DifferentiableMatrix):

@@ -19,16 +19,15 @@ def packed_bytes(n_rows: int | np.ndarray) -> int | np.ndarray:
 
 
 class PackedKernel:
-    """A symmetric matrix of kernel values, ``K + R' R``.
+    """A symmetric matrix of kernel values.
 
-    `values` computes K for all pairs of two slices of up to `n_together` rows: a new float32 array, between 0 and 1.
-    The root R, (rank, n_rows) in float32, has few rows, or none.
+    `values` computes them for all pairs of two slices of up to `n_together` rows: a new float32 array, between 0 and 1.
     """
 
     def __init__(
-        self, values: Callable[[slice, slice], np.ndarray], n_together: int, root: np.ndarray, n_jobs: int | None = None
+        self, values: Callable[[slice, slice], np.ndarray], n_together: int, n_rows: int, n_jobs: int | None = None
     ) -> None:
-        self._n_rows, self._root, self._n_jobs = root.shape[1], root, n_jobs
+        self._n_rows, self._n_jobs = n_rows, n_jobs
         self._scratch: list[np.ndarray] = []  # unpacked tiles, of as many threads as there were
         places = list(combinations_with_replacement(slices(len(self), _SIDE), 2))
         shapes = [(rows.stop - rows.start, columns.stop - columns.start) for rows, columns in places]
@@ -55,8 +54,6 @@ class PackedKernel:
             if columns.start < n_first:
                 out[columns, rows] = tile.T[: n_first - columns.start]
         out /= _STEPS
-        if self._root.size:
-            out += self._root[:, :n_first].T @ self._root
         return out
 
     def __matmul__(self, V: np.ndarray) -> np.ndarray:
@@ -77,7 +74,6 @@ class PackedKernel:
         share_blocks(add, range(_GROUPS), self._n_rows**2, self._n_jobs)
         image = sums.sum(axis=0)
         image /= _STEPS
-        image += self._root.T @ (self._root @ V)
         return image
 
 

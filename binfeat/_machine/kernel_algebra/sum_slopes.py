@@ -7,7 +7,6 @@ import numpy as np
 from binfeat._common.arrays import Scratch
 from binfeat._machine.kernel_algebra.matrices import (
     DifferentiableMatrix,
-    KernelMatrix,
     MappedRadialMatrix,
     Slopes,
     square,
@@ -18,11 +17,10 @@ class SumWithSlopes:
     """The kernel ``sum_p share_p k_p`` as `leave_one_out` takes one.
 
     Its parameters are the gammas of all kernels, (n_kernels * n_inputs,), and then the shares. Of a radial kernel with
-    a linear map, gammas are those of the inputs before the map. Linear kernels stay as they are: slopes by their gammas
-    are 0.
+    a linear map, gammas are those of the inputs before the map.
     """
 
-    def __init__(self, matrices: Sequence[KernelMatrix]) -> None:
+    def __init__(self, matrices: Sequence[DifferentiableMatrix]) -> None:
         self._matrices = matrices
         self._scratches = [Scratch() for _ in matrices]
         self._values: list[np.ndarray] = []  # of each kernel, for the last rows
@@ -37,12 +35,9 @@ class SumWithSlopes:
         total, own_share = (square(scratch, name, X.shape[1]) for name in ("sum", "share"))
         total[...] = 0.0
         gammas, shares = self._parted(gamma)
-        values, slopes = list[np.ndarray](), list[Slopes | None]()
+        values, slopes = list[np.ndarray](), list[Slopes]()
         for matrix, share, own, memory in zip(self._matrices, shares, gammas, self._scratches, strict=True):
-            if isinstance(matrix, DifferentiableMatrix):
-                K, slopes_of = matrix.with_slopes(X, own, memory)
-            else:
-                K, slopes_of = matrix(X, X, own), None
+            K, slopes_of = matrix.with_slopes(X, own, memory)
             total += np.multiply(K, np.float32(share), out=own_share)
             values.append(K)
             slopes.append(slopes_of)
@@ -52,9 +47,8 @@ class SumWithSlopes:
             by_gamma, by_share = np.zeros(gammas.shape), np.zeros(len(shares))
             for k, (matrix, share, slopes_of) in enumerate(zip(self._matrices, shares, slopes, strict=True)):
                 by_share[k] = share * float(np.vdot(M, values[k]))
-                if slopes_of is not None:
-                    np.copyto(own_share, M)
-                    by_gamma[k] = share * _by_gamma(matrix, slopes_of(own_share))
+                np.copyto(own_share, M)
+                by_gamma[k] = share * _by_gamma(matrix, slopes_of(own_share))
             return np.append(by_gamma.ravel(), by_share)
 
         return total, all_slopes
@@ -65,6 +59,6 @@ class SumWithSlopes:
         return parameters[:-n_kernels].reshape(n_kernels, -1), parameters[-n_kernels:]
 
 
-def _by_gamma(matrix: KernelMatrix, slopes: np.ndarray) -> np.ndarray:
+def _by_gamma(matrix: DifferentiableMatrix, slopes: np.ndarray) -> np.ndarray:
     """Slopes by the logarithms of gamma, also where a kernel has slopes by its linear map R of the roots of gamma."""
     return (matrix.linear_map * slopes).sum(axis=1) / 2 if isinstance(matrix, MappedRadialMatrix) else slopes

@@ -9,7 +9,7 @@ import numpy as np
 
 from binfeat._common.subsets import slices
 from binfeat._engine.policy import share_blocks
-from binfeat._machine.kernel_algebra.matrices import KernelMatrix, LinearMatrix, Prepared
+from binfeat._machine.kernel_algebra.matrices import KernelMatrix, Prepared
 from binfeat._machine.kernel_algebra.packed import PackedKernel
 
 _SIDE = 384  # of a tile, whose arrays stay in the second-level cache
@@ -43,16 +43,8 @@ class KernelSum:
         return out
 
     def packed(self, X: np.ndarray) -> PackedKernel:
-        """Values for all pairs of X, every pair once; linear parts as the roots R of their products ``R' R``."""
-        parts, roots = [], [np.empty((0, X.shape[1]), np.float32)]
-        for matrix, share, gamma in zip(self.matrices, self.shares, self.gammas, strict=True):
-            if isinstance(matrix, LinearMatrix):
-                roots.append(np.float32(np.sqrt(share)) * matrix.coordinates(X, gamma))
-            else:
-                parts.append((matrix, share, gamma))
-        matrices, shares, gammas = zip(*parts, strict=True)
-        rest = KernelSum(matrices, shares, gammas, self.n_jobs)
-        return PackedKernel(partial(rest._tile, [rest._prepared(X)] * 2), _SIDE, np.vstack(roots), self.n_jobs)
+        """Values for all pairs of X, every pair once; of kernels with values between 0 and 1."""
+        return PackedKernel(partial(self._tile, [self._prepared(X)] * 2), _SIDE, X.shape[1], self.n_jobs)
 
     def _prepared(self, X: np.ndarray) -> list[Prepared]:
         return [matrix.prepared(X, gamma) for matrix, gamma in zip(self.matrices, self.gammas, strict=True)]

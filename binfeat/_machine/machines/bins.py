@@ -35,9 +35,6 @@ class BinsMachine(GrownMachine):
         return self._kernels.binning
 
     def judge(self, run: Run) -> np.ndarray:
-        return self._try_grids(run)[1].losses
-
-    def _try_grids(self, run: Run) -> tuple[Sample, SampleFit]:
         """The best kernel, length scales and penalty on a sample."""
         kernels, settings = self._kernels, run.settings
         scales = kernels.binning
@@ -50,7 +47,7 @@ class BinsMachine(GrownMachine):
             sample, best = self._other_kernels(sample, best, run)
             run.note("kernel", sample.kernel, best.error)
         self._known = FeaturePlan(sample.kernel, best.gamma, best.alpha)
-        return sample, best
+        return best.losses
 
     def _finer(self, sample: Sample, best: SampleFit, run: Run) -> SampleFit:
         """Shorter length scales, as long as they do better: there are more rows than they were learned on."""
@@ -77,10 +74,10 @@ class BinsMachine(GrownMachine):
         plan, law = self._plan, self._law(run)
         first, most = run.settings.n_grids, None
         if first is None:
-            first, most = rows.first_and_most_grids(self._kernels, law, plan.fourier)
+            first, most = rows.first_and_most_grids(self._kernels, law)
             first = first if plan.n_grids is None else min(plan.n_grids, most)
         with run.stage("grids", most_batches(first, most)):
-            growth = rows.new_growth(self._kernels, law, plan.fourier)
+            growth = rows.new_growth(self._kernels, law)
             self._sizing = sizing = Sizing(growth, self._problem, run, plan.alpha)
             sizing.run(first, most)
         run.note("grids", growth.n_grids, sizing.error)
@@ -110,7 +107,7 @@ class BinsMachine(GrownMachine):
 
     def _error_with(self, factor: float, rows: AllRows, run: Run) -> float:
         """Held-out error of a few grids with an overall factor of gamma."""
-        growth = rows.new_growth(self._kernels, self._law(run, factor), self._plan.fourier)
+        growth = rows.new_growth(self._kernels, self._law(run, factor))
         growth.grow(run.limits.few_grids)
         growth.solve(self._plan.alpha, _TOL, _MAX_ITER)
         return self._problem.losses(self._problem.held_out)(growth.held_out()).mean()

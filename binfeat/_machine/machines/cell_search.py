@@ -11,7 +11,7 @@ from binfeat._common.arrays import Scratch
 from binfeat._engine.policy import side_by_side
 from binfeat._machine.fitted.kernel_function import KernelPart, main_part, matrices_of
 from binfeat._machine.kernel_algebra.leave_one_out import LeaveOneOut, SingularKernelError, Weights, leave_one_out
-from binfeat._machine.kernel_algebra.matrices import Frame, Linear
+from binfeat._machine.kernel_algebra.matrices import Frame
 from binfeat._machine.kernel_algebra.sum_slopes import SumWithSlopes
 from binfeat._machine.search.adam import Adam
 from binfeat._machine.search.length_scales import MOST_ALPHA
@@ -19,7 +19,7 @@ from binfeat._machine.search.length_scales import MOST_ALPHA
 _RATE, _LAST_PART = 0.15, 0.1  # of Adam, and what is left of it at the end
 _ALPHA_RATE = 2.0  # times that of the others
 _PRIOR = 50.0  # rows' worth of log error that a squared deviation of a log gamma from those of its kernel counts as
-_LEAST_WORTH, _LEAST_LINEAR_WORTH = 0.05, 0.01  # of a kernel that is kept
+_LEAST_WORTH = 0.05  # of a kernel that is kept
 
 Cell = tuple[np.ndarray, np.ndarray, Weights]  # columns (n_inputs, n), targets (n, n_targets), weights
 
@@ -49,9 +49,8 @@ class CellSearch:
         self._least_alpha, self._prior = least_alpha, 2 * _PRIOR / n_rows
         self._matrices = matrices_of(parts, categorical, 1)
         gammas = np.array([frame.gamma(part.scales.kernel, part.gamma) for part in parts])
-        is_linear = np.array([isinstance(part.scales.kernel, Linear) for part in parts])[:, np.newaxis]
         self._live = gammas > 0
-        self._moves = learns_gamma & self._live & ~is_linear
+        self._moves = learns_gamma & self._live
         self._learns_shares, self._learns_alpha = learns_gamma and len(parts) > 1, learns_alpha
         self._logs = np.log(np.where(self._live, gammas, 1.0))  # of gamma, (n_parts, n_inputs)
         self._start = self._logs.copy()
@@ -85,7 +84,7 @@ class CellSearch:
             for part, gamma, share in zip(self._parts, self._gammas, self._shares, strict=True)
         ]
         main, worths = main_part(parts), self._worths
-        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= _least_worth(part)]
+        kept = [part for part, own in zip(parts, worths, strict=True) if part is main or own >= _LEAST_WORTH]
         total = sum(part.share for part in kept)
         return [replace(part, share=part.share / total) for part in kept]
 
@@ -138,7 +137,3 @@ class CellSearch:
         moved = np.where(self._moves, self._logs - self._start, 0.0)
         means = moved.sum(axis=1, keepdims=True) / np.maximum(1, self._moves.sum(axis=1, keepdims=True))
         return self._prior * (moved - means)
-
-
-def _least_worth(part: KernelPart) -> float:
-    return _LEAST_LINEAR_WORTH if isinstance(part.scales.kernel, Linear) else _LEAST_WORTH

@@ -14,7 +14,6 @@ from binfeat._machine.machines.exact import ExactMachine
 from binfeat._machine.machines.exact_size import TUNING_ROWS, exact_bytes, most_exact_rows
 from binfeat._machine.machines.fourier import FourierMachine
 from binfeat._machine.machines.grown import GrownMachine
-from binfeat._machine.machines.hybrid import HybridMachine
 from binfeat._machine.machines.local import LocalMachine
 from binfeat._machine.problem import MarginProblem, Problem
 from binfeat._machine.run import Run
@@ -51,11 +50,11 @@ class MachineChoice:
         if self.takes_exact or self.takes_local:
             kind = "radial" if is_radial(settings.kernel) else "binning"
             return ({"binning", "radial"}, set()) if settings.kernel is None else ({kind}, {kind})
-        if has_categories and settings.features in ("fourier", "hybrid"):
+        if has_categories and settings.features == "fourier":
             raise ValueError(
                 f"features={settings.features!r} needs numbers only, and X has categorical inputs; use 'binning'."
             )
-        needed = {"fourier": {"radial"}, "hybrid": {"binning", "radial"}}.get(settings.features or "", {"binning"})
+        needed = {"radial"} if settings.features == "fourier" else {"binning"}
         small = 8 * limits.n_fourier * len(self.problem.table) <= limits.fourier_bytes
         if settings.features is None and small and not has_categories:
             return {"binning", "radial"}, needed
@@ -95,12 +94,11 @@ class MachineChoice:
             return best
 
     def _first(self, kernels: ScaledKernels) -> GrownMachine:
-        wanted = self.run.settings.features
-        if wanted == "fourier":
+        if self.run.settings.features == "fourier":
             return FourierMachine(self.problem, kernels)
         if not kernels.vary:  # all kernels are constants
             kernels = replace(kernels, scales=[replace(kernels.scales[0], kernel=Laplacian())])
-        return (HybridMachine if wanted == "hybrid" and kernels.vary else BinsMachine)(self.problem, kernels)
+        return BinsMachine(self.problem, kernels)
 
     def _rival(self, kernels: ScaledKernels) -> GrownMachine | None:
         """What is weighed against grids, if they are not what the user asks for."""

@@ -11,7 +11,6 @@ from binfeat._machine.fitted.kernel_function import KernelPart, kernel_sum
 from binfeat._machine.kernel_algebra.leave_one_out import SingularKernelError, least_alpha, precise_inverse_root
 from binfeat._machine.machines.descent import Descent, Hyperparameters, Try
 from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.problem import MarginProblem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales
@@ -20,7 +19,6 @@ from binfeat._machine.search.scaled_kernels import ScaledKernels
 _FEWEST_AHEAD = 400  # rows, of which a try takes longer than threads need to begin
 _OF_GROUPS = 0.1, 1.0, 10.0  # penalties to start with: those of single rows that nearly agree are far too small
 _SHARES = 0.75, 0.5  # of the better kernel in a sum of two
-_LINEAR_SHARES = 0.5, 0.9, 0.99  # of what the linear kernel counts for beside them, each by its own penalty
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +58,8 @@ class ExactTuning:
             squares = ExactTuning(rows, self._run, self._kernels, self._solution_seconds).best()
             return self.of(Hyperparameters(squares.parts, squares.alpha))
         with one_blas_thread():
-            companion = self._kernels.companion
-            scales = self._kernels.scales if companion is None else [*self._kernels.scales, companion]
-            tuned = side_by_side(self._tuned, scales, self._run.settings.n_jobs)
-            return self._result(self._beside_linear(self._best_sum(*sorted(tuned, key=lambda each: each.loss))))
+            tuned = side_by_side(self._tuned, self._kernels.scales, self._run.settings.n_jobs)
+            return self._result(self._best_sum(*sorted(tuned, key=lambda each: each.loss)))
 
     def of(self, known: Hyperparameters) -> Tuned:
         """Known kernels. The penalty is tuned where there are more rows to judge it than it came from."""
@@ -106,7 +102,7 @@ class ExactTuning:
     def _best_sum(self, best: _Try, *others: _Try) -> _Try:
         """More and more of the other kernel beside the better one, while that helps."""
         first = best
-        for other in others if self._may_try() else ():
+        for other in others if self._run.limits.mechanisms.second_kernel and self._may_try() else ():
 
             def mix(share: float, other: _Try = other) -> _Try:
                 parts = [replace(first.parts[0], share=share), replace(other.parts[0], share=1 - share)]
@@ -118,31 +114,6 @@ class ExactTuning:
                     break
                 best = mixed
         return best
-
-    def _beside_linear(self, best: _Try) -> _Try:
-        """More and more of a linear kernel beside the others, while that helps."""
-        first = best
-        linear = self._linear(best) if self._rows.is_wide or self._may_try() else None
-        if linear is None:
-            return best
-        linear_K = self._matrix([linear])
-        for share in _LINEAR_SHARES:
-            own, others = share / linear.scales.alpha, (1 - share) / first.alpha
-            alpha = 1 / (own + others)
-            parts = [replace(part, share=alpha * others * part.share) for part in first.parts]
-            K = _mixed(alpha * others, first.K, alpha * own, linear_K)
-            both = self._try(Hyperparameters([*parts, replace(linear, share=alpha * own)], alpha, K))
-            if both.loss >= best.loss:
-                break
-            best = both
-        if best is not first:
-            best = self._descent().penalty(best)
-        return best
-
-    def _linear(self, best: _Try) -> KernelPart | None:
-        """The linear kernel, where it may be of use."""
-        settings, error = self._run.settings, self._squared_error(best)
-        return linear_part(self._rows, settings, error, self._least_alpha)
 
     def _try(self, params: Hyperparameters) -> _Try:
         """Predictions for the rows that judge."""

@@ -12,7 +12,6 @@ from binfeat._machine.machines.cell_solver import is_constant
 from binfeat._machine.machines.descent import Hyperparameters
 from binfeat._machine.machines.exact_tuning import Tuned
 from binfeat._machine.machines.kernel_rows import KernelRows
-from binfeat._machine.machines.linear_part import linear_part
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import MOST_ALPHA, LengthScales
 from binfeat._machine.search.scaled_kernels import ScaledKernels
@@ -21,7 +20,7 @@ from binfeat.kernels import RBF, Matern
 _FEWEST = 150  # rows of a cell that is learned from
 _LANES = 2  # sets of rows of a step
 _LOOKS = 6  # at the clock
-_BETTER_SHARE, _LINEAR_SHARE, _BESIDE_SHARE = 0.75, 0.05, 0.3  # to start with
+_BETTER_SHARE = 0.75  # to start with
 _LONGER = 0.3  # times gamma, of a second kernel of the same kind
 _DENSER = 0.2  # times the penalty of a sample of rows, to start with
 _DECREASE = np.sqrt(10.0)  # between two penalties that a score is asked for
@@ -56,7 +55,7 @@ class FineTuning:
         rows, run = self._rows, self._run
         start = self._start() if known is None else known
         parts, alpha = start.parts, start.alpha
-        learns_gamma = known is None and self._kernels.learned
+        learns_gamma = known is None and self._kernels.learned and run.limits.mechanisms.fine_tuning
         error = min(part.scales.error for part in parts)
         cells = self._cells(parts)
         if not self._kernels.is_perfect and (learns_gamma or self._learns_alpha):
@@ -80,10 +79,11 @@ class FineTuning:
         return Tuned(parts, alpha, self._error(cells[:_LANES], parts, alpha) if np.isnan(error) else error)
 
     def _start(self) -> Hyperparameters:
-        """More of the better kernel than of the other, and a little of a linear one where that may be of use."""
-        rows, settings = self._rows, self._run.settings
-        scales = sorted(self._kernels.scales, key=lambda scales: scales.error)
-        if len(scales) == 1 and settings.kernel is None and self._kernels.learned:
+        """More of the better kernel than of the other."""
+        rows, run, settings = self._rows, self._run, self._run.settings
+        scales, mechanisms = sorted(self._kernels.scales, key=lambda scales: scales.error), run.limits.mechanisms
+        scales = scales if mechanisms.second_kernel else scales[:1]
+        if mechanisms.second_kernel and len(scales) == 1 and settings.kernel is None and self._kernels.learned:
             scales.append(second_kernel(scales[0]))
         shares = [1.0] if len(scales) == 1 else [_BETTER_SHARE, 1 - _BETTER_SHARE]
         parts = [KernelPart(own, 1.0, share) for own, share in zip(scales, shares, strict=True)]
@@ -91,11 +91,7 @@ class FineTuning:
         if given is not None:
             return Hyperparameters(parts, given)
         alpha = _DENSER * float(np.exp(sum(part.share * np.log(part.scales.alpha) for part in parts)))
-        companion = self._kernels.companion
-        if companion is not None:
-            parts = _with_part(parts, KernelPart(companion, 1.0), _BESIDE_SHARE)
-        linear = linear_part(rows, settings, scales[0].error, self._least_alpha)
-        return Hyperparameters(parts if linear is None else _with_part(parts, linear, _LINEAR_SHARE), alpha)
+        return Hyperparameters(parts, alpha)
 
     def _cells(self, parts: list[KernelPart]) -> list[np.ndarray]:
         """Rows of cells that may be learned from, in random order."""
@@ -158,11 +154,6 @@ class FineTuning:
             if alpha != before:
                 break
         return alpha
-
-
-def _with_part(parts: list[KernelPart], other: KernelPart, share: float) -> list[KernelPart]:
-    """A sum of kernels with another one that has a share of it."""
-    return [*(replace(part, share=(1 - share) * part.share) for part in parts), replace(other, share=share)]
 
 
 def second_kernel(scales: LengthScales) -> LengthScales:

@@ -159,7 +159,8 @@ class LocalMachine(KernelCandidate):
         """More trees, as far as that pays; whether callbacks let the fit go on."""
         forest, most = self._grown, self._most_trees
         if run.settings.n_trees is None and most > 1:
-            most = 1 if self._kernels.is_perfect else min(most, self._worthwhile_trees())
+            is_one = self._kernels.is_perfect or not run.limits.mechanisms.averages
+            most = 1 if is_one else min(most, self._worthwhile_trees())
         while goes_on and forest.n_trees < most and run.may_continue(Phase.SOLUTION, self._tree_seconds):
             error = self._grow(forest)
             self._curve.append((forest.n_trees, error))

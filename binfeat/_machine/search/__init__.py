@@ -1,1 +1,1 @@
-"""The search for scaling and length scales."""
+"""The search for length scales."""

@@ -25,7 +25,6 @@ from binfeat._machine.search.adam import Adam
 
 _RATE, _LAST_RATE = 0.2, 0.01  # of Adam: the longest step of a logarithm, at the start and at the end
 _START = 0.3  # sum over inputs of gamma times their mean distance: wide, so that every pair of rows tells something
-_LONGER = 1.0, 1.6, 2.5, 4.0  # times the length scales of what was missed
 _SHORTER = 4.0 ** np.arange(1, 5)  # times these gammas, which are tried where the first ones tell nothing
 _TELLS = 0.95  # of the error of the mean, below which gammas tell something
 _SURELY = 2.0  # standard errors
@@ -149,11 +148,6 @@ class LengthScaleSearch:
         return np.exp(self._theta[:-1])
 
     @property
-    def parts(self) -> np.ndarray:
-        """Of each input in the kernel's mean exponent."""
-        return self.gamma * self._distance
-
-    @property
     def alpha(self) -> float:
         return float(np.exp(self._theta[-1]))
 
@@ -201,11 +195,6 @@ class LengthScaleSearch:
                 return float(self._squares(*part).mean(dtype=np.float64))
         return np.inf
 
-    def beside_mean(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Squared errors of at most `most` rows, each left out, (n_rows,), and those of the mean of the others."""
-        _, Y, weights = part = self.rows.part(self.rows.spread(most))
-        return self._squares(*part).mean(axis=1), constant_squares(self.alpha, weights, Y).mean(axis=1)
-
     def _squares(self, X: np.ndarray, Y: np.ndarray, weights: Weights, factor: float = 1.0) -> np.ndarray:
         """Weighted squares of leave-one-out residuals, (n_rows, n_targets), with gammas times a factor."""
         return weighted_squares(self.matrix(X, X, factor * self.framed_gamma), self.alpha, weights, Y)
@@ -235,46 +224,24 @@ class LengthScaleSearch:
         all inputs get at least half of the mean part in the exponent, and inputs keep it whose gammas should then rise
         further. Returned is the ratio of the error to the error before.
         """
-        parts = self.parts
+        parts = self.gamma * self._distance
         least = _LEAST_PART * parts.sum() / max(1, np.count_nonzero(self._live))
         idle = self._live & (parts < least)
         if not idle.any():
             return 1.0
-        before = self._theta
+        before, error = self._theta, self.error_on(n_rows)
         raised = before.copy()
         raised[:-1][idle] += np.log(least / parts[idle])
-        self._theta = raised
-        rising = np.zeros_like(idle)
+        self._theta, rising = raised, np.zeros_like(idle)
         with suppress(SingularKernelError):
             rising = idle & (self._leave_one_out(self.rows.spread(n_rows)).slopes < 0)
-        self._theta = before
-        return self._go_on_with([np.where(np.append(rising, False), raised, before)], n_rows)
-
-    def shorten(self, lengths: np.ndarray, n_rows: int) -> float:
-        """Go on with length scales no longer than some times these, if that lowers the error on `n_rows` rows.
-
-        Inputs that these leave out had kernels of their own beside them: in one kernel, all are further apart. Returned
-        is the ratio of the error to the error before.
-        """
-        logs = self._theta[:-1]
-        with np.errstate(divide="ignore"):
-            limits = [np.log(self.rows.frame.gamma(self.kernel, (k * lengths) ** -self.kernel.power)) for k in _LONGER]
-        shorter = (np.where(self._live, np.maximum(logs, limit), logs) for limit in limits)
-        return self._go_on_with([np.append(own, self._theta[-1]) for own in shorter], n_rows)
-
-    def _go_on_with(self, others: list[np.ndarray], n_rows: int) -> float:
-        """The best of other parameters, if it lowers the error on `n_rows` rows; the ratio to the error before."""
-        before, error = self._theta, self.error_on(n_rows)
-        best, least = before, error
-        for theta in others:
-            self._theta = theta
-            if (found := self.error_on(n_rows)) < least:
-                best, least = theta, found
-        self._theta = best
-        if best is before:
+        self._theta = np.where(np.append(rising, False), raised, before)
+        found = self.error_on(n_rows)
+        if not found < error:
+            self._theta = before
             return 1.0
-        self._adam = Adam(best.shape)
-        return least / error
+        self._adam = Adam(before.shape)
+        return found / error
 
     def _leave_one_out(self, rows: np.ndarray) -> LeaveOneOut:
         """Error and slopes on the rows with these numbers."""

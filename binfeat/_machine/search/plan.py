@@ -11,7 +11,7 @@ _ROWS = 300  # of a step: more steps of fewer rows do better in the same time
 _TABLE_ROWS = 40  # of the table, for a row of a step: many rows take finer kernels, which need more rows of a step
 _LATE_ROWS, _LATE_TABLE_ROWS = 500, 8  # of the last steps: an eighth of the table, if that is more, up to 500 rows
 _MANY_ROWS, _TIMES_STEPS = 150_000, 2.5  # steps grow with more rows than that, and by this factor at most
-_TRIAL, _LATE = 4, 3  # scalings race in the first fourth of the steps, radial kernels in the last third
+_LATE = 3  # radial kernels race in the last third of the steps
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class SearchPlan:
         return cls(round(n_steps * times), rows, max(rows, min(_LATE_ROWS, n_rows // _LATE_TABLE_ROWS)))
 
     @property
-    def trial(self) -> int:
-        """The step after which scalings are compared."""
-        return self.n_steps // _TRIAL
+    def half(self) -> int:
+        """The step after which kernels that are not needed have to be better."""
+        return self.n_steps // 2
 
     @property
     def early(self) -> int:
@@ -44,10 +44,9 @@ class SearchPlan:
         """The step after which radial kernels are compared."""
         return min(self.early + CHUNK, self.n_steps)
 
-    def n_looks(self, begin: int, needs_kernel: bool) -> int:
-        """Number of looks at the clock in a race that begins after `begin` steps, if a kernel is needed or none is."""
-        first = (begin, 2 * self.trial, self.early) if needs_kernel else (begin, self.early)
-        ends = *first, self.race, self.n_steps
+    def n_looks(self, needs_kernel: bool) -> int:
+        """Number of looks at the clock in a race, if a kernel is needed or none is."""
+        ends = 0, *([self.half] if needs_kernel else []), self.early, self.race, self.n_steps
         return sum(map(n_chunks, ends[:-1], ends[1:]))
 
 

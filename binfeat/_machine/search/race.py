@@ -13,7 +13,6 @@ from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.problem import Problem
 from binfeat._machine.run import Phase, Run
 from binfeat._machine.search.length_scales import LengthScales, LengthScaleSearch
-from binfeat._machine.search.missed import missed
 from binfeat._machine.search.plan import CHUNK, MOST_ROWS, SearchPlan
 from binfeat.kernels import RBF
 
@@ -22,7 +21,6 @@ _Result = TypeVar("_Result")
 FAR = 1.12  # times the better kernel's leave-one-out error, beyond which another one is given up
 _BETTER = 0.97  # times the error of the kernel of the grids, which a radial one has to be below beside it
 _COMMON_ROWS = 1000  # on which kernels are compared
-_ROUNDS = 3  # of looks at what is missed
 _MORE, _MUCH = 2, 0.9  # times the late rows, on which inputs are revived; share of the error, below which it was much
 
 
@@ -46,7 +44,6 @@ class Race:
 
     def __init__(self, needed: set[str], plan: SearchPlan, run: Run, problem: Problem) -> None:
         self.searches = list[LengthScaleSearch]()
-        self.beside: np.ndarray | None = None  # length scales of what one kernel cannot know beside all else
         self._needed, self._plan, self._run = needed, plan, run
         self._negligible, self._far = (0.0, np.inf) if problem.is_grouped else (problem.negligible, FAR)
 
@@ -72,9 +69,9 @@ class Race:
 
     def run(self) -> list[LengthScales]:
         """Run the searches to their end, but for those that fall behind; what they find, compared."""
-        plan, late_rows, self.beside = self._plan, self._plan.late_rows, None
+        plan, late_rows = self._plan, self._plan.late_rows
         if self._needed:
-            self.step(2 * plan.trial, plan.rows)
+            self.step(plan.half, plan.rows)
             enough = _BETTER * min(search.error for search in self.searches if self._is_needed(search))
             self._drop(lambda search: not search.error < enough)
         self.step(plan.early, plan.rows)
@@ -101,23 +98,10 @@ class Race:
         self.searches = [search for search in self.searches if self._is_needed(search) or not is_behind(search)]
 
     def _revived(self, n_rows: int) -> bool:
-        """Whether inputs that seemed idle do much for the error on so many rows, each or together."""
-        if min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH:
-            return True
-        return self._took_up(n_rows)
-
-    def _took_up(self, n_rows: int) -> bool:
-        """Whether kernels know now what they had missed; what one kernel cannot know, too, is for one beside them."""
-        found = False
-        for _ in range(_ROUNDS):
-            lengths = missed(min(self.searches, key=lambda search: search.error), self._run.settings.seed)
-            if lengths is None:
-                break
-            if min(self._side_by_side(partial(LengthScaleSearch.shorten, lengths=lengths, n_rows=n_rows))) >= _MUCH:
-                self.beside = lengths if self._run.settings.kernel is None else None
-                break
-            found = True
-        return found
+        """Whether inputs that seemed idle do much for the error on so many rows."""
+        if not self._run.limits.mechanisms.revival:
+            return False
+        return min(self._side_by_side(lambda search: search.revive(n_rows))) < _MUCH
 
     def _compared(self) -> list[LengthScales]:
         """What is found, with errors of the same rows."""

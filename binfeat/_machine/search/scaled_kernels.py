@@ -1,6 +1,6 @@
 """What a search for scaling and length scales finds."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from binfeat._machine.kernel_algebra.matrices import is_radial
 from binfeat._machine.problem import Problem
 from binfeat._machine.search.length_scales import LengthScales, exponent_shares, mean_distances
 from binfeat._machine.table.scalers import InputScaler
-from binfeat.kernels import Laplacian
 
 History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps, n_inputs)
 
@@ -18,14 +17,13 @@ History = tuple[np.ndarray, np.ndarray]  # errors (n_steps,) and gammas (n_steps
 class ScaledKernels:
     """Scaled inputs, and kernels with a gamma for each input, whose errors are of the same rows."""
 
-    scaling: str  # "standard", "arcsinh", "quantile", "warped" or "none"
+    scaling: str  # "standard" or "ranks"; of older files also "none", "arcsinh", "quantile" or "warped"
     scaler: InputScaler
     X: np.ndarray  # the scaled table, (n_rows, n_inputs)
     scales: list[LengthScales]  # that of the grids first, if there is one, then a radial one
     learned: bool = False  # whether length scales are learned from this table
     is_perfect: bool = False  # whether a kernel leaves so little error that nothing is left to gain
     histories: list[tuple[Kernel, np.ndarray, np.ndarray]] = field(default_factory=list)  # of the steps to each kernel
-    beside: np.ndarray | None = None  # length scales, (n_inputs,), of what these kernels do not know, if there is any
     unseen: np.ndarray | None = None  # rows that are to judge all else, where steps learn others by heart
 
     @property
@@ -41,14 +39,6 @@ class ScaledKernels:
     def radial(self) -> LengthScales:
         """The radial kernel."""
         return next(own for own in self.scales if is_radial(own.kernel))
-
-    @property
-    def companion(self) -> LengthScales | None:
-        """A kernel of what the others do not know, to stand beside them, if there is any."""
-        if self.beside is None:
-            return None
-        best = min(self.scales, key=lambda scales: scales.error)
-        return replace(best, kernel=Laplacian(), gamma=1 / self.beside, linear_map=None)
 
     @property
     def vary(self) -> bool:

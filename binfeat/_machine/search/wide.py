@@ -33,8 +33,8 @@ _FINER = 10.0 ** np.arange(2.0, -5.0, -0.5)  # of the one that is taken
 
 
 def is_wide(problem: Problem, settings: Settings) -> bool:
-    """Whether inputs are numbers, more than a search affords that has all kernels and scalings to choose from."""
-    is_open = settings.kernel is None and settings.learns_gamma and settings.scaling in (None, "standard", "none")
+    """Whether inputs are numbers, more than a search affords that has all kernels to choose from."""
+    is_open = settings.kernel is None and settings.learns_gamma
     return is_open and problem.table.shape[1] > MOST_INPUTS and not problem.categorical.any()
 
 
@@ -90,7 +90,7 @@ class WideSearch:
             _, alpha = self._least_error(some, K, exponent * _FINER, problem.losses_of_wide(some))
             return replace(best, alpha=alpha)
 
-        units = ["none", "standard"] if settings.scaling is None else [settings.scaling]
+        units = ["none", "standard"]
         found = side_by_side(look, units, settings.n_jobs)
         best, unit = min(zip(found, units), key=lambda pair: pair[0].error)
         return best, unit == "standard"
@@ -149,9 +149,8 @@ class WideSearch:
         return self._problem.relative_alpha(self._run.settings.alpha)
 
     def _kernels(self, scales: LengthScales) -> ScaledKernels:
-        scaling = self._run.settings.scaling or "standard"
         is_perfect = scales.error < self._negligible
-        known = scaling, NoScaler(), self._problem.table, [scales], True, is_perfect
+        known = "standard", NoScaler(), self._problem.table, [scales], True, is_perfect
         return ScaledKernels(*known, histories=self._history, unseen=self._unseen)
 
 

@@ -23,7 +23,7 @@ class Partition:
 
     @classmethod
     def of(cls, estimator: BaseEstimator, y: np.ndarray, groups: ArrayLike | None, most: int) -> Self:
-        """By the estimator's `cv`, `validation_fraction` and `random_state`; with folds, of at most so many rows."""
+        """By the estimator's `cv` and `random_state`; with folds, of at most so many rows."""
         pairs, numbers = splits(estimator, len(y), y, groups), None
         train, held_out = first = next(pairs)
         if len(y) <= most:

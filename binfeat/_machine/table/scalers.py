@@ -1,20 +1,17 @@
-"""Columns scaled by the ranks of their values, or with their long tails drawn in."""
+"""Columns scaled by the ranks of their values, and what files of older versions have in place of them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from binfeat._common.array_record import ArrayRecord
-from binfeat._common.robust_scale import robust_scale
 from binfeat._common.subsets import every_nth
 from binfeat._engine.policy import thread_count
 from binfeat._engine.quantiles import ROWS, interpolate_columns
 
 RANKED_ROWS = 2**17  # evenly spaced rows that are ranked: the error is below the distance of two knots
-_LONG_TAIL = 10.0  # interquartile ranges from the median to the farthest value
 
 
 def _two_values(X: np.ndarray) -> np.ndarray:
@@ -23,12 +20,7 @@ def _two_values(X: np.ndarray) -> np.ndarray:
 
 
 class InputScaler(ArrayRecord, ABC):
-    """Learned from the columns of a table, float64 without NaN, except the columns that a mask calls categorical."""
-
-    @classmethod
-    @abstractmethod
-    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        """Learn from X (n_rows, n_inputs)."""
+    """A map of single columns of a table, float64 without NaN."""
 
     @abstractmethod
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
@@ -39,33 +31,17 @@ class InputScaler(ArrayRecord, ABC):
 class NoScaler(InputScaler):
     """Columns as they are."""
 
-    @classmethod
-    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        return cls()
-
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         return X
 
 
 @dataclass(frozen=True, eq=False)
 class Arcsinh(InputScaler):
-    """Maps each column with long tails to ``arcsinh((x - median) / interquartile range)``.
-
-    The map is linear about the median and logarithmic far from it. Tails are long if they reach further than ten
-    interquartile ranges; columns of two values have none. See `robust_scale` for the range.
-    """
+    """Maps columns to ``arcsinh((x - median) / interquartile range)``: in files up to format 4."""
 
     columns: np.ndarray  # numbers of the mapped columns, int64
     centers: np.ndarray  # (n_mapped,)
     units: np.ndarray
-
-    @classmethod
-    def fit(cls, X: np.ndarray, categorical: np.ndarray) -> Self:
-        rows = every_nth(X, RANKED_ROWS)
-        center, unit = robust_scale(rows)
-        reach = np.maximum(rows.max(axis=0) - center, center - rows.min(axis=0))
-        columns = np.flatnonzero(~np.asarray(categorical) & (reach > _LONG_TAIL * unit) & ~_two_values(rows))
-        return cls(columns.astype(np.int64), center[columns], unit[columns])
 
     def transform(self, X: np.ndarray, n_jobs: int | None = None) -> np.ndarray:
         out = np.array(X)
@@ -112,29 +88,7 @@ class Quantiles(InputScaler):
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class Warped(Quantiles):
-    """Maps each column of numbers to learned values (input warping, Snoek et al. 2014): `ranks` of the knots."""
-
-    @classmethod
-    def by(
-        cls, warp: Callable[[np.ndarray], np.ndarray], X: np.ndarray, categorical: np.ndarray, n_quantiles: int = 1000
-    ) -> Self:
-        """The scaler that maps columns like those of X as `warp` does, a monotone map of every column of a table."""
-        rows = np.sort(every_nth(X, RANKED_ROWS), axis=0)
-        rows = rows[np.linspace(0, len(rows) - 1, n_quantiles).round().astype(np.intp)]
-        columns = np.flatnonzero(~np.asarray(categorical) & (rows[0] < rows[-1]))
-        values = np.maximum.accumulate(warp(rows), axis=0, dtype=np.float64)  # rounding may make neighbours fall
-        places = [np.unique(rows[:, j], return_index=True)[1] for j in columns]
-        starts = np.cumsum([0, *map(len, places)], dtype=np.int64)
-        knots, values = (
-            np.concatenate([np.empty(0), *(table[place, j] for j, place in zip(columns, places, strict=True))])
-            for table in (rows, values)
-        )
-        return cls(columns.astype(np.int64), starts, knots, values)
-
-
 def scaler_of(scaling: str) -> type[InputScaler]:
-    """The kind of scaler for a scaling: one for each length scale is enough for "none", "standard" and "ranks"."""
-    kinds: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Warped}
+    """The kind of scaler for a scaling: those of older files had maps before length scales."""
+    kinds: dict[str, type[InputScaler]] = {"arcsinh": Arcsinh, "quantile": Quantiles, "warped": Quantiles}
     return kinds.get(scaling, NoScaler)

@@ -5,7 +5,7 @@ How a machine sets itself up
 A kernel machine decides in this order, each time by the error on rows that it has not seen: held-out rows, or
 leave-one-out predictions where the machine is exact or local.
 
-1. *Length scales*, and for grids the *scaling* of the inputs: by steps along the gradient of the leave-one-out error
+1. *Length scales*: by steps along the gradient of the leave-one-out error
    of exact machines of a few hundred rows.
 2. *Features*: none (an exact machine) up to 10,000 rows, or with more rows cells of exact machines (a local machine);
    where these are ruled out, random binning or Fourier features.
@@ -57,7 +57,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 # %%
 # Any choice can be taken out of the machine's hands by a parameter: ``features``, ``kernel``, ``gamma``, ``alpha``,
-# ``n_grids``, ``scaling``. ``max_seconds`` limits the time, ``scoring`` names what choices are made by.
+# ``n_grids``. ``max_seconds`` limits the time, ``scoring`` names what choices are made by.
 #
 # Rows that count more, and rows that belong together
 # ---------------------------------------------------

@@ -43,8 +43,7 @@ ax.legend(frameon=False)
 # ------
 # - An exact machine takes 4 bytes for each pair of rows, or 1 byte where it is solved by iterations; binning takes 2 or
 #   4 bytes for each row and grid.
-# - Far from the training rows an exact machine, or one of grids, predicts the mean, but for its linear part, if it has
-#   one.
+# - Far from the training rows an exact machine, or one of grids, predicts the mean.
 # - Targets that jump along many inputs at once suit trees better.
 # - Numbers beyond 1e100, and infinity, are refused; missing values are taken.
 # - Files of models: skops files are safe to load, and files of newer versions are refused.

@@ -51,8 +51,8 @@ X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=Tr
 #    * - ``monotone_constraints``, ranking, graphics cards
 #      - no
 #
-# Trees jump and are constant beyond their rows; kernel machines are continuous and return to the mean, or to
-# their linear part. Where targets jump along many inputs at once, keep the trees.
+# Trees jump and are constant beyond their rows; kernel machines are continuous and return to the mean.
+# Where targets jump along many inputs at once, keep the trees.
 
 machine = KernelMachineRegressor(random_state=0).fit(X_train, y_train)
 print(machine.predict_quantiles(X_test[:2], [0.1, 0.5, 0.9]).round())
@@ -66,7 +66,7 @@ print(dict(zip(machine.feature_names_in_.tolist(), machine.feature_importances_.
 # D_j)^2)``: their ``lengthscale`` is ``1 / (sqrt(2) gamma_j)``.
 
 scaled_train, scaled_test = (StandardScaler().fit(X_train).transform(X) for X in (X_train, X_test))
-options = {"features": "exact", "kernel": "rbf", "gamma": 0.15, "alpha": 0.6, "scaling": None}
+options = {"features": "exact", "kernel": "rbf", "gamma": 0.15, "alpha": 0.6}
 ours = KernelMachineRegressor(**options, target_transform=None).fit(scaled_train, y_train)
 theirs = GaussianProcessRegressor(
     RBF(1 / (np.sqrt(2) * 0.15)) + ConstantKernel(1.0), alpha=0.6, optimizer=None, normalize_y=True
@@ -122,7 +122,7 @@ ax.legend(frameon=False)
 #    * - ``GridSearchCV(SVR(), {"C": ..., "gamma": ...})``
 #      - nothing; to search all the same, ``alpha`` and ``gamma`` are parameters
 #    * - ``KernelRidge(kernel="laplacian", gamma=g, alpha=a)``
-#      - ``KernelMachineRegressor(features="exact", kernel="laplacian", gamma=g, alpha=a, scaling=None)``
+#      - ``KernelMachineRegressor(features="exact", kernel="laplacian", gamma=g, alpha=a)``
 #    * - ``SVR(epsilon=...)`` against gross errors
 #      - ``loss="huber"``
 #    * - ``SVC(probability=True)``
@@ -134,7 +134,7 @@ ax.legend(frameon=False)
 
 gamma = 0.1
 ridge = KernelRidge(kernel="laplacian", gamma=gamma, alpha=0.6).fit(scaled_train, y_train - y_train.mean())
-same = KernelMachineRegressor(features="exact", kernel="laplacian", gamma=gamma, alpha=0.6, scaling=None)
+same = KernelMachineRegressor(features="exact", kernel="laplacian", gamma=gamma, alpha=0.6)
 same.set_params(target_transform=None).fit(scaled_train, y_train)
 apart = np.abs(ridge.predict(scaled_test) + y_train.mean() - same.predict(scaled_test)).max()
 print(

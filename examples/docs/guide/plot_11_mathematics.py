@@ -20,8 +20,8 @@ The intercept is one more constant kernel, so that f is the mean of a Gaussian p
 (Rasmussen & Williams 2006, eq. 2.25). With :math:`D = x - x'` and inverse length scales :math:`\gamma_j`, the Laplacian
 is :math:`\exp(-\sum_j \gamma_j |D_j|)`, the Gaussian :math:`\exp(-r^2 / 2)` and Matern's kernel that of r, :math:`r^2 =
 2 \sum_j \gamma_j^2 D_j^2`. A category that differs multiplies the Laplacian by :math:`e^{-\gamma_j}` and adds :math:`2
-\gamma_j^2` to :math:`r^2`. Kernels of a sum have shares that add up to 1; a linear kernel may join them. A linear map A
-takes the place of :math:`\gamma` in r: :math:`r = \sqrt 2 \, \lVert A^\top D \rVert`.
+\gamma_j^2` to :math:`r^2`. Kernels of a sum have shares that add up to 1.
+A linear map A takes the place of :math:`\gamma` in r: :math:`r = \sqrt 2 \, \lVert A^\top D \rVert`.
 
 Machines of random features solve the same for :math:`w`, :math:`f(x) = w^\top z(x)`, with :math:`E\, z(x)^\top z(x') =
 k(x, x')` and an intercept that is not penalised (Rahimi & Recht 2007, Algorithms 1 and 2; :doc:`/how_it_works`).
@@ -102,16 +102,16 @@ print("and by differences ", np.round(differences, 7))
 # Numbers whose sorted values have a squared correlation below 0.865 with normal scores (Shapiro & Francia 1972) are two
 # columns: x and the normal score of its rank, each with a :math:`\gamma` of its own. ``_machine/table/ranks.py``
 #
-# Monotone maps of single inputs (Snoek et al. 2014), and linear maps A, are learned by the same gradient.
+# Linear maps A are learned by the same gradient.
 #
 # Judging rules
 # -------------
-# What has many parameters fits the rows that it is learned from. So a warp or a linear map is learned from some rows
+# What has many parameters fits the rows that it is learned from. So a linear map is learned from some rows
 # and judged by up to 1,000 *others*, with paired differences of their squared leave-one-out residuals: :math:`\bar
-# \delta > 2 \, s_\delta / \sqrt m`, and for a warp 3 % of the error besides. A map has no more entries than there are
+# \delta > 2 \, s_\delta / \sqrt m`. A map has no more entries than there are
 # rows; it is given up after a fourth of its steps with less than 1 such standard error, after half with less than 1.5.
 # A transform of the targets has to lower the error in their own units by 5 %, or to raise the likelihood by half a nat
-# a row (Box & Cox 1964). ``_machine/search/judged.py``, ``_machine/target/transform_choice.py``
+# a row (Box & Cox 1964). ``_machine/search/linear_maps.py``, ``_machine/target/transform_choice.py``
 #
 # Many rows
 # ---------
@@ -190,6 +190,6 @@ ax.legend(frameon=False)
 # al., *JASA* 113, 2018. P. McCullagh and J. Nelder, *Generalized Linear Models*, 1989. G. Owen, *Management Science*
 # 18, 1972. J. Platt, *Advances in Large Margin Classifiers*, 1999. A. Rahimi and B. Recht, *NIPS* 2007. C. Rasmussen
 # and C. Williams, *Gaussian Processes for Machine Learning*, 2006. E. Snelson and Z. Ghahramani, *AISTATS* 2007. S.
-# Shapiro and R. Francia, *JASA* 67, 1972. J. Snoek et al., *ICML* 2014. P. Thomann et al., *AISTATS* 2017.
+# Shapiro and R. Francia, *JASA* 67, 1972. P. Thomann et al., *AISTATS* 2017.
 #
 # What was tried besides, with figures, is in the folder ``perf/notes``; :doc:`/measured` has how well it does.

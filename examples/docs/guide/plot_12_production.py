@@ -75,9 +75,8 @@ print(loaded.check(strange))
 
 # %%
 # Missing numbers are taken for medians, new categories match no other, and numbers far outside for the farthest that
-# are not. There an exact machine predicts its intercept, which is near the mean of the targets, and its linear part, if
-# it has one: ``predict(X, return_std=True)`` says how little is known there, unless scaling by quantiles, or a warp,
-# takes all that lies beyond the rows of `fit` for the last of them.
+# are not. There an exact machine predicts its intercept, which is near the mean of the targets:
+# ``predict(X, return_std=True)`` says how little is known there.
 #
 # Threads and processes
 # ---------------------
