@@ -32,7 +32,6 @@ FITTED = {
     "features": lambda: KernelMachineRegressor(features="hybrid", n_grids=16, n_posterior_samples=2, **SHORT).fit(
         ROWS, NUMBERS
     ),
-    "quantile": lambda: KernelMachineRegressor(loss="quantile", quantile=0.7, **SHORT).fit(ROWS, NUMBERS),
     "poisson": lambda: KernelMachineRegressor(loss="poisson", **SHORT).fit(ROWS, np.exp(NUMBERS)),
     "classifier": lambda: KernelMachineClassifier(**SHORT).fit(ROWS, LABELS),
     "classifier of logistic loss": lambda: KernelMachineClassifier(loss="log", **SHORT).fit(ROWS, LABELS),
@@ -52,9 +51,7 @@ VALUES = {
     "gamma": [2.0, "learn"],
     "alpha": [7.0, "auto"],
     "n_grids": [3, "auto"],
-    "scaling": ["quantile"],
-    "loss": ["quantile", "huber", "poisson", "log", "squared_hinge"],
-    "quantile": [0.1],
+    "loss": ["huber", "poisson", "log", "squared_hinge"],
     "target_transform": [None],
     "n_posterior_samples": [None, 1],
     "phase": ["offset", "pair"],
@@ -116,10 +113,10 @@ def test_parameters_set_after_fit_change_no_prediction(name):
 
 def test_files_without_choices_follow_parameters():
     """Machines of files of version 0.2.0."""
-    machine = FITTED["quantile"]()
-    expected = machine.predict(NEW)
-    del machine._quantile, machine._n_chosen
-    np.testing.assert_array_equal(machine.predict(NEW), expected)
+    machine = FITTED["exact"]()
+    expected = machine.predict_interval(NEW)
+    del machine._n_chosen
+    np.testing.assert_array_equal(machine.predict_interval(NEW), expected)
 
 
 @pytest.mark.parametrize(
@@ -128,8 +125,6 @@ def test_files_without_choices_follow_parameters():
         ("_n_chosen", -1, "_n_chosen should be an integer"),
         ("_n_chosen", 10**9, "_n_chosen should be an integer"),
         ("_n_chosen", True, "_n_chosen should be an integer"),
-        ("_quantile", 1.0, "_quantile should be a float"),
-        ("_quantile", "0.5", "_quantile should be a float"),
     ],
 )
 def test_damaged_choices_are_refused(name, value, words):

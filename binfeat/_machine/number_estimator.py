@@ -34,7 +34,6 @@ class NumbersMachineBase(ServedMachineBase):
     gamma: ArrayLike
     alpha: float | str
     loss: str
-    quantile: float
 
     _check_state = staticmethod(check_regressor)
 
@@ -174,10 +173,10 @@ class NumbersMachineBase(ServedMachineBase):
         return float(np.sqrt(n_rows / max(n_rows / 2, n_rows - chosen)))
 
     def _choices(self) -> dict[str, Any]:
-        """What predictions need of the parameters: degrees of freedom that choices count as, and a single quantile."""
+        """The degrees of freedom that choices count as, which intervals need."""
         scales = min(_SCALES, self.n_features_in_) if is_word(self.gamma, "learn") else 0
         chosen = is_word(self.alpha, "auto") + _FORMS * is_word(self.kernel, "auto") + scales
-        return {"_n_chosen": int(chosen), "_quantile": float(self.quantile) if self.loss == "quantile" else None}
+        return {"_n_chosen": int(chosen)}
 
     def _spread_of_noise(self) -> Spread:
         """The sizes of residuals; ValueError for machines of older files."""
