@@ -28,7 +28,7 @@ def test_predictions_are_a_kernel_expansion(fitted):
     """Of the public attributes: gammas, linear map and penalty."""
     machine, X, y = fitted
     kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
-    mapped = (X * machine.gamma_) @ machine.linear_map_
+    mapped = (X * np.sqrt(machine.gamma_)) @ machine.linear_map_
     train, mean, std = mapped[:400], y[:400].mean(), y[:400].std()
     coef = naive.kernel_ridge(kernel(train, gamma=1.0), (y[:400] - mean) / std, machine.alpha_)
     expected = mean + std * ((kernel(mapped, train, gamma=1.0) + 1.0) @ coef)
@@ -88,10 +88,10 @@ def test_fourier_features_have_the_mapped_kernel():
     machine = KernelMachineRegressor(**EXACT | {"features": "fourier"}).fit(X, y)
     kernel = {"RBF()": kernels.RBF(), "Matern(nu=1.5)": kernels.Matern(1.5)}[machine.kernel_]
     Z = machine._fitted.function.fourier.features(X[:60])
-    mapped = (X[:60] * machine.gamma_) @ machine.linear_map_
+    mapped = (X[:60] * np.sqrt(machine.gamma_)) @ machine.linear_map_
     n_frequencies, apart = Z.shape[1] / 2, Z @ Z.T - kernel(mapped, gamma=1.0)
     assert np.sqrt((apart**2).mean()) < 1 / np.sqrt(n_frequencies)
-    own = {"kernel": kernel, "gamma": machine.gamma_**2, "rotation": machine.linear_map_, "n_components": Z.shape[1]}
+    own = {"kernel": kernel, "gamma": machine.gamma_, "rotation": machine.linear_map_, "n_components": Z.shape[1]}
     own_Z = RandomFourier(**own, random_state=0).fit_transform(X[:60])
     np.testing.assert_allclose(own_Z @ own_Z.T, Z @ Z.T, atol=6 / np.sqrt(n_frequencies))
 

@@ -40,7 +40,7 @@ def concluded(problem: Problem, kernels: ScaledKernels, solution: Solution, run:
         targets=targets,
         function=solution.function,
         intercept=solution.intercept,
-        gamma=solution.gamma ** (1 / solution.power),
+        gamma=solution.gamma,
         linear_map=solution.scales.linear_map,
         relevances=np.bincount(encoder.source, relevances, minlength=encoder.medians.size),
         history=kernels.history(solution.scales),

@@ -133,7 +133,7 @@ def _scales(previous: Fitted, problem: Problem, run: Run) -> list[LengthScales]:
     if not isinstance(function, KernelFunction):
         given = run.settings.kernel
         kernel = _KNOWN[previous.kernel] if given is None or previous.features == "fourier" else given
-        return [LengthScales(kernel, previous.gamma**kernel.power, alpha, error, 0, 0, previous.linear_map)]
+        return [LengthScales(kernel, previous.gamma, alpha, error, 0, 0, previous.linear_map)]
     maps = [function.linear_map if is_radial(kernel) else None for kernel in function.kernels]
     return [
         LengthScales(kernel, gamma / function.unit**kernel.power, alpha, error, function.n_rows, 0, linear_map)

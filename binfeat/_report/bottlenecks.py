@@ -99,7 +99,7 @@ def _noise(machine, judged):
         return Limit("Noise", "There is no error left on the test rows.", False)
     table, categorical = machine._fitted.scaled(judged.table[chosen]), machine._fitted.encoder.categorical
     frame, matrix = Frame.of(table, categorical), kernel_matrix(Laplacian(), categorical, machine.n_jobs)
-    columns, gamma = frame.columns(table), frame.gamma(Laplacian(), machine.gamma_)
+    columns, gamma = frame.columns(table), frame.gamma(Laplacian(), machine._fitted.inverse_lengths)
     K = matrix(columns, columns, gamma)
     np.fill_diagonal(K, -1.0)
     differences = ((R - R[K.argmax(axis=1)]) ** 2).mean(dtype=np.float64)

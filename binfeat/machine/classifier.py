@@ -51,8 +51,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         and Fourier features the given one if it is radial, else one of their own; see Notes.
     gamma : "learn", "scale", float or array-like of shape (n_inputs,), default="learn"
         Inverse length scale of each input. "learn" learns one per input (ARD) by the gradient of a leave-one-out error,
-        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std)``. An array may also have the shape of `gamma_`. Radial
-        kernels take its squares: the Gaussian is ``exp(-sum_j (gamma_j (x_j - y_j))^2)``.
+        as `learn_gamma` does; "scale" is ``1 / (n_inputs * std_j)``, for radial kernels ``1 / (n_inputs * std_j^2)``.
+        An array may also have the shape of `gamma_`. The kernel defines its meaning, as in `binfeat.kernels` and in
+        scikit-learn: the Gaussian is ``exp(-sum_j gamma_j (x_j - y_j)^2)``.
     alpha : "auto" or float, default="auto"
         Ridge penalty. "auto" chooses it by held-out rows, or by leave-one-out predictions of an exact machine.
     n_grids : "auto" or int, default="auto"
@@ -106,11 +107,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     Attributes
     ----------
     gamma_ : ndarray of shape (n_columns,)
-        Inverse length scale of each column inside the machine: inputs, then parts of dates, then a 0/1 column for each
-        input that had missing values. Of two kernels those of the grids, or of the larger share in a sum.
+        Gamma of each column inside the machine, as the kernel defines it: inputs, then parts of dates, then a 0/1
+        column for each input that had missing values. Of two kernels those of the grids, or of the larger share in a sum.
     linear_map_ : ndarray of shape (n_columns, rank), or None
-        Linear map of scaled inputs x: the radial kernel is one of distances between ``(x * gamma_) @ linear_map_``. Its
-        rows have norm 1; categories take no part. None without a map, or if the kernel of `gamma_` is not radial.
+        Linear map of scaled inputs x: the radial kernel depends on distances between rows of
+        ``(x * sqrt(gamma_)) @ linear_map_``. Its rows have norm 1 and leave out categories. None without a map, or if
+        the kernel of `gamma_` is not radial.
     feature_importances_ : ndarray of shape (n_inputs,)
         What each input does for the loss: the root of what the mean squared error of rows left out rises by when values
         of the input are shuffled, in standard deviations of the targets, of classes for targets 1 and -1; with another
@@ -130,8 +132,8 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     n_trees_ : int
         Number of trees; 0 unless the machine is local.
     length_scale_errors_, length_scale_gammas_ : ndarray of shape (n_steps,) and (n_steps, n_columns)
-        Leave-one-out mean squared error of the standardised targets, and gammas (for radial kernels the squares of
-        what `gamma_` has), before each step of the search that led to `gamma_`. Empty if `gamma` is not "learn".
+        Leave-one-out mean squared error of the standardised targets, and gammas, before each step of the search that
+        led to `gamma_`. Empty if `gamma` is not "learn".
     held_out_error_ : ndarray of shape (2,)
         Mean squared error of the standardised targets, or the mean of another `loss`, or minus the `scoring`, on the
         rows that choices were made by, for a machine that had not seen them, and its standard error (NaN of a score),

@@ -34,7 +34,7 @@ class Fitted:
     targets: Targets | AnyLabels
     function: KernelFunction | FeatureFunction
     intercept: np.ndarray  # (n_targets,)
-    gamma: np.ndarray  # (n_columns,): inverse length scale of each encoded column
+    gamma: np.ndarray  # (n_columns,): of each encoded column, as the kernel with the larger share defines it
     linear_map: np.ndarray | None  # (n_columns, rank), of the scaled columns
     relevances: np.ndarray  # (n_inputs,)
     history: History
@@ -49,6 +49,13 @@ class Fitted:
     rises: np.ndarray | None = None  # (n_inputs,): of the loss when an input is shuffled, where no rows are kept
     _derived: Derived = field(default_factory=Derived, repr=False)
     _derived_rises: Derived = field(default_factory=Derived, repr=False)
+
+    @property
+    def inverse_lengths(self) -> np.ndarray:
+        """One over the length scale of each encoded column."""
+        function = self.function
+        power = function.main_power if isinstance(function, KernelFunction) else 1 + (self.features == "fourier")
+        return self.gamma ** (1 / power)
 
     def rows(self, estimator: BaseEstimator, X: object, note: Report = None) -> np.ndarray:
         """Rows of a raw table as the kernels see them; names and number of the columns are the estimator's."""

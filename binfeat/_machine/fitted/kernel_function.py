@@ -125,8 +125,12 @@ class KernelFunction(ArrayRecord, ScoreFunction):
     @property
     def scales(self) -> np.ndarray:
         """What differences of the inputs are worth, by the kernel that has most of the sum."""
-        main = int(np.argmax(self.shares))
-        return self.gammas[main] ** (1 / self.kernels[main].power)
+        return self.gammas[int(np.argmax(self.shares))] ** (1 / self.main_power)
+
+    @property
+    def main_power(self) -> int:
+        """The power of distances that the kernel with most of the sum multiplies by its gamma."""
+        return self.kernels[int(np.argmax(self.shares))].power
 
     def kernel(self, n_jobs: int | None = None) -> KernelSum:
         """The whole kernel, of columns."""

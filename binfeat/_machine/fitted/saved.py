@@ -30,6 +30,7 @@ _HISTORY = {
     "length_scale_errors_": (np.float64, "steps"),
     "length_scale_gammas_": (np.float64, "steps", "any inputs"),
 }
+_KERNEL_GAMMA = 5  # the first format whose `gamma_` is the gamma of the kernel, and not one over a length
 _RENAMED = {"width_errors_": "length_scale_errors_", "width_gammas_": "length_scale_gammas_"}
 
 
@@ -46,9 +47,21 @@ def migrate(state: dict, file_format: int) -> None:
         medians = state["_columns"]["medians"]
         ends = {"lows": medians - np.inf, "highs": medians + np.inf}
         state["_columns"] = NO_RANKS | ends | state["_columns"]
+    if "gamma_" in state and file_format < _KERNEL_GAMMA and _is_radial(state):
+        state["gamma_"] = state["gamma_"] ** 2
+        if not isinstance(state["gamma"], str):
+            state["gamma"] = np.square(state["gamma"])
     if "sharpness_" in state:
         calibration = Calibration.of_factor(state.pop("sharpness_"), n_calibrated(state))
         state |= {"calibration_coef_": calibration.coef, "calibration_intercept_": calibration.intercept}
+
+
+def _is_radial(state: dict) -> bool:
+    """Whether the kernel that `gamma_` belongs to has a gamma of squared distances."""
+    record = state.get("_exact") or state.get("_local")
+    if not record:
+        return state["features_"] == "fourier"
+    return bool(record["nus"][np.argmax(record["shares"])])  # 0 is the Laplacian
 
 
 def check_regressor(state: dict[str, Any]) -> None:

@@ -40,7 +40,7 @@ class FourierMachine(GrownMachine):
         for alpha, result in zip(alphas, solve_ridge(rows, alphas, SolverOptions(solver="gram")), strict=True):
             trials.append((sample.losses(out @ result.solution + result.intercept), float(alpha)))
         losses, alpha = min(trials, key=lambda trial: trial[0].mean())
-        self._known = FeaturePlan(scales.kernel, scales.gamma ** (1 / scales.kernel.power), alpha, fourier)
+        self._known = FeaturePlan(scales.kernel, scales.gamma, alpha, fourier)
         return losses
 
     def _grow(self, rows: AllRows, run: Run) -> Sizing:

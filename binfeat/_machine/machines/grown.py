@@ -24,7 +24,7 @@ class FeaturePlan:
     """What is known of a machine of features before it takes all rows."""
 
     kernel: Kernel  # of the grids, if there are any
-    gamma: np.ndarray  # (n_inputs,): its inverse length scales
+    gamma: np.ndarray  # (n_inputs,), as the kernel defines it
     alpha: float
     fourier: FourierMap | None = None
     n_grids: int | None = None  # of an earlier fit, to begin with
@@ -85,7 +85,7 @@ class GrownMachine(Candidate):
             intercept=intercept,
             scales=self._scales,
             gamma=plan.gamma,
-            power=1,
+            power=plan.kernel.power,
             rows=self._problem.held_out,
             predictions=predictions,
             curve=sizing.curve,

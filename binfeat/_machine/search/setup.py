@@ -47,16 +47,16 @@ class SearchSetup:
         return LengthScaleSearch(kernel, *table, settings.seed, alpha=alpha, n_jobs=settings.n_jobs)
 
     def given(self) -> list[LengthScales]:
-        """The kernels with gammas that are not learned; radial ones have the same length scales."""
-        gamma = self._given_gamma()
-        return [LengthScales(kernel, gamma**kernel.power, _FIRST_ALPHA, np.nan, 0, 0) for kernel in self.kernels]
+        """The kernels with gammas that are not learned."""
+        gammas = [self._given_gamma(kernel.power) for kernel in self.kernels]
+        return [LengthScales(*own, _FIRST_ALPHA, np.nan, 0, 0) for own in zip(self.kernels, gammas)]
 
-    def _given_gamma(self) -> np.ndarray:
-        """One over inputs times standard deviation, or the user's, for each input or for each column inside."""
+    def _given_gamma(self, power: int) -> np.ndarray:
+        """``1 / (n_inputs * std**power)``, or the user's gamma, for each input or for each column inside."""
         encoder, given = self.problem.encoder, self.settings.gamma
         if given is None:
             std = np.where(self.problem.categorical, 1.0, self.problem.table.std(axis=0))
-            return quotients(1.0, std * std.size)
+            return quotients(1.0, std**power * std.size)
         if np.shape(given) == encoder.source.shape:  # as `gamma_` of another machine has it
             return check_gamma(given, encoder.source.size)
         return check_gamma(given, encoder.medians.size)[encoder.source]
