@@ -108,7 +108,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
     ----------
     gamma_ : ndarray of shape (n_columns,)
         Gamma of each column inside the machine, as the kernel defines it: inputs, then parts of dates, then a 0/1
-        column for each input that had missing values. Of two kernels those of the grids, or of the larger share in a sum.
+        column for each input that had missing values. In a sum of kernels, the kernel with the larger share.
     linear_map_ : ndarray of shape (n_columns, rank), or None
         Linear map of scaled inputs x: the radial kernel depends on distances between rows of
         ``(x * sqrt(gamma_)) @ linear_map_``. Its rows have norm 1 and leave out categories. None without a map, or if
