@@ -9,7 +9,7 @@ from binfeat._command.explain import _explained
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-SETTINGS = {"gamma": "scale", "alpha": 0.1, "scaling": None, "random_state": 0}
+SETTINGS = {"gamma": "scale", "alpha": 0.1, "random_state": 0}
 
 
 @pytest.fixture

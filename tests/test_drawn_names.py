@@ -7,7 +7,6 @@ from binfeat import (
     IntervalDisplay,
     KernelMachineClassifier,
     LearningCurveDisplay,
-    LinearMapDisplay,
     RelevanceDisplay,
     ShapleyDisplay,
 )
@@ -31,7 +30,6 @@ def displays():
     """Each display with these names wherever it takes names."""
     values = np.arange(1.0, 13.0).reshape(2, 6)
     yield RelevanceDisplay(values[0], feature_names=NAMES)
-    yield LinearMapDisplay(values.T, feature_names=NAMES)
     yield ShapleyDisplay(values, [0.0, 0.0], feature_names=NAMES)
     for name in NAMES:
         yield IntervalDisplay([1.0], [1.0], [[0.0, 2.0]], x_name=name)

@@ -231,7 +231,7 @@ DAMAGES = [
         lambda state: state["_columns"].update(times=np.array(["", "dates"])),
         r"times should be of shape \(3,\)",
     ),
-    ("regressor", one_knot_of_a_scaler, "scaler should have two knots"),
+    ("regressor", one_knot_of_a_scaler, r"scaler should have two knots|_scaler lacks \[\]"),
     ("regressor", one_knot, "ranks should have two knots"),
     ("exact", lambda state: state["_exact"].pop("support"), r"_exact lacks \['support'\]"),
     ("exact", lambda state: state["_exact"].update(shares=np.ones(9)), "shares should be of shape"),

@@ -474,7 +474,7 @@ def test_memory_is_estimated_first(memory_of):
 @pytest.mark.parametrize("n_components", [2, 4])
 def test_few_frequencies_of_many_inputs_take_little_memory(n_components):
     X = sparse.random(20, 10**5, density=1e-4, format="csr", random_state=0)
-    peak, fourier = peak_bytes(lambda: RandomFourier(n_components=n_components, random_state=0).fit(X))
+    peak, fourier = peak_bytes(lambda: RandomFourier(gamma=1.0, n_components=n_components, random_state=0).fit(X))
     assert peak < 40 * 8 * 10**5 * n_components  # a matrix of all pairs of inputs has 10^10 entries
     frequencies = fourier.random_weights_.T
     np.testing.assert_allclose(frequencies @ frequencies.T * (1 - np.eye(len(frequencies))), 0, atol=1e-9)

@@ -119,7 +119,9 @@ def test_words_for_gamma_are_those_that_are_taken():
     X = np.ones((2, 3))
     with pytest.raises(TypeError, match="gamma must be a number or one number per input; got 'scale'"):
         kernels.Laplacian()(X, gamma="scale")
-    with pytest.raises(TypeError, match="gamma must be a number, one number per input, or 'scale'; got 'auto'"):
+    with pytest.raises(
+        TypeError, match="gamma must be a number, one number per input, 'scale', or 'learn'; got 'auto'"
+    ):
         RandomBinning(gamma="auto").fit(X)
 
 

@@ -29,7 +29,7 @@ GRIDS = {"gamma": 0.5, "n_grids": 8, "random_state": 0}
 FITTED = {
     "exact": lambda: KernelMachineRegressor(**SHORT).fit(ROWS, NUMBERS),
     "local": lambda: KernelMachineRegressor(features="local", cell_rows=20, **SHORT).fit(ROWS, NUMBERS),
-    "features": lambda: KernelMachineRegressor(features="hybrid", n_grids=16, n_posterior_samples=2, **SHORT).fit(
+    "features": lambda: KernelMachineRegressor(features="binning", n_grids=16, n_posterior_samples=2, **SHORT).fit(
         ROWS, NUMBERS
     ),
     "poisson": lambda: KernelMachineRegressor(loss="poisson", **SHORT).fit(ROWS, np.exp(NUMBERS)),

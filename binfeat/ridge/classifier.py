@@ -253,7 +253,8 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
             Two dimensions are an indicator matrix of 0 and 1, if `fit` was given one. With `probability` the most
             probable class.
         """
-        return self._labels.decode(self._linear(X))
+        scores = self._linear(X)
+        return self._labels.decode(scores)
 
     @unavailable_if(lacks_probabilities)
     def predict_proba(self, X: Design) -> np.ndarray:
@@ -304,7 +305,7 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
         self, X: Design, rows: Rows, y: np.ndarray | Any, groups: ArrayLike | None = None, *, flat: bool = False
     ) -> None:
         self._forget_calibration()
-        if self.probability and not isinstance(rows, LocalRows):
+        if check_flag(self.probability, "probability") and not isinstance(rows, LocalRows):
             raise ValueError("probability=True needs rows in memory or a source of blocks; set it to False on Dask.")
         super()._fit_linear(X, rows, y, groups, flat=flat)
         if isinstance(rows, LocalRows) and self.probability and self.status_ != "stopped":
