@@ -296,11 +296,16 @@ def failing(saved: Saved, rows: Any) -> set[str]:
     return found
 
 
+_FEWEST = 12  # mutants of a model, however small the share
+
+
 def outcomes(name: str, model: BaseEstimator, rows: Any, share: float, seed: int = 0) -> tuple[Counter, list[str]]:
     """Counts of outcomes of a share of all mutants of a model, and lines about those that are faults."""
     saved, rng = Saved(model), np.random.default_rng(seed)
     known, counts, faults = failing(saved, rows), Counter[str](), []
-    for path, value in leaves(saved):
+    parts = list(leaves(saved))
+    share = max(share, _FEWEST / sum(len(list(mutants(value))) for _, value in parts))
+    for path, value in parts:
         for mutation, new in mutants(value):
             if rng.random() >= share:
                 continue

@@ -64,7 +64,7 @@ VALUES = {
     "fit_intercept": [False],
 }
 ANY_VALUE = [1, "anything"]  # of all other parameters
-HOW_TO_PREDICT = "n_jobs", "verbose", "on_unseen", "output", "sparse_output"  # and in which form
+HOW_TO_PREDICT = "n_jobs", "verbose", "on_unseen", "output", "sparse_output", "probability"  # and in which form
 METHODS = {
     "predict": lambda fitted: fitted.predict(NEW),
     "predict_proba": lambda fitted: fitted.predict_proba(NEW),
