@@ -5,7 +5,8 @@ Sparse random features
 This page is for readers who want kernel features for a linear model of their own. Random binning maps each row of a
 numeric table to a sparse row of features. The inner product of two sparse rows estimates the kernel value of the two
 table rows, so a linear model on the features approximates a kernel method. Its cost grows linearly with the number of
-rows."""
+rows.
+"""
 
 import warnings
 
@@ -151,7 +152,7 @@ print(f"logistic regression on bins:   {on_bins.score(pixels_test, labels_test):
 # ---------------------
 # A column of Z is a box in input space, and its coefficient is the contribution of that box to the prediction.
 # `RandomBinning.bin_bounds` returns the lower and upper bounds of the box. Here the target is 1 in a rectangle and 0
-# elsewhere. The boxes with the largest coefficients lie in the rectangle.
+# elsewhere. The boxes with the largest coefficients lie mostly in the rectangle.
 
 plane = rng.uniform(-2, 2, size=(2000, 2))
 in_rectangle = (np.abs(plane[:, 0] - 0.5) < 0.7) & (np.abs(plane[:, 1]) < 0.4)

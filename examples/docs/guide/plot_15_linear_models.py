@@ -5,7 +5,8 @@ Linear models on features
 This page is for readers who train a linear model on random features: :class:`binfeat.CGRidge` for numbers and
 :class:`binfeat.CGRidgeClassifier` for classes. Both accept CSR, dense arrays, ``BinMatrix`` codes, a
 ``RandomFeatureUnion``, and any SciPy ``LinearOperator``, in memory, in files or on Dask. :doc:`plot_14_features`
-describes the features."""
+describes the features.
+"""
 
 import tempfile
 from pathlib import Path
