@@ -45,7 +45,7 @@ print(f"  2000 Fourier features: root mean squared error {np.sqrt(np.mean(error*
 # :func:`binfeat.learn_gamma` learns one length scale per input by the gradient of a leave-one-out error. In this
 # example the target varies twice as fast along the first input as along the second, and the third is irrelevant.
 
-y = np.sin(4 * X[:, 0]) + np.sin(2 * X[:, 1]) + 0.1 * rng.normal(size=len(X))
+y = np.sin(3 * X[:, 0]) + np.sin(1.5 * X[:, 1]) + 0.1 * rng.normal(size=len(X))
 learned = learn_gamma(X, y, kernel="rbf", random_state=0)
 print(np.round(learned.gamma, 3))
 

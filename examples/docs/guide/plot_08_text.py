@@ -54,7 +54,7 @@ print(model.summary())
 # %%
 # The error in the summary is the leave-one-out error over paragraphs. Other paragraphs of the same page are training
 # rows, so the error for new pages is higher; ``groups=train["name"]`` validates on whole pages. The usual baseline is a
-# linear model on all words. It is hard to beat, because text is nearly linear, and here both are equally accurate.
+# linear model on all words. It is hard to beat, because text is nearly linear. Here both are about equally accurate.
 
 linear = make_pipeline(
     TfidfVectorizer(stop_words="english", sublinear_tf=True), LogisticRegression(C=10, max_iter=1000)

@@ -69,8 +69,9 @@ for gamma in ("scale", "learn"):
     print(f"gamma={gamma!r}: R^2 {model.score(X_test, y_test):.3f}, gamma_ {np.round(binning.gamma_, 2)}")
 
 # %%
-# Only the first five inputs of this table are informative, and ``"learn"`` finds them. To learn length scales once and
-# use them in several maps, call :func:`binfeat.learn_gamma` and pass its result as ``gamma``.
+# Only the first five inputs of this table are informative, and ``"learn"`` gives them the largest values of gamma. To
+# learn length scales once and use them in several maps, call :func:`binfeat.learn_gamma` and pass its result as
+# ``gamma``.
 #
 # Number of grids
 # ---------------
