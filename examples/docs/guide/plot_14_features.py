@@ -39,9 +39,8 @@ X = rng.normal(size=(1000, 4))
 Z = binfeat.transform(X)
 print(f"{type(Z).__name__} of shape {Z.shape}, {Z.nnz:,} non-zeros, {Z.nnz / len(X):.0f} per row")
 exact = laplacian_kernel(X[:300], gamma=1 / 4)
-print(
-    "root mean squared error of the kernel:", np.sqrt(np.mean(((Z[:300] @ Z[:300].T).toarray() - exact) ** 2)).round(4)
-)
+error = (Z[:300] @ Z[:300].T).toarray() - exact
+print(f"root mean squared error of the kernel: {np.sqrt(np.mean(error**2)):.4f}")
 
 # %%
 # Kernel and gamma
@@ -79,12 +78,18 @@ for gamma in ("scale", "learn"):
 # therefore ``sqrt(k (1 - k) / n_grids)``. Half the error needs four times the grids. ``RandomBinning.min_grids``
 # returns the smallest number of grids for a given standard error.
 
-for error in (0.1, 0.05, 0.01):
-    print(f"standard error {error}: {RandomBinning.min_grids(error)} grids")
+for standard_error in (0.1, 0.05, 0.01):
+    print(f"standard error {standard_error}: {RandomBinning.min_grids(standard_error)} grids")
 
 # %%
 # With an int ``random_state``, grid p is the same for any ``n_grids``. So features of 512 grids contain the grids of
 # 256.
+#
+# Missing values and categories
+# -----------------------------
+# A missing value (NaN) matches other missing values and nothing else. ``categorical_features`` selects inputs that
+# contain categories: two different categories of input j multiply the kernel by ``exp(-gamma_j)``. Categorical columns
+# of data frames can contain labels of any kind.
 #
 # The hash, and two kinds of columns
 # ----------------------------------
@@ -92,7 +97,8 @@ for error in (0.1, 0.05, 0.01):
 # mixing step; the keys are random and belong to the grid. Zeros contribute nothing to the sum, so sparse rows cost as
 # much as their non-zero entries. Two different cells of one grid have equal hashes with probability about
 # :math:`2^{-64}`. Among m cells, the expected number of collisions is about :math:`m^2 / 2^{65}`, which is 0.00000003
-# for a million cells.
+# for a million cells. Anyone who knows the seed can construct rows that collide, so use a secret ``random_state`` if
+# rows come from untrusted users.
 #
 # *Fitted columns* (``RandomBinning()``, ``n_features=None``) create one column for each cell that contains a training
 # row, an *occupied bin*. Different bins never share a column, so the estimate is unbiased. New rows in other cells have
@@ -100,10 +106,11 @@ for error in (0.1, 0.05, 0.01):
 #
 # *Hashed columns* (``n_features=`` an int, and `transform`) reserve ``n_features // n_grids`` columns per grid and
 # reduce the hash to one of them. They need no training rows, and equal arguments give equal columns in every process
-# and on every computer. The price is a bias: two different bins of a grid share a column with probability ``n_grids /
-# n_features``, which adds ``(1 - k) * n_grids / n_features`` to the expected estimate. With 256 grids and the default
-# 2\ :sup:`20` columns this bias is at most 0.00024, far below the standard error of up to 0.031. The bias exceeds half
-# of the largest standard error if ``n_features < 2 * n_grids ** 1.5``, and then a warning recommends more columns.
+# and on every computer. The price is a bias: two different bins of a grid share a column with probability
+# ``n_grids / n_features``, which adds ``(1 - k) * n_grids / n_features`` to the expected estimate. With 256 grids and
+# the default 2\ :sup:`20` columns this bias is at most 0.00024, far below the standard error of up to 0.031. If
+# ``n_features < 2 * n_grids ** 1.5``, the largest bias exceeds the largest standard error, and a warning recommends
+# more columns.
 
 new_rows = np.vstack([X[:1], X[1:2] + 0.5, X[2:3] + 100])
 fitted = RandomBinning(gamma=0.25, random_state=0).fit(X)

@@ -48,7 +48,7 @@ for name, own, Z in (("CGRidge", model, Z_test), ("Ridge", reference, Z_test.toc
 # ----------
 # Conjugate gradients solve the normal equations ``(Z'Z + alpha) w = Z'y``. Only products with Z and its transpose are
 # needed, so neither a matrix of all pairs of rows nor of all pairs of features is formed. The preconditioner is the
-# diagonal of the matrix. All targets share each product: seven classes take about four times as long as one class.
+# diagonal of the matrix. All targets share each product: seven classes take four to five times as long as one class.
 #
 # There is one exception. If the features are dense and few, the solver forms their Gram matrix and solves exactly in
 # one step. ``solver_`` is then "gram".
@@ -80,11 +80,11 @@ for tol in (None, 1e-2, 1e-6):
 # the coefficients of the last iteration are kept. ``early_stopping=True`` stops instead when the score on a validation
 # set has not improved for five iterations. A small ``alpha`` needs more iterations than a large one.
 #
-# Choose alpha
-# ------------ ``alphas=`` fits a path of penalties, from the largest to the smallest, and each solution starts from the
-# previous ones. So 20 penalties cost two to three times the smallest one alone. The penalty with the best validation
-# score is used, and the model is fitted again to all rows. The validation set is one random tenth of the rows; ``cv``
-# accepts any splitter of scikit-learn, and ``groups`` in ``fit`` keeps related rows in the same split.
+# Choose alpha ------------ ``alphas=`` fits a path of penalties, from the largest to the smallest, and each solution
+# starts from the previous ones. So 20 penalties take about twice as long as the smallest one alone. The penalty with
+# the best validation score is used, and the model is fitted again to all rows. The validation set is one random tenth
+# of the rows; ``cv`` accepts any splitter of scikit-learn, and ``groups`` in ``fit`` keeps related rows in the same
+# split.
 
 path = CGRidge(alphas=np.geomspace(0.001, 100, 16), cv=3).fit(Z_train, y_train)
 print(f"alpha_ {path.alpha_:.3g}, R^2 {path.score(Z_test, y_test):.4f}")
