@@ -107,9 +107,10 @@ for name, weight in (("equal weights", None), ("weights by precision", deviation
 
 # %%
 # Warm start
-# ---------- With ``warm_start=True`` a second ``fit``, on more rows or with a larger ``max_grids``, keeps the length
-# scales and the kernel. Only the penalty is chosen again, grids are added, and the coefficients are computed. The first
-# line of ``summary()`` confirms the warm start, or contains the reason for a full search.
+# ----------
+# With ``warm_start=True`` a second ``fit``, on more rows or with a larger ``max_grids``, keeps the length scales and
+# the kernel. Only the penalty is chosen again, grids are added, and the coefficients are computed. The first line of
+# ``summary()`` confirms the warm start, or contains the reason for a full search.
 
 model.set_params(warm_start=True).fit(X, y)
 print(model.summary())

@@ -30,10 +30,11 @@ print(f"R^2 {model.score(table[['a', 'b', 'c']], table['y']):.3f}")
 
 # %%
 # Kernel models
-# ------------- A kernel model selects its hyperparameters on a sample of up to 200,000 rows. Then a local model is
-# fitted to all rows. It stores the inputs of all rows, 4 bytes each, and ``fit`` needs twice that. For example, 10
-# million rows of 20 inputs are 1.6 GB in float64 and need about 3 GB. If the sample contains the whole table, as on
-# this page, the model is the same as for rows in memory.
+# -------------
+# A kernel model selects its hyperparameters on a sample of up to 200,000 rows. Then a local model is fitted to all
+# rows. It stores the inputs of all rows, 4 bytes each, and ``fit`` needs twice that. For example, 10 million rows of 20
+# inputs are 1.6 GB in float64 and need about 3 GB. If the sample contains the whole table, as on this page, the model
+# is the same as for rows in memory.
 
 local = KernelMachineRegressor(random_state=0).fit(source)
 print(local.features_, f"R^2 {local.score(table[['a', 'b', 'c']], table['y']):.3f}")

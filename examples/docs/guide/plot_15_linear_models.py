@@ -80,11 +80,12 @@ for tol in (None, 1e-2, 1e-6):
 # the coefficients of the last iteration are kept. ``early_stopping=True`` stops instead when the score on a validation
 # set has not improved for five iterations. A small ``alpha`` needs more iterations than a large one.
 #
-# Choose alpha ------------ ``alphas=`` fits a path of penalties, from the largest to the smallest, and each solution
-# starts from the previous ones. So 20 penalties take about twice as long as the smallest one alone. The penalty with
-# the best validation score is used, and the model is fitted again to all rows. The validation set is one random tenth
-# of the rows; ``cv`` accepts any splitter of scikit-learn, and ``groups`` in ``fit`` keeps related rows in the same
-# split.
+# Choose alpha
+# ------------
+# ``alphas=`` fits a path of penalties, from the largest to the smallest, and each solution starts from the previous
+# ones. So 20 penalties take about twice as long as the smallest one alone. The penalty with the best validation score
+# is used, and the model is fitted again to all rows. The validation set is one random tenth of the rows; ``cv`` accepts
+# any splitter of scikit-learn, and ``groups`` in ``fit`` keeps related rows in the same split.
 
 path = CGRidge(alphas=np.geomspace(0.001, 100, 16), cv=3).fit(Z_train, y_train)
 print(f"alpha_ {path.alpha_:.3g}, R^2 {path.score(Z_test, y_test):.4f}")
@@ -149,9 +150,10 @@ for part in np.array_split(np.arange(len(X_train)), 3):
 
 # %%
 # Files
-# ----- skops saves the map and the model in a file that cannot run code. Coefficients of columns without a training row
-# are 0 and are not stored: a model on 2\ :sup:`20` hashed columns has a hundredth of the bytes if 0.7 % of the columns
-# are used. Predictions of a loaded model are bitwise the same.
+# -----
+# skops saves the map and the model in a file that cannot run code. Coefficients of columns without a training row are 0
+# and are not stored: a model on 2\ :sup:`20` hashed columns has a hundredth of the bytes if 0.7 % of the columns are
+# used. Predictions of a loaded model are bitwise the same.
 
 wide = RandomBinning(gamma=0.5, n_grids=200, n_features=2**20, output="codes", random_state=0).fit(X_train)
 saved = CGRidge(alpha=0.1).fit(wide.transform(X_train), y_train)
