@@ -2,9 +2,9 @@
 Kernels and length scales
 =========================
 
-A kernel says how alike two rows are, from 1 for equal rows to 0 for rows that have nothing to do with each other. A
-length scale says how far along an input that takes. Estimators take its inverse, ``gamma``: one number, or one per
-input; 0 ignores the input.
+This page is for readers who choose a kernel themselves. A kernel measures the similarity of two rows, from 1 for equal
+rows down to 0 for distant rows. The length scale of an input is the distance along that input at which the kernel has
+decayed. Estimators accept the inverse length scale, ``gamma``: one number, or one per input; 0 ignores the input.
 """
 
 import matplotlib.pyplot as plt
@@ -20,11 +20,14 @@ ax.set(xlabel="difference of two rows", ylabel="kernel, gamma 0.5")
 ax.legend(frameon=False)
 
 # %%
+# Kernels with a kink at 0, such as the Laplacian, suit targets with steps. Smooth kernels, such as the Gaussian ("RBF")
+# and the Matern kernel, suit smooth targets. For these two, gamma multiplies squared distances, as in scikit-learn.
+#
 # Features are estimates of a kernel
 # ----------------------------------
-# The inner product of two rows' features estimates the kernel. Its error falls with the root of their number: ten times
-# the precision takes a hundred times the grids. The Laplacian and other convex kernels have binning features, the
-# Gaussian and Matern kernels have Fourier features.
+# The inner product of the features of two rows estimates their kernel value. The error falls with the root of the
+# number of features, so a tenth of the error needs a hundred times the grids. The Laplacian and other convex kernels
+# have binning features. The Gaussian and Matern kernels have Fourier features.
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 3))
@@ -34,14 +37,18 @@ for n_grids in (100, 10_000):
     print(f"{n_grids:6} grids: root mean squared error {np.sqrt(np.mean(error**2)):.4f}")
 Z = RandomFourier(kernel="rbf", gamma=0.3, n_components=2000, random_state=0).fit_transform(X)
 error = Z @ Z.T - kernels.RBF()(X, X, gamma=0.3)
-print(f"  2000 waves: root mean squared error {np.sqrt(np.mean(error**2)):.4f}")
+print(f"  2000 Fourier features: root mean squared error {np.sqrt(np.mean(error**2)):.4f}")
 
 # %%
 # One length scale per input
 # --------------------------
-# :func:`binfeat.learn_gamma` learns them by the gradient of a leave-one-out error. Here the first input bends twice as
-# often as the second, and the third says nothing.
+# :func:`binfeat.learn_gamma` learns one length scale per input by the gradient of a leave-one-out error. In this
+# example the target varies twice as fast along the first input as along the second, and the third is irrelevant.
 
-y = np.sin(4 * X[:, 0]) + np.sin(2 * X[:, 1]) + 0.1 * rng.normal(size=len(X))
+y = np.sin(3 * X[:, 0]) + np.sin(1.5 * X[:, 1]) + 0.1 * rng.normal(size=len(X))
 learned = learn_gamma(X, y, kernel="rbf", random_state=0)
 print(np.round(learned.gamma, 3))
+
+# %%
+# Pass the result as ``gamma`` to `RandomFourier`, or set ``gamma="learn"`` to learn it in ``fit``. The table of all
+# kernels is on the page :doc:`/how_it_works`.

@@ -1,18 +1,18 @@
 """
-How a machine sets itself up
-============================
+How a kernel model selects its hyperparameters
+==============================================
 
-A kernel machine decides in this order, each time by the error on rows that it has not seen: held-out rows, or
-leave-one-out predictions where the machine is exact or local.
+This page is for readers who want to know what a kernel model decides in ``fit``, and how to override it. Each decision
+minimizes the error on rows that were not used for training: the leave-one-out error of exact and local models, or the
+error on a validation set. The decisions are made in this order:
 
-1. *Length scales*: by steps along the gradient of the leave-one-out error
-   of exact machines of a few hundred rows.
-2. *Features*: none (an exact machine) up to 10,000 rows, or with more rows cells of exact machines (a local machine);
-   where these are ruled out, random binning or Fourier features.
-3. *Kernel*, a sum of up to three, and *penalty*; with more than 1,500 rows also the length scales once more, by rows
-   as dense as the whole table, since more rows call for shorter ones.
-4. *Trees* of cells, as many as each lower the squared error by 0.3 %; or *grids*, doubled until that lowers it by less
-   than 2 %.
+1. *Length scales*, by gradient steps on the leave-one-out error of exact models of a few hundred rows.
+2. *Features*: none (an exact model) for up to 10,000 rows; exact models in cells (a local model) for more rows; random
+   binning or Fourier features if neither is possible.
+3. *Kernel*, a sum of up to three, and *penalty*. With more than 1,500 rows the length scales are refined on rows with
+   the density of the full table, because more rows allow shorter length scales.
+4. *Trees* of cells, as long as each cuts the squared error by 0.3 %; or *grids*, which are doubled until doubling cuts
+   it by less than 2 %.
 """
 
 import tempfile
@@ -27,47 +27,49 @@ from binfeat import KernelMachineClassifier, KernelMachineRegressor, RelevanceDi
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-machine = KernelMachineRegressor(random_state=0).fit(X_train, y_train)
+model = KernelMachineRegressor(random_state=0).fit(X_train, y_train)
 
 # %%
 # The summary
 # -----------
-# A line for each decision: the choice, the error after it, and the seconds since the start. The error is the mean
-# squared error of targets of variance 1: an error of 0.5 leaves half of the variance unexplained.
+# Each line is one decision: the choice, the error after it, and the seconds since the start. The error is the mean
+# squared error of targets that are scaled to variance 1, so 0.5 means that half of the variance is unexplained.
 
-print(machine.summary())
-print("ended:", machine.status_, "| held-out error, and its standard error:", machine.held_out_error_.round(3))
+print(model.summary())
+print("status:", model.status_, "| validation error and its standard error:", model.held_out_error_.round(3))
 
 # %%
-# How much each input counts
-# --------------------------
+# Relevance of the inputs
+# -----------------------
 
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-RelevanceDisplay.from_estimator(machine, ax=ax)
+RelevanceDisplay.from_estimator(model, ax=ax)
 
 # %%
 # The report
 # ----------
-# One page for people: errors, what limits them, effects of inputs, residuals. It needs no network.
+# The report is one HTML page with errors, what limits them, effects of inputs, and residuals. It loads nothing from the
+# network.
 
 with tempfile.TemporaryDirectory() as folder:
-    page = Path(folder) / "machine.html"
-    machine.report(page, X_test, y_test)
+    page = Path(folder) / "model.html"
+    model.report(page, X_test, y_test)
     print(f"{page.stat().st_size / 1000:.0f} kB")
 
 # %%
-# Any choice can be taken out of the machine's hands by a parameter: ``features``, ``kernel``, ``gamma``, ``alpha``,
-# ``n_grids``. ``max_seconds`` limits the time, ``scoring`` names what choices are made by.
+# Every automatic choice can be overridden by a parameter: ``features``, ``kernel``, ``gamma``, ``alpha``, ``n_grids``.
+# ``max_seconds`` limits the time, and ``scoring`` sets the score that hyperparameter selection maximizes.
 #
-# Rows that count more, and rows that belong together
-# ---------------------------------------------------
-# ``sample_weight`` says how much each row counts, ``class_weight`` how much each class does: "balanced" lets the few
-# who are ill count as much as all others together. Rows that are repeated to the same end do no harm: a row
-# and its copies are one row with their weight, so that no copy tells a choice what was held out. ``groups`` in ``fit``
-# names rows that belong together, such as several visits of one patient. They are held out together, so that no choice
-# is made by rows whose neighbours were learned. With groups, up to 1,500 rows have an exact machine, which is judged
-# without the whole group of a row; more rows have a machine of features, or, with a radial ``kernel``, a local one
-# whose penalty held-out groups choose.
+# Weights and groups
+# ------------------
+# ``sample_weight`` contains one weight per row, and ``class_weight`` one weight per class. ``class_weight="balanced"``
+# gives all classes the same total weight. Oversampling cannot leak into the validation set: equal rows are merged into
+# one row with their total weight.
+#
+# ``groups`` in ``fit`` marks related rows, such as several visits of one patient. All rows of a group are in the same
+# split, so no choice is validated on rows whose neighbours were used for training. With groups and up to 1,500 rows the
+# model is exact, and its error leaves out a whole group at a time. With more rows the model uses random features, or,
+# with a radial ``kernel``, it is local and its penalty is chosen on validation groups.
 
 rng = np.random.default_rng(0)
 patients = np.repeat(np.arange(300), 4)
@@ -78,34 +80,37 @@ known = patients < 200
 
 options = {"features": "binning", "max_grids": 100, "random_state": 0}
 for class_weight in (None, "balanced"):
-    doctor = KernelMachineClassifier(class_weight=class_weight, **options)
-    doctor.fit(visits[known], ill[known], groups=patients[known])
-    found = doctor.predict(visits[~known])[ill[~known]].mean()
-    print(f"class_weight={class_weight}: finds {found:.0%} of the visits of new patients who are ill")
+    weighted = KernelMachineClassifier(class_weight=class_weight, **options)
+    weighted.fit(visits[known], ill[known], groups=patients[known])
+    found = weighted.predict(visits[~known])[ill[~known]].mean()
+    print(f"class_weight={class_weight}: recall {found:.0%} for visits of new patients")
 
-apart = KernelMachineClassifier(**options).fit(visits[known], ill[known])
-together = KernelMachineClassifier(**options).fit(visits[known], ill[known], groups=patients[known])
-print(f"held-out error: {together.held_out_error_[0]:.2f} with groups, {apart.held_out_error_[0]:.2f} without, and of")
-print(f"new patients it is {4 * np.mean((ill[~known] - apart.predict_proba(visits[~known])[:, 1]) ** 2):.2f}.")
+no_groups = KernelMachineClassifier(**options).fit(visits[known], ill[known])
+with_groups = KernelMachineClassifier(**options).fit(visits[known], ill[known], groups=patients[known])
+new_error = 4 * np.mean((ill[~known] - no_groups.predict_proba(visits[~known])[:, 1]) ** 2)
+print(f"validation error with groups: {with_groups.held_out_error_[0]:.2f}")
+print(f"validation error without groups: {no_groups.held_out_error_[0]:.2f}, error for new patients: {new_error:.2f}")
 
 # %%
-# Measurements of known precision are an example of ``sample_weight``: each is weighted by one over its variance.
+# Without groups the validation error is too low, because other visits of the same patients are training rows.
+#
+# Another use of ``sample_weight`` is measurements of known precision: weight each of them by one over its variance.
 
 places = rng.uniform(-3, 3, size=(600, 1))
 deviation = rng.choice([0.1, 1.5], size=600)
 measured = np.sin(2 * places[:, 0]) + deviation * rng.normal(size=600)
 spots = np.linspace(-3, 3, 200)[:, None]
-for words, weight in (("alike", None), ("by their precision", deviation**-2.0)):
-    weighed = KernelMachineRegressor(random_state=0).fit(places, measured, sample_weight=weight)
-    error = np.sqrt(np.mean((weighed.predict(spots) - np.sin(2 * spots[:, 0])) ** 2))
-    print(f"measurements weighed {words}: error {error:.3f}")
+for name, weight in (("equal weights", None), ("weights by precision", deviation**-2.0)):
+    weighted = KernelMachineRegressor(random_state=0).fit(places, measured, sample_weight=weight)
+    error = np.sqrt(np.mean((weighted.predict(spots) - np.sin(2 * spots[:, 0])) ** 2))
+    print(f"{name}: RMSE {error:.3f}")
 
 # %%
-# A fit that goes on
-# ------------------
-# With ``warm_start=True`` a second ``fit``, of more rows or with a larger ``max_grids``, keeps scaling, length scales
-# and kernel: only the penalty is chosen again, grids are added, and the coefficients are solved for. The first line of
-# ``summary()`` says so, or why all was searched anew.
+# Warm start
+# ----------
+# With ``warm_start=True`` a second ``fit``, on more rows or with a larger ``max_grids``, keeps the length scales and
+# the kernel. Only the penalty is chosen again, grids are added, and the coefficients are computed. The first line of
+# ``summary()`` confirms the warm start, or contains the reason for a full search.
 
-machine.set_params(warm_start=True).fit(X, y)
-print(machine.summary())
+model.set_params(warm_start=True).fit(X, y)
+print(model.summary())

@@ -2,9 +2,9 @@
 Out of memory
 =============
 
-Rows that do not fit in memory are read in blocks, several times. :func:`binfeat.blocks` makes a source of files
-(Parquet, Arrow, CSV), memmaps, or a list of arrays. Bins and coefficients are the same as with all rows in memory, for
-any size of blocks.
+This page is for readers whose tables do not fit in memory. :func:`binfeat.blocks` makes a source from files (Parquet,
+Arrow, CSV), memmaps, or a list of arrays. Estimators read the source block by block, several times. Bins and
+coefficients are the same as with all rows in memory, for any block size.
 """
 
 import tempfile
@@ -25,39 +25,42 @@ for month in range(3):
     table.to_parquet(Path(folder.name) / f"{month}.parquet")
 
 source = blocks(folder.name, target="y", block_rows=1000)
-machine = make_pipeline(RandomBinning(gamma=0.2, n_grids=100, random_state=0), CGRidge(alpha=0.1)).fit(source)
-print(f"{machine.score(table[['a', 'b', 'c']], table['y']):.3f}")
+model = make_pipeline(RandomBinning(gamma=0.2, n_grids=100, random_state=0), CGRidge(alpha=0.1)).fit(source)
+print(f"R^2 {model.score(table[['a', 'b', 'c']], table['y']):.3f}")
 
 # %%
-# Kernel machines
-# ---------------
-# They choose their settings on a sample of up to 200,000 rows. Then local machines take all rows: a machine has the
-# inputs of its rows, 4 bytes for each, and a fit takes twice that. So 10 million rows of 20 inputs, which take 1.6 GB
-# in float64, need about 3 GB. A table whose sample is all of it, such as this one, has the machine of rows in memory.
+# Kernel models
+# -------------
+# A kernel model selects its hyperparameters on a sample of up to 200,000 rows. Then a local model is fitted to all
+# rows. It stores the inputs of all rows, 4 bytes each, and ``fit`` needs twice that. For example, 10 million rows of 20
+# inputs are 1.6 GB in float64 and need about 3 GB. If the sample contains the whole table, as on this page, the model
+# is the same as for rows in memory.
 
 local = KernelMachineRegressor(random_state=0).fit(source)
-print(local.features_, f"{local.score(table[['a', 'b', 'c']], table['y']):.3f}")
+print(local.features_, f"R^2 {local.score(table[['a', 'b', 'c']], table['y']):.3f}")
 
 # %%
-# Rows that do not fit take grids, which grow on all rows; ``features="binning"`` asks for them. ``max_bytes`` limits
-# the memory of codes; what exceeds it is in a scratch file, which has no name and is gone when the process ends.
+# If the inputs do not fit in memory, the model uses grids, which are added on all rows. ``features="binning"`` selects
+# grids explicitly. ``max_bytes`` limits the memory for codes; larger codes are kept in a scratch file without a name,
+# which disappears when the process ends.
 
-learned = KernelMachineRegressor(features="binning", max_grids=200, max_bytes=10**8, random_state=0).fit(source)
-print(learned.summary())
+grids = KernelMachineRegressor(features="binning", max_grids=200, max_bytes=10**8, random_state=0).fit(source)
+print(grids.summary())
 
 # %%
-# How much each input counts; the third says nothing:
+# The relevance of each input; the third is irrelevant:
 
 figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
-RelevanceDisplay.from_estimator(learned, ax=ax)
+RelevanceDisplay.from_estimator(grids, ax=ax)
 
 # %%
-# Rows that come later
-# --------------------
-# ``partial_fit`` of the ridge machines takes rows as they come. After each call the machine is the one that ``fit``
-# would make of all rows so far. Bins must not move between the calls: fit the map once, or give it hashed columns by
-# ``n_features``. Codes of the rows are kept, 2 or 4 bytes for each row and grid. Of arrays, such as Fourier features,
-# only the Gram matrix is kept where it takes at most an eighth of the computer's memory: it does not grow with rows.
+# Rows that arrive later
+# ----------------------
+# ``partial_fit`` of the ridge models updates the model with more rows. After each call the model is the same as after
+# ``fit`` on all rows so far. The bins must not change between calls: fit the map once, or use hashed columns
+# (``n_features``). Codes of all rows are kept, 2 or 4 bytes per row and grid. For dense arrays, such as Fourier
+# features, only the Gram matrix is kept if it needs at most an eighth of the computer's memory; its size does not
+# depend on the number of rows.
 
 hashed = RandomBinning(gamma=0.2, n_grids=100, n_features=2**16, output="codes", random_state=0)
 online = CGRidge(alpha=0.1)
@@ -65,9 +68,8 @@ for month in range(3):
     rows = pd.read_parquet(Path(folder.name) / f"{month}.parquet")
     Z = hashed.partial_fit(rows[["a", "b", "c"]]).transform(rows[["a", "b", "c"]])
     online.partial_fit(Z, rows["y"])
-    print(
-        f"{(month + 1) * len(rows)} rows: {online.n_iter_} iterations, R^2 of the last {online.score(Z, rows['y']):.3f}"
-    )
+    r2 = online.score(Z, rows["y"])
+    print(f"{(month + 1) * len(rows)} rows: {online.n_iter_} iterations, R^2 {r2:.3f} on the last file")
 
 # %%
 # The command reads a folder in the same way: ``binfeat fit folder --target y``.

@@ -1,10 +1,11 @@
 """
-On many computers
-=================
+On several computers
+====================
 
-``binfeat.distributed`` has the maps, the ridge machines and the kernel machines on Dask arrays and data frames. Rows
-stay where they are: in each iteration the solver sends one block of coefficients to the workers and gets one sum back.
-Bins, columns and coefficients are those of the same rows in memory.
+This page is for readers with a Dask cluster, or with Dask collections on one computer. ``binfeat.distributed`` contains
+the maps, the ridge models and the kernel models for Dask arrays and data frames. Rows stay on their workers. In each
+iteration the solver sends one block of coefficients to the workers and receives one sum. Bins, columns and coefficients
+are the same as for rows in memory.
 """
 
 import dask.array as da
@@ -16,31 +17,31 @@ from binfeat.distributed import CGRidge, RandomBinning
 
 X = da.random.default_rng(0).uniform(-3, 3, size=(10_000, 1), chunks=(2500, 1))
 binning = RandomBinning(gamma=1.0, n_grids=200, output="codes", random_state=0)
-machine = make_pipeline(binning, CGRidge(alpha=0.1)).fit(X, da.sin(X[:, 0]))
+model = make_pipeline(binning, CGRidge(alpha=0.1)).fit(X, da.sin(X[:, 0]))
 
 x = np.linspace(-3, 3, 200)[:, np.newaxis]
-print(f"largest error: {np.abs(machine.predict(x) - np.sin(x[:, 0])).max():.3f}")
+print(f"largest error: {np.abs(model.predict(x) - np.sin(x[:, 0])).max():.3f}")
 
 # %%
-# By default Dask uses threads of the current process. On a cluster, one computer runs ``dask scheduler``, and each of
-# the others ``dask worker tcp://10.0.0.1:8786 --nworkers 8 --nthreads 1`` with the address that the scheduler printed,
-# in the same Python environment. With ``distributed.Client("tcp://10.0.0.1:8786")`` before them, the lines above run
-# there. A table comes from ``dask.dataframe.read_parquet``, which reads folders and object stores:
-# ``"s3://bucket/folder"``.
+# By default Dask uses threads of the current process. To use a cluster, run ``dask scheduler`` on one computer, and
+# ``dask worker tcp://10.0.0.1:8786 --nworkers 8 --nthreads 1`` on each of the others, with the address that the
+# scheduler printed and the same Python environment. Create ``distributed.Client("tcp://10.0.0.1:8786")`` before the
+# lines above, and they run on the cluster. ``dask.dataframe.read_parquet`` reads tables from folders and object stores,
+# such as ``"s3://bucket/folder"``.
 
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
 ax.plot(x, np.sin(x), color="0.7", linewidth=4, label="target")
-ax.plot(x, machine.predict(x), label="machine on four chunks")
+ax.plot(x, model.predict(x), label="model fitted to four chunks")
 ax.legend(frameon=False)
 
 # %%
-# Kernel machines
-# ---------------
-# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. What it decides on a sample is what a machine
-# on one computer decides on the same rows. Then a local machine takes all rows, as far as their inputs fit in the
-# memory of this process as float32: each cell is gathered on a worker, and solved there. Where they do not fit, grids
-# take the rows where they are. Predictions of a collection are lazy and keep its chunks.
+# Kernel models
+# -------------
+# :class:`binfeat.distributed.KernelMachineRegressor` needs no settings. It selects hyperparameters on a sample, with
+# the same result as a model in memory on the sampled rows. Then a local model is fitted to all rows, if their inputs
+# fit in the memory of this process as float32: each cell is gathered and solved on a worker. Otherwise a model of grids
+# is fitted to the rows on their workers. Predictions for a collection are lazy and keep its chunks.
 from binfeat.distributed import KernelMachineRegressor  # noqa: E402
 
 regressor = KernelMachineRegressor(random_state=0).fit(X, da.sin(X[:, 0]))
@@ -48,12 +49,12 @@ print(regressor.predict(X))
 print(regressor.summary())
 
 # %%
-# The collection is read three times for a local machine: to check it, for the sample, and for the cells. With grids it
-# is read again whenever grids are added, and for each overall length scale that is tried: persist it where the workers
-# have room. With grids a worker holds 40 bytes of each row, and 2 or 4 bytes for each grid, twice that while grids are
-# added. A lost worker costs the time to make again what it held; a lost scheduler, or a task that ends several workers,
-# ends the fit with an error that names it.
+# A local model reads the collection three times: for checks, for the sample, and for the cells. A model of grids reads
+# it again whenever grids are added, and for each overall length scale that is compared. So persist the collection if
+# the workers have enough memory. With grids a worker needs 40 bytes per row, and 2 or 4 bytes per row and grid, twice
+# that while grids are added. If a worker is lost, its results are computed again. If the scheduler is lost, or a task
+# crashes several workers, the fit ends with an error that names the cause.
 #
-# The fitted machine holds plain arrays. This copy needs no Dask, neither to load nor to predict:
+# The fitted model contains plain arrays. ``to_local`` returns a copy that needs no Dask to load or to predict:
 local = regressor.to_local()
 print(type(local), np.abs(local.predict(x) - np.sin(x[:, 0])).max().round(3))

@@ -2,9 +2,10 @@
 Reproducibility and limits
 ==========================
 
-With an int ``random_state`` a fit gives the same machine again, bit by bit, for any number of threads, on one kind of
-processor. Two things take that away: ``max_seconds``, which depends on the clock, and Python threads that fit kernel
-machines side by side and share the threads of BLAS.
+This page is for readers who need equal results in every run, or who want to know the limits before they start. With an
+int ``random_state``, a fit returns bitwise the same model for any number of threads, on one kind of processor. There
+are two exceptions: ``max_seconds``, which depends on the clock, and Python threads that fit kernel models at the same
+time and share the threads of BLAS.
 """
 
 import matplotlib.pyplot as plt
@@ -21,29 +22,29 @@ print("same coefficients:", np.array_equal(first.feature_coef_, second.feature_c
 # %%
 # Random features have a random error
 # -----------------------------------
-# Another seed draws other grids. How much that matters falls with the root of their number.
+# Another seed draws other grids. The standard deviation over seeds falls with the root of the number of grids.
 
 rng = np.random.default_rng(0)
 pair = rng.normal(size=(2, 3))
 exact = kernels.Laplacian()(pair, gamma=0.3)[0, 1]
 numbers = (10, 100, 1000)
-spread = []
+deviations = []
 for n_grids in numbers:
-    found = [transform(pair, gamma=0.3, n_grids=n_grids, random_state=seed) for seed in range(60)]
-    spread.append(np.std([(Z @ Z.T).toarray()[0, 1] for Z in found]))
+    maps = [transform(pair, gamma=0.3, n_grids=n_grids, random_state=seed) for seed in range(60)]
+    deviations.append(np.std([(Z @ Z.T).toarray()[0, 1] for Z in maps]))
 
 figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
-ax.loglog(numbers, spread, "o", label="60 seeds")
+ax.loglog(numbers, deviations, "o", label="60 seeds")
 ax.loglog(numbers, np.sqrt(exact * (1 - exact) / np.array(numbers)), label="theory")
-ax.set(xlabel="grids", ylabel="standard deviation of the kernel")
+ax.set(xlabel="number of grids", ylabel="standard deviation of the kernel")
 ax.legend(frameon=False)
 
 # %%
 # Limits
 # ------
-# - An exact machine takes 4 bytes for each pair of rows, or 1 byte where it is solved by iterations; binning takes 2 or
-#   4 bytes for each row and grid.
-# - Far from the training rows an exact machine, or one of grids, predicts the mean.
-# - Targets that jump along many inputs at once suit trees better.
-# - Numbers beyond 1e100, and infinity, are refused; missing values are taken.
-# - Files of models: skops files are safe to load, and files of newer versions are refused.
+# - *Memory.* An exact model takes 4 bytes for each pair of rows, or 1 byte where it is solved by iterations. Random
+#   binning needs 2 or 4 bytes per row and grid.
+# - *Extrapolation.* Far from the training rows, exact models and models of grids predict the mean.
+# - *Steps.* Targets that jump along many inputs at once suit trees better.
+# - *Values.* Infinite values and numbers beyond 1e100 are errors. Missing values are accepted.
+# - *Files.* skops files of models are safe to load. Files of newer versions are refused with an error.

@@ -2,10 +2,10 @@
 Categories with many levels
 ===========================
 
-Streets, products, authors: a column of hundreds of levels, most of them in few rows. A kernel machine takes it as it
-is: where two rows differ in a category, the kernel is multiplied by ``exp(-gamma_j)``, with a ``gamma_j`` that is
-learned. So rows of the same level count more for each other, but all rows count, and a level of few rows borrows from
-the others.
+This page is for readers with columns such as streets, products or authors: hundreds of levels, most of them in few
+rows. A kernel model uses such a column without encoding. If two rows differ in the category, their kernel value is
+multiplied by ``exp(-gamma_j)``, and ``gamma_j`` is learned. Rows of the same level have more influence on each other,
+but all rows contribute, so a level with few rows borrows information from other levels.
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ from sklearn.preprocessing import TargetEncoder
 from binfeat import KernelMachineRegressor
 
 # %%
-# Prices of houses in 600 streets, made up: some streets have dozens of houses, many have none or one.
+# The table is synthetic: prices of houses in 600 streets. Some streets have dozens of houses, many have none or one.
 
 rng = np.random.default_rng(0)
 worth = rng.normal(size=600)
@@ -30,13 +30,13 @@ table = pd.DataFrame({"street": pd.Categorical([f"street {k}" for k in place]), 
 train, test = np.arange(6000) < 3000, np.arange(6000) >= 3000
 houses = pd.Series(place[train]).value_counts().reindex(range(600), fill_value=0)
 known = houses[houses > 0]
-print(f"{len(known)} streets in training rows, half of them with {known.median():.0f} houses or fewer")
+print(f"{len(known)} streets in training rows, half of them with at most {known.median():.0f} houses")
 
 # %%
-# As it is, or encoded
-# --------------------
-# The usual remedy replaces each level by the mean target of its rows, with a correction for few rows. It is there for
-# machines that cannot do without. scikit-learn's HistGradientBoosting, for one, takes 255 levels of a category at most.
+# With or without encoding
+# ------------------------
+# Target encoding replaces each level by the mean target of its rows, shrunk for levels with few rows. Models without
+# support for many levels need it. For example, scikit-learn's HistGradientBoosting accepts at most 255 levels.
 
 
 def encoded(regressor):
@@ -44,47 +44,46 @@ def encoded(regressor):
     return make_pipeline(encoder, regressor)
 
 
-machines = {
-    "kernel machine, column as it is": KernelMachineRegressor(random_state=0),
-    "kernel machine, levels encoded": encoded(KernelMachineRegressor(random_state=0)),
-    "boosted trees, levels encoded": encoded(HistGradientBoostingRegressor(random_state=0)),
+models = {
+    "kernel model, raw column": KernelMachineRegressor(random_state=0),
+    "kernel model, target encoding": encoded(KernelMachineRegressor(random_state=0)),
+    "boosted trees, target encoding": encoded(HistGradientBoostingRegressor(random_state=0)),
 }
-for name, machine in machines.items():
-    machine.fit(table[train], price[train])
-    print(f"{name:32} {1 - machine.score(table[test], price[test]):.3f} of the variance left unexplained")
-print(f"{'the noise alone':32} {0.3**2 / price[test].var():.3f}")
+for name, model in models.items():
+    model.fit(table[train], price[train])
+    print(f"{name:32} {1 - model.score(table[test], price[test]):.3f} of the variance unexplained")
+print(f"{'noise':32} {0.3**2 / price[test].var():.3f}")
 
 # %%
-# What it knows of a street
-# -------------------------
-# Streets of many houses have their own level; that of a single house is drawn towards the mean, and a street without
-# any gets the mean. A level that ``fit`` has not seen matches no other. That is no error, but worth a look: predictions
-# there have larger deviations.
+# Predictions for streets
+# -----------------------
+# Streets with many houses have their own level. The level of a street with one house is shrunk towards the mean, and a
+# street without training rows gets the mean. A level that `fit` has not seen matches no other level. This is not an
+# error, but the predictions have larger standard deviations.
 
-machine = machines["kernel machine, column as it is"]
+model = models["kernel model, raw column"]
 same = pd.DataFrame({"street": [f"street {k}" for k in range(600)], "size": 100.0, "age": 40.0})
-level, deviation = machine.predict(same, return_std=True)
+level, deviation = model.predict(same, return_std=True)
 for few, many in ((0, 0), (1, 2), (3, 10), (11, 10**6)):
-    those = houses.between(few, many).to_numpy()
-    error = np.sqrt(np.mean((level[those] - 2 - worth[those]) ** 2))
-    print(f"{few:3} to {many:7} houses: off by {error:.2f}, standard deviation {deviation[those].mean():.2f}")
+    selected = houses.between(few, many).to_numpy()
+    error = np.sqrt(np.mean((level[selected] - 2 - worth[selected]) ** 2))
+    print(f"{few:3} to {many:7} houses: RMSE {error:.2f}, standard deviation {deviation[selected].mean():.2f}")
 
 figure, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 dots = ax.scatter(worth, level - 2, c=np.log10(1 + houses), s=12, cmap="viridis_r")
 ax.plot([-3, 3], [-3, 3], color="0.7", linewidth=1, zorder=0)
-ax.set(xlabel="what a street is worth", ylabel="what the machine says", xlim=(-3, 3), ylim=(-3, 3))
+ax.set(xlabel="true level of a street", ylabel="predicted level", xlim=(-3, 3), ylim=(-3, 3))
 bar = figure.colorbar(dots, label="houses in training rows", ticks=np.log10([1, 2, 11, 101]))
 bar.ax.set_yticklabels([0, 1, 10, 100])
 
 # %%
-# More to know
-# ------------
-# - Columns of strings or of pandas' categories are categories by themselves, unless all strings are numbers or dates:
-#   these are read as such, with a warning. Numbers that are codes, as of streets, are found where the targets of
-#   neighbouring numbers are unlike, and are categories beside numbers; ``summary()`` names them. Where you know better,
-#   ``categorical_features=["street"]`` makes them categories alone.
-# - A column with a different level in nearly every row, such as an id, tells nothing: it is named in a warning, and
-#   ignored.
-# - Give what is known of a level as columns of its own (the district, the distance to the station): levels that are
-#   alike then know of each other, and new levels do not begin with nothing.
-# - Machines of Fourier features take no categories; exact and local machines and grids do.
+# Details
+# -------
+# - Columns of strings, and categorical columns of pandas, are categories without further settings. Strings that are all
+#   numbers or all dates are converted, with a warning. Numbers that are codes, such as street numbers, are detected if
+#   neighbouring codes have unrelated targets. They enter both as numbers and as categories, and ``summary()`` lists
+#   them. Pass ``categorical_features=["street"]`` to override the detection.
+# - A column with a different level in nearly every row, such as an id, is ignored with a warning.
+# - Add known properties of a level as columns, for example the district or the distance to the station. Similar levels
+#   then share information, and new levels are predicted from their properties.
+# - Models of Fourier features accept no categories. Exact models, local models and models of grids do.

@@ -2,7 +2,8 @@
 Coming from LightGBM, GPyTorch or scikit-learn
 ==============================================
 
-What you know by another name, and what you need no more. Code of this page runs without the other packages.
+This page is for users of other libraries: it lists the equivalent of each parameter, and parameters that are not
+needed. The code runs without the other libraries.
 """
 
 import matplotlib.pyplot as plt
@@ -25,85 +26,88 @@ X_train, X_test, y_train, y_test = train_test_split(*load_diabetes(return_X_y=Tr
 #    :header-rows: 1
 #    :widths: 50 50
 #
-#    * - there
-#      - here
+#    * - other library
+#      - binfeat
 #    * - ``n_estimators``, ``learning_rate``, ``num_leaves``, ``min_child_samples``, ...
-#      - nothing: length scales, kernel and penalty are chosen in ``fit``
+#      - not needed: length scales, kernel and penalty are selected in ``fit``
 #    * - ``early_stopping`` on an ``eval_set``
-#      - leave-one-out predictions; ``cv=[(train_rows, held_out_rows)]`` names rows of your own
-#    * - a search of settings for an hour
-#      - ``max_seconds`` bounds a single ``fit``
+#      - leave-one-out errors; ``cv=[(train_rows, validation_rows)]`` sets your own validation rows
+#    * - an hour of hyperparameter search
+#      - a single ``fit``; ``max_seconds`` limits its time
 #    * - ``categorical_feature``
-#      - columns of strings or categories of a data frame, and numbers that the targets show to be codes;
-#        ``categorical_features`` names others
-#    * - ``objective="quantile"``, a fit for each ``alpha``
+#      - automatic for strings and categories of a data frame, and for numeric codes;
+#        ``categorical_features`` overrides
+#    * - ``objective="quantile"``, one fit per ``alpha``
 #      - ``predict_quantiles(X, [0.1, 0.5, 0.9])`` after one fit
 #    * - ``objective="poisson"``, ``"gamma"``, ``"tweedie"``, ``"huber"``
-#      - ``loss=``; exposures are ``sample_weight``, with rates as targets
-#    * - ``is_unbalance``, ``scale_pos_weight``, ``CalibratedClassifierCV`` behind it
+#      - ``loss=``; for exposures, pass rates as targets and exposures as ``sample_weight``
+#    * - ``is_unbalance``, ``scale_pos_weight``, ``CalibratedClassifierCV``
 #      - ``class_weight="balanced"``; probabilities are calibrated
 #    * - ``metric``
-#      - ``scoring``, by which choices are then made
+#      - ``scoring``, which hyperparameter selection then maximizes
 #    * - ``feature_importances_``; ``pred_contrib=True``, ``shap.TreeExplainer``
-#      - ``feature_importances_``; ``shapley_values(X)``, which ``shap`` draws
+#      - ``feature_importances_``; ``shapley_values(X)``, compatible with the plots of ``shap``
 #    * - ``init_model``, ``lightgbm.dask``, ``save_model``
 #      - ``warm_start=True``, ``binfeat.distributed``, ``skops.io.dump``
-#    * - ``monotone_constraints``, ranking, graphics cards
-#      - no
+#    * - ``monotone_constraints``, ranking, GPUs
+#      - not available
 #
-# Trees jump and are constant beyond their rows; kernel machines are continuous and return to the mean.
-# Where targets jump along many inputs at once, keep the trees.
+# Predictions of trees are piecewise constant. Kernel models are continuous, and return to the mean far from the
+# training rows. If targets jump along many inputs at once, keep the trees.
 
-machine = KernelMachineRegressor(random_state=0).fit(X_train, y_train)
-print(machine.predict_quantiles(X_test[:2], [0.1, 0.5, 0.9]).round())
-print(dict(zip(machine.feature_names_in_.tolist(), machine.feature_importances_.round(2).tolist())))
+model = KernelMachineRegressor(random_state=0).fit(X_train, y_train)
+print(model.predict_quantiles(X_test[:2], [0.1, 0.5, 0.9]).round())
+print(dict(zip(model.feature_names_in_.tolist(), model.feature_importances_.round(2).tolist())))
 
 # %%
 # GPyTorch, GPy, scikit-learn's Gaussian process
 # ----------------------------------------------
-# An exact machine *is* the mean of a Gaussian process, of standardised targets, with a kernel plus 1. ``alpha`` is the
-# variance of the noise, and ``gamma`` an inverse length scale, so that the Gaussian kernel is ``exp(-sum_j (gamma_j
-# D_j)^2)``: their ``lengthscale`` is ``1 / (sqrt(2) gamma_j)``.
+# The predictions of an exact model are the mean of a Gaussian process for standardized targets. Its kernel is the
+# given kernel plus 1. ``alpha`` is the noise variance. The Gaussian kernel is ``exp(-sum_j gamma_j D_j^2)``, so the
+# ``lengthscale`` of other libraries is ``1 / sqrt(2 gamma_j)``.
 
 scaled_train, scaled_test = (StandardScaler().fit(X_train).transform(X) for X in (X_train, X_test))
-options = {"features": "exact", "kernel": "rbf", "gamma": 0.15, "alpha": 0.6}
+options = {"features": "exact", "kernel": "rbf", "gamma": 0.0225, "alpha": 0.6}
 ours = KernelMachineRegressor(**options, target_transform=None).fit(scaled_train, y_train)
 theirs = GaussianProcessRegressor(
-    RBF(1 / (np.sqrt(2) * 0.15)) + ConstantKernel(1.0), alpha=0.6, optimizer=None, normalize_y=True
+    RBF(1 / np.sqrt(2 * 0.0225)) + ConstantKernel(1.0), alpha=0.6, optimizer=None, normalize_y=True
 ).fit(scaled_train, y_train)
-print("means differ by at most", np.abs(ours.predict(scaled_test) - theirs.predict(scaled_test)).max().round(3))
+print(
+    "largest difference of the predictions:",
+    np.abs(ours.predict(scaled_test) - theirs.predict(scaled_test)).max().round(3),
+)
 
 # %%
 # .. list-table::
 #    :header-rows: 1
 #    :widths: 50 50
 #
-#    * - there
-#      - here
+#    * - other library
+#      - binfeat
 #    * - ``ScaleKernel(MaternKernel(1.5, ard_num_dims=d))``
 #      - the default, or a sum with the Laplacian; ``kernel="rbf"``, ``Matern(2.5)``, ``Laplacian()``
-#    * - marginal likelihood by Adam, a loop of your own
-#      - leave-one-out error by Adam, in ``fit``, on a few hundred rows a step
+#    * - marginal likelihood, maximized by Adam in your own loop
+#      - leave-one-out error, minimized by Adam in ``fit``, on a few hundred rows per step
 #    * - ``lengthscale``, ``outputscale``, ``noise``
-#      - ``gamma_``, 1, ``alpha_`` (both of standardised targets; ``gamma_`` of scaled inputs)
+#      - ``gamma_`` (for scaled inputs), 1, ``alpha_`` (for standardized targets)
 #    * - ``model(x).mean``, ``.stddev``
 #      - ``predict(X, return_std=True)``
 #    * - ``likelihood(model(x)).confidence_region()``
-#      - ``predict_interval(X, coverage=0.95)``, which holds its share without a normal law
+#      - ``predict_interval(X, coverage=0.95)``, without the assumption of a normal distribution
 #    * - ``model(x).rsample()``
 #      - ``sample_y(X, n_samples)``
 #    * - ``InducingPointKernel``, ``SVGP``
-#      - nothing: beyond 10,000 rows machines are local
+#      - not needed: with more than 10,000 rows the model is local
 #    * - classification by a variational approximation
-#      - ``KernelMachineClassifier``: least squares, calibrated by leave-one-out predictions
-#    * - kernels of your own, trends plus periods, multitask, graphics cards
-#      - no: keep GPyTorch
+#      - ``KernelMachineClassifier``: least squares, calibrated on leave-one-out predictions
+#    * - custom kernels, trends plus periods, multitask, GPUs
+#      - not available: keep GPyTorch
 
-mean, deviation = machine.predict(X_test, return_std=True)
+mean, deviation = model.predict(X_test, return_std=True)
 order = np.argsort(mean)
 figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
-low, high = machine.predict_interval(X_test, coverage=0.9)[order].T
-ax.fill_between(np.arange(len(order)), low, high, color="C0", alpha=0.2, linewidth=0, label="90 % of new patients")
+low, high = model.predict_interval(X_test, coverage=0.9)[order].T
+ax.fill_between(np.arange(len(order)), low, high, color="C0", alpha=0.2, linewidth=0, label="90 % interval")
 ax.plot(mean[order], label="prediction")
 ax.plot(y_test.to_numpy()[order], "k.", markersize=3)
 ax.legend(frameon=False)
@@ -115,30 +119,28 @@ ax.legend(frameon=False)
 #    :header-rows: 1
 #    :widths: 50 50
 #
-#    * - there
-#      - here
+#    * - other library
+#      - binfeat
 #    * - ``make_pipeline(SimpleImputer(), OneHotEncoder(), StandardScaler(), SVR())``
-#      - ``KernelMachineRegressor()`` on the table as it is
+#      - ``KernelMachineRegressor()`` on the raw table
 #    * - ``GridSearchCV(SVR(), {"C": ..., "gamma": ...})``
-#      - nothing; to search all the same, ``alpha`` and ``gamma`` are parameters
+#      - not needed; ``alpha`` and ``gamma`` are parameters if you want to search
 #    * - ``KernelRidge(kernel="laplacian", gamma=g, alpha=a)``
 #      - ``KernelMachineRegressor(features="exact", kernel="laplacian", gamma=g, alpha=a)``
-#    * - ``SVR(epsilon=...)`` against gross errors
+#    * - ``SVR(epsilon=...)`` against outliers in y
 #      - ``loss="huber"``
 #    * - ``SVC(probability=True)``
 #      - ``KernelMachineClassifier().predict_proba``
 #    * - ``RBFSampler`` or ``Nystroem``, then ``RidgeCV``
 #      - ``RandomFourier`` or ``RandomBinning``, then ``CGRidge(alphas=...)``; or ``features="fourier"``
 #    * - ``MLPRegressor``, ``HistGradientBoostingRegressor`` in a pipeline
-#      - the same place: these are scikit-learn estimators
+#      - a drop-in replacement: all models are scikit-learn estimators
 
 gamma = 0.1
 ridge = KernelRidge(kernel="laplacian", gamma=gamma, alpha=0.6).fit(scaled_train, y_train - y_train.mean())
 same = KernelMachineRegressor(features="exact", kernel="laplacian", gamma=gamma, alpha=0.6)
 same.set_params(target_transform=None).fit(scaled_train, y_train)
-apart = np.abs(ridge.predict(scaled_test) + y_train.mean() - same.predict(scaled_test)).max()
-print(
-    f"KernelRidge, which has no intercept, and ours: {apart:.1f} apart at most, of a deviation of {y_train.std():.0f}"
-)
-for words, one, rows in (("one gamma", same, scaled_test), ("learned", machine, X_test)):
-    print(f"{words:9} {1 - one.score(rows, y_test):.3f} of the variance left unexplained")
+difference = np.abs(ridge.predict(scaled_test) + y_train.mean() - same.predict(scaled_test)).max()
+print(f"KernelRidge has no intercept: largest difference {difference:.1f}, standard deviation of y {y_train.std():.0f}")
+for name, fitted, rows in (("one gamma", same, scaled_test), ("learned", model, X_test)):
+    print(f"{name:9} {1 - fitted.score(rows, y_test):.3f} of the variance unexplained")

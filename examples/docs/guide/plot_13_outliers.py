@@ -2,8 +2,9 @@
 Outliers and drift
 ==================
 
-:class:`binfeat.OutlierDetector` counts training rows in the bins of random grids. A row whose bins are nearly empty
-is an outlier. The cost is one hash and one look-up for each row and grid, and there is nothing to choose.
+This page is for readers who look for outliers in a table, or for changes in a stream. :class:`binfeat.OutlierDetector`
+counts training rows in the bins of random grids. A row is an outlier if its bins are nearly empty. The cost is one hash
+and one look-up per row and grid, and no parameter is required.
 
 This page uses a table of payments with a few frauds. It finds the frauds, explains them, keeps the detector up to
 date with a sliding window, and tests whether payments have changed from one month to the next.
@@ -17,8 +18,7 @@ from sklearn.metrics import roc_auc_score
 from binfeat import ContributionDisplay, OutlierDetector
 
 # %%
-# A synthetic table of payments: larger amounts are usual at high account ages, and most payments are made in the
-# daytime.
+# The table of payments is synthetic. Older accounts make larger payments, and most payments are made in the daytime.
 
 
 def month(n_rows, seed, growth=1.0):
@@ -59,7 +59,7 @@ print(f"{flagged.sum()} rows are flagged; {np.mean(flagged[fraud]):.0%} of the f
 # Explain them
 # ------------
 # The contribution of an input is the increase in the score when the input is replaced by its value in typical rows.
-# The grids are additive in the inputs, so that each replacement costs one term of a hash and one look-up.
+# The hash is additive in the inputs, so each replacement costs one term of a hash and one look-up.
 
 ContributionDisplay.from_estimator(detector, january[:1])
 plt.title("A fraud: which inputs are abnormal")
