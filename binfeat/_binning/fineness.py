@@ -83,7 +83,8 @@ def warn_of_collisions(codes, offsets):
         warn(
             f"n_features={int(offsets[-1]):,} leaves {n_columns} columns for each of {n_grids:,} grids. Two different "
             f"bins of a grid share a column with probability 1 / {n_columns}, and this bias of kernel estimates "
-            f"exceeds half of their largest standard error, 1 / (2 * sqrt(n_grids)). Pass n_features={wanted:,} or more."
+            "exceeds half of their largest standard error, 1 / (2 * sqrt(n_grids)). "
+            f"Pass n_features={wanted:,} or more."
         )
         return
     if codes.shape[1] <= n_columns / 4:

@@ -117,6 +117,9 @@ print(loaded.check(strange))
 #    * - 4
 #      - 0.2, checkouts before it
 #      - 0.2
+#    * - 5
+#      - checkouts after 0.2
+#      - checkouts after 0.2
 #
 # Every release reads the formats of all earlier releases. The tests contain files of each.
 #
