@@ -195,7 +195,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         self.warm_start, self.random_state = warm_start, random_state
 
     def decision_function(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Log-odds of the classes, whose softmax is `predict_proba`.
+        """Log-odds of the classes. Their softmax is `predict_proba`.
 
         Parameters
         ----------
@@ -204,8 +204,9 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Returns
         -------
         odds : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            With two classes one number, above 0 for ``classes_[1]``; of more classes each row's mean is 0. Of an
-            indicator matrix the log-odds of each label, above 0 if the row has it. A list for columns of labels.
+            For two classes one number per row, positive for ``classes_[1]``. For more classes, the mean of each row is
+            0. For an indicator matrix, the log-odds of each label, positive if the row has it. A list of arrays for
+            several columns of labels.
         """
         return self._labels.decision(self._scores(X))
 
@@ -219,12 +220,12 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Returns
         -------
         y : ndarray of shape (n_rows,), (n_rows, n_labels) or (n_rows, n_outputs)
-            Two dimensions are an indicator matrix of 0 and 1, or a label of each column, if `fit` was given that.
+            Most probable class. Two dimensions if y of `fit` was an indicator matrix, or had several columns of labels.
         """
         return self._labels.decode(self._scores(X))
 
     def predict_proba(self, X: Any) -> np.ndarray | list[np.ndarray]:
-        """Class probabilities.
+        """Predict class probabilities.
 
         Parameters
         ----------
@@ -233,7 +234,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         Returns
         -------
         p : ndarray of shape (n_rows, n_classes)
-            Of an indicator matrix the probability of each label. A list for columns of labels.
+            For an indicator matrix, the probability of each label. A list of arrays for several columns of labels.
         """
         return self._labels.probabilities(self._scores(X))
 
@@ -248,7 +249,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         return replace(super()._settings(), loss=self.loss)
 
     def _check_for_matrix(self) -> None:
-        """Refuse with a ValueError what only machines of random features have."""
+        """Raise a ValueError for parameters that require random features."""
         own = f"loss={self.loss!r} is minimised over a kernel matrix"
         if self.features in ("binning", "fourier"):
             raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
@@ -269,7 +270,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         return y, None if weights is None else weights.ravel()
 
     def _check_scoring(self, columns: list[np.ndarray]) -> None:
-        """Refuse with a ValueError scores by name that columns of labels do not have."""
+        """Raise a ValueError for named scores that do not support the labels."""
         if len(columns) > 1 and isinstance(self.scoring, str):
             raise ValueError(
                 f"scoring={self.scoring!r} is of one column of labels; got {len(columns)}: a callable may do."

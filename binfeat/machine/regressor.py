@@ -207,23 +207,23 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         ----------
         X : array, sparse matrix or data frame of shape (n_rows, n_inputs), or source of blocks
         return_std : bool, default=False
-            Whether to return the standard deviations of the predictions, too.
+            If True, also return the standard deviations of the predictions.
 
         Returns
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         std : ndarray like y
-            Only with ``return_std=True``: of the Gaussian process whose mean is the prediction, without noise, as
-            scikit-learn's `GaussianProcessRegressor` gives it. The first call for an exact machine of up to 4,000 rows
-            factorises its kernel matrix again, in 8 bytes for each pair of rows, and keeps the factor, of 4 bytes. More
-            rows are split into cells of 1,000 or more, which know of each other by 400 landmarks: deviations are then
-            some hundredths too large, where landmarks tell little up to a fourth, and the factors take some 100 MB.
-            Threads share what is kept. For a machine of random features set `n_posterior_samples`.
+            Only with ``return_std=True``: standard deviations of the Gaussian process with the prediction as its mean,
+            without noise, as in scikit-learn's `GaussianProcessRegressor`. For an exact model of up to 4,000 rows, the
+            first call factorises the kernel matrix in 8 bytes per pair of rows, and keeps a factor of 4 bytes per pair.
+            For more rows, an approximation by cells and 400 landmarks overestimates standard deviations by a few
+            percent, or up to 25 % where landmarks are uninformative; its factors take about 100 MB. Threads share the
+            factors. Models on random features require `n_posterior_samples`.
 
         Raises
         ------
         ValueError, MemoryError
-            If `return_std` needs samples that `fit` did not draw, or a factor that does not fit in memory.
+            If `return_std` requires posterior samples that `fit` did not draw, or a factor does not fit in memory.
         """
         if check_flag(return_std, "return_std"):
             return self._with_std(X)
@@ -252,7 +252,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         return y, sample_weight
 
     def _check_for_deviance(self) -> None:
-        """Refuse with a ValueError what machines do not have whose predictions are exponentials."""
+        """Raise a ValueError for parameters that models with a log link do not support."""
         if not (self.target_transform is None or isinstance(self.target_transform, str)):
             raise ValueError(f"loss={self.loss!r} learns logarithms of means: target_transform must be None or 'auto'.")
         if self.n_posterior_samples is not None:
