@@ -32,9 +32,10 @@ def warm_up(*parts: str) -> None:
     Parameters
     ----------
     *parts : {"features", "linear", "models"}
-        Kernels to compile. Without arguments, all. "features": `transform`, `RandomBinning` and `RandomFourier`, for dense
-        and sparse rows in float32 and float64. "linear": `CGRidge` and `CGRidgeClassifier`, `fit` and predictions, on
-        codes, CSR and arrays. "models": predictions of kernel models of all kinds, for any number of rows.
+        Kernels to compile; all if no part is named. "features": `transform`, `RandomBinning` and `RandomFourier`, for
+        dense and sparse rows in float32 and float64. "linear": `CGRidge` and `CGRidgeClassifier`, `fit` and
+        predictions, on codes, CSR and arrays. "models": predictions of all types of kernel models, for any number of
+        rows.
 
     Raises
     ------

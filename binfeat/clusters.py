@@ -334,9 +334,9 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         n_components = components.max() + 1
         if n_components > self.n_clusters:
             warn(
-                f"The graph of similar rows has {n_components:,} components without links between them, more than "
-                f"n_clusters={self.n_clusters}, so that a cluster may hold rows of several components. Decrease gamma, "
-                "or increase n_clusters."
+                f"The graph of similar rows has {n_components:,} connected components, more than "
+                f"n_clusters={self.n_clusters}, so a cluster can contain several components. Decrease gamma, or "
+                "increase n_clusters."
             )
         if not 1 < n_components <= self.n_clusters:
             return np.sort(rows), None

@@ -186,9 +186,11 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         check_consistent_length(X, y)
         labelled = np.ones(len(y), dtype=bool) if y.dtype.kind in "bUS" else np.asarray(y != _UNLABELLED, dtype=bool)
         if y.dtype.kind == "U" and (y == str(_UNLABELLED)).any():
-            raise ValueError("y has '-1' among strings: an array of objects keeps -1, no label, apart from strings.")
+            raise ValueError(
+                "y contains the string '-1'. Pass an object array with the integer -1 for unlabelled rows."
+            )
         if not labelled.any():
-            raise ValueError("y must have labels of at least two classes, got -1, no label, for every row.")
+            raise ValueError("y must have labels of at least two classes, but all rows are unlabelled (-1).")
         labels = check_labels(y[labelled])
         self.classes_ = np.unique(labels)
         require_two(self.classes_)
@@ -206,8 +208,8 @@ class LabelSpreading(SourceScorer, ClassifierMixin, GraphEstimator):
         self._means = graph.means(self.label_distributions_)[0].arrays()
         if result.advice:
             warn(
-                f"Labels were spread for {result.n_iter} iterations, to a relative residual of "
-                f"{result.residuals[-1].max():.2g}, above tol={tol:.2g}: raise max_iter or tol, or lower alpha.",
+                f"Label spreading stopped after {result.n_iter} iterations with a relative residual of "
+                f"{result.residuals[-1].max():.2g}, above tol={tol:.2g}. Increase max_iter or tol, or decrease alpha.",
                 ConvergenceWarning,
             )
 

@@ -232,7 +232,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         if y is None:
             raise ValueError("gamma='learn' needs targets: call fit(X, y), or pass gamma='scale' or numbers.")
         if self.rotation is not None:
-            raise ValueError("gamma='learn' has no rotation: pass rotation=None, or gamma as numbers.")
+            raise ValueError("gamma='learn' does not support rotation: pass rotation=None, or gamma as numbers.")
 
         def features_of_parts(gamma, X, X_new):
             trial = clone(self)
@@ -252,8 +252,7 @@ class RandomFourier(WithKernel, Persistent, ClassNamePrefixFeaturesOutMixin, Fea
         sampler = resolve_sampler(self.sampler, kernel, rank)
         if sampler == "fastfood" and rotation is not None:
             raise ValueError(
-                "sampler='fastfood' has no matrix of frequencies to put a rotation into. Use another sampler, or "
-                "rotation=None and rows that are rotated already."
+                "sampler='fastfood' does not support rotation. Use another sampler, or rotate X and set rotation=None."
             )
         _require_frequencies_memory(sampler, n_frequencies, max(n_inputs, rank))
         self.gamma_ = gamma
@@ -380,7 +379,7 @@ def _checked_rotation(rotation, n_inputs):
     if values.ndim != 2 or len(values) != n_inputs or not values.size:
         raise ValueError(f"rotation must have a row per input, shape ({n_inputs}, rank); got shape {values.shape}.")
     if not np.isfinite(values).all():
-        raise ValueError("rotation must be finite; it holds NaN or infinity.")
+        raise ValueError("rotation must be finite; it contains NaN or infinity.")
     return values
 
 

@@ -216,7 +216,7 @@ class Skip(ProductKernel):
         binning_kernel(self.kernel)
         if isinstance(self.kernel, str) or not (isinstance(self.share, numbers.Real) and 0 <= self.share < 1):
             raise ValueError(
-                f"Skip takes a kernel object and a share from 0 to below 1, got {self.kernel!r} and {self.share!r}."
+                f"Skip requires a kernel object and a share from 0 to below 1, got {self.kernel!r} and {self.share!r}."
             )
 
     def profile(self, t: np.ndarray) -> np.ndarray:
@@ -419,7 +419,7 @@ def exact_kernel(kernel: object, asked: str) -> Kernel:
     if is_exact(found):
         return found
     raise ValueError(
-        f"{asked} takes kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, and Matern with nu 0.5, "
+        f"{asked} accepts kernel='auto', 'laplacian', 'rbf', or one of kernels.Laplacian, RBF, and Matern with nu 0.5, "
         f"1.5, 2.5 or infinity; got {kernel!r}."
     )
 

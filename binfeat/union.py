@@ -241,7 +241,7 @@ class RandomFeatureUnion(FeatureMap, Persistent):
             raise ValueError(f"transformers must be a list of (name, transformer) pairs, got {self.transformers!r}.")
         for pair in self.transformers:
             if not (isinstance(pair, tuple) and len(pair) == 2 and hasattr(pair[1], "transform")):
-                raise ValueError(f"transformers must be a list of (name, transformer) pairs; it holds {pair!r}.")
+                raise ValueError(f"transformers must be a list of (name, transformer) pairs; it contains {pair!r}.")
         names = [name for name, _ in self.transformers]
         if not all(isinstance(name, str) for name in names):
             raise TypeError(f"transformers must have names that are strings, got {names}.")

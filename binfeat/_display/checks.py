@@ -15,7 +15,7 @@ def require_machine(machine, attribute):
     """Raise TypeError for anything but a kernel model, NotFittedError for a model that is not fitted."""
     if not isinstance(machine, KernelMachineBase):
         raise TypeError(
-            "machine must be a KernelMachineRegressor or KernelMachineClassifier, of a pipeline its last step; "
+            "machine must be a KernelMachineRegressor or KernelMachineClassifier (for a pipeline, pass its last step); "
             f"got {type(machine).__name__}."
         )
     check_is_fitted(machine, attribute)

@@ -107,7 +107,7 @@ class IntervalDisplay:
         check_is_fitted(machine, "feature_coef_")
         intervals = machine.predict_interval(X, coverage)
         if intervals.ndim > 2:
-            raise ValueError(f"machine must have one target to draw, and has {intervals.shape[1]}.")
+            raise ValueError(f"machine must have one target, got {intervals.shape[1]}.")
         return cls(machine.predict(X), y, intervals, coverage=coverage).plot(ax, max_rows=max_rows)
 
     def plot(self, ax: OptionalAxes = None, *, max_rows: int = 200, **scatter_kwargs: Any) -> Self:

@@ -122,7 +122,7 @@ class KernelErrorDisplay:
         chosen = rng.permutation(checked.shape[0])[:_ROWS]
         dense = checked[chosen].toarray() if sparse.issparse(checked) else checked[chosen]
         if np.isnan(dense).any():
-            raise ValueError("X holds NaN, for which kernels have no exact value; remove those rows.")
+            raise ValueError("X contains NaN, and kernels have no exact value for missing values. Remove these rows.")
         Z = estimator.transform(take_rows(X, chosen))
         first, second = np.triu_indices(len(dense), k=1)
         exact = _exact_kernel(estimator, dense, kernel, gamma)[first, second]
@@ -189,7 +189,7 @@ def _exact_kernel(estimator, X, kernel, gamma):
             raise ValueError("gamma must be given with kernel, because the map has no gamma_.")
         return kernel(X, gamma=estimator.gamma_ if gamma is None else gamma)
     if gamma is not None:
-        raise ValueError("gamma must be None without kernel; give both, or neither for those of the map.")
+        raise ValueError("gamma requires kernel: pass both, or neither to use the kernel and gamma of the map.")
     if isinstance(estimator, RandomFeatureUnion):
         parts = [_exact_kernel(part, X, None, None) for _, part in estimator.transformers_]
         weights = np.ones(len(parts)) if estimator.weights is None else estimator.weights
@@ -198,7 +198,7 @@ def _exact_kernel(estimator, X, kernel, gamma):
         return _of_fourier(estimator, X)
     if isinstance(estimator, RandomBinning):
         return _of_binning(estimator, X)
-    raise TypeError(f"kernel must be given for {type(estimator).__name__}, whose kernel is not known.")
+    raise TypeError(f"The kernel of {type(estimator).__name__} is unknown; pass kernel.")
 
 
 def _of_fourier(fourier, X):

@@ -202,13 +202,13 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         if self.alphas is not None:
             return n_samples
         if np.unique(check_alpha(self.alpha, rows.n_targets)).size > 1 or not np.all(self.alpha):
-            raise ValueError(f"n_posterior_samples needs one alpha above 0 for all targets; got {self.alpha!r}.")
+            raise ValueError(f"n_posterior_samples requires one positive alpha for all targets, got {self.alpha!r}.")
         return n_samples
 
     def _learn_errors(self, rows: LocalRows, n_samples: int, flat: bool) -> None:
         alpha, fit = float(np.max(self.alpha_)), self._last_result()
         if not alpha:
-            raise ValueError("n_posterior_samples needs an alpha above 0, and 0 was the best of alphas; leave it out.")
+            raise ValueError("n_posterior_samples requires a positive alpha, but alphas selected 0; remove it.")
         rng = np.random.default_rng([seed_of(self.random_state), n_samples])
         posterior = ridge_posterior(rows, alpha, n_samples, self._options(), rng)
         noise = noise_variance(rows, posterior, fit.solution, fit.intercept)
@@ -222,8 +222,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         """Standard deviations of the predictions, of the same shape."""
         if not hasattr(self, "_posterior"):
             raise ValueError(
-                "return_std=True needs samples of the posterior, which fit draws: set n_posterior_samples, 32 say, and "
-                "fit again."
+                "return_std=True requires posterior samples. Set n_posterior_samples, for example to 32, and fit again."
             )
         variances = RidgePosterior.from_arrays(self._posterior).variances(self._check_design(X))
         return np.sqrt(np.multiply.outer(variances, self.noise_variance_)).astype(self.coef_.dtype)
@@ -240,7 +239,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         for name in ("fit_intercept", "early_stopping", "warm_start"):
             check_flag(getattr(self, name), name)
         if self.alphas is not None and self.early_stopping:
-            raise ValueError("early_stopping=True stops a single solve; with alphas set it to False.")
+            raise ValueError("early_stopping=True does not support alphas; set early_stopping to False.")
         return SolverOptions(
             tol=None if self.tol is None else min(check_real(self.tol, "tol", minimum=0.0), 1.0),
             max_iter=check_integer(self.max_iter, "max_iter", 1),
@@ -254,7 +253,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         last, wanted = self._last_result(), (rows.shape[1], rows.n_targets)
         if last.solution.shape != wanted:
             raise ValueError(
-                f"warm_start=True needs the features and targets of the earlier fit, {last.solution.shape}; "
+                f"warm_start=True requires the features and targets of the earlier fit, {last.solution.shape}; "
                 f"got {wanted}."
             )
         return last
@@ -273,8 +272,8 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
             )
         if first and hasattr(self, "coef_"):
             warn(
-                "fit keeps no rows, so that partial_fit begins anew with these rows. To add rows to others, give them "
-                "to partial_fit too.",
+                "fit stores no rows, so partial_fit starts again with these rows. To accumulate rows, pass all of them "
+                "to partial_fit.",
             )
         return self._check_design(X, reset=first), first
 
@@ -292,7 +291,7 @@ class CGRidgeBase(Persistent, CallbackSupportMixin, BaseEstimator):
         else:
             kept = kept_of(self._kept, self.n_features_in_, self.coef_.dtype, getattr(rows.Z, "n_jobs", None))
             if flat != (self.coef_.ndim == 1) or rows.n_targets != kept.to_solve.n_targets:
-                raise ValueError("y must have the targets of the earlier calls of partial_fit, and has others.")
+                raise ValueError("y must have the same number of targets in all calls of partial_fit.")
             kept = kept.joined(rows)
         kept = kept.settled(options.fit_intercept, needs_rows)
         alpha = check_alpha(self.alpha, rows.n_targets)
@@ -366,9 +365,9 @@ def holds_rows_out(estimator: CGRidgeBase) -> str | None:
     """The reason `partial_fit` is unavailable, or None."""
     for name, neutral in (("alphas", None), ("early_stopping", False), ("probability", False)):
         if getattr(estimator, name) is not neutral:
-            return f"{name} holds rows out, which partial_fit cannot; set it to {neutral}."
+            return f"{name} needs a validation set, which partial_fit does not have; set it to {neutral}."
     if estimator.n_posterior_samples is not None:
-        return "n_posterior_samples are drawn by fit, and not by partial_fit; set it to None."
+        return "partial_fit does not support n_posterior_samples; set it to None."
     return None
 
 

@@ -217,7 +217,7 @@ class KernelMachineBase(WithKernel, Persistent, CallbackSupportMixin, BaseEstima
             encoder, table = previous.encoder.renewed(self, X)
         check_consistent_length(table, y)
         if len(table) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least 2 rows, to hold some out; got n_samples=1.")
+            raise ValueError(f"{type(self).__name__} requires at least 2 rows, got n_samples=1.")
         if settings.n_grids is not None:
             require_binning_memory(table.shape, settings.n_grids, 0)
         return encoder, table

@@ -33,7 +33,7 @@ def skops_io() -> Any:
     try:
         import skops.io
     except ImportError as error:
-        raise ImportError("Models are files of skops. Install it: pip install 'binfeat[persist]'.") from error
+        raise ImportError("Saved models require skops. Install it: pip install 'binfeat[persist]'.") from error
     return skops.io
 
 
@@ -79,10 +79,12 @@ def load(path: str | PathLike) -> Any:
     except OSError:
         raise
     except Exception as error:  # any error of skops, zipfile and NumPy about damage
-        raise ValueError(f"{path} is no model that can be loaded: {error}") from error
+        raise ValueError(f"Cannot load a model from {path}: {error}") from error
     if not isinstance(machine, KernelMachineBase):
-        held = ", ".join(types) or "no kernel machine"
-        raise ValueError(f"{path} holds {held}; kernel machines alone work. See skops.io.load(path, trusted=...).")
+        held = ", ".join(types) or "no kernel model"
+        raise ValueError(
+            f"{path} contains {held}; load accepts only kernel models. See skops.io.load(path, trusted=...)."
+        )
     for name in ("target_transform", "target_transformer_"):
         _check_transformer(vars(machine).get(name), f"{name} in {path}")
     return machine

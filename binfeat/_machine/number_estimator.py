@@ -106,7 +106,7 @@ class NumbersMachineBase(ServedMachineBase):
             [check_share(level, "quantiles") for level in np.atleast_1d(np.asarray(unmasked(quantiles))).tolist()]
         )
         if not levels.size:
-            raise ValueError("quantiles must hold at least one share between 0 and 1, got none.")
+            raise ValueError("quantiles must contain at least one level between 0 and 1, got none.")
         spread = self._spread_of_noise()
         offsets = self._widening(len(spread.residuals)) * spread.quantiles(levels)
         scores, sizes = np.split(self._columns_of(X, spread.sizes), 2, axis=1)
@@ -182,13 +182,13 @@ class NumbersMachineBase(ServedMachineBase):
         self._require_squares()
         spread = self._fitted.spread
         if spread is None:
-            raise ValueError("This machine is from a file of an older version, which has no quantiles: fit it again.")
+            raise ValueError("This model was saved by an older version without quantiles. Fit it again.")
         return spread
 
     def _require_squares(self) -> None:
         """Raise a ValueError if `loss` is a deviance."""
         if isinstance(self._own_targets.transform, LogLink):
-            raise ValueError("Deviations, samples, intervals and quantiles need loss='squared' or 'huber' in fit.")
+            raise ValueError("Standard deviations, samples, intervals and quantiles require loss='squared' or 'huber'.")
 
     @property
     def _own_targets(self) -> Targets:
@@ -200,8 +200,8 @@ class NumbersMachineBase(ServedMachineBase):
         posterior = self._fitted.posterior(self.n_jobs)
         if isinstance(posterior, NoiseOnly):
             raise ValueError(
-                f"Standard deviations and samples of a machine of features='{self._fitted.features}' need samples that "
-                "`fit` draws: set n_posterior_samples, 32 say, and fit again."
+                f"Standard deviations and samples of a model with features='{self._fitted.features}' require posterior "
+                "samples. Set n_posterior_samples, for example to 32, and fit again."
             )
         return cast(_Known, posterior)
 

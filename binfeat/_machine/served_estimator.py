@@ -74,7 +74,7 @@ class ServedMachineBase(KernelMachineBase):
         """
         function = self._fitted.function
         if not isinstance(function, LocalFunction):
-            raise ValueError(f"apply needs a local machine, features_='local'; this one has {self.features_!r}.")
+            raise ValueError(f"apply requires a local model with features_='local', got {self.features_!r}.")
         with NoveltyPolicy(self) as note:
             rows = self._fitted.rows(self, X, note)
         return function.trees(rows).T
@@ -185,4 +185,4 @@ class ServedMachineBase(KernelMachineBase):
 
             return model_of(fitted)
         except ImportError as error:
-            raise ImportError("Models of ONNX need its package. Install it: pip install 'binfeat[onnx]'.") from error
+            raise ImportError("to_onnx requires the package onnx. Install it: pip install 'binfeat[onnx]'.") from error

@@ -166,15 +166,15 @@ def check_source(X: object) -> None:
     """Raise a TypeError for objects that are not iterable, or can be iterated over only once."""
     if hasattr(X, "__iter__") and iter(X) is X:
         raise TypeError(
-            f"A source of blocks is read several times, and a {type(X).__name__} is used up by the first. Give an "
-            "object whose __iter__ begins again: binfeat.blocks(...) of arrays, a list of blocks or a pyarrow dataset."
+            f"A source of blocks is read several times, but a {type(X).__name__} can be read only once. Pass an object "
+            "with an __iter__ that restarts: binfeat.blocks(...) of arrays, a list of blocks or a pyarrow dataset."
         )
 
 
 def check_alone(y: object, sample_weight: object) -> None:
     """Raise a ValueError for targets or weights in addition to a source."""
     if y is not None or sample_weight is not None:
-        raise ValueError("y and sample_weight must be None for a source of blocks, which brings its own.")
+        raise ValueError("y and sample_weight must be None for a source of blocks, which already provides them.")
 
 
 @contextmanager
@@ -274,7 +274,7 @@ class Survey:
             self.n_rows += X.shape[0]
             kept.append([np.array(values) for values in others])
         if not kept:
-            raise ValueError("The source has no rows; give at least one block that has some.")
+            raise ValueError("The source has no rows; at least one block must have rows.")
         self.dtype = np.result_type(*dtypes)
         self.y, *weights = (np.concatenate(column) for column in zip(*kept))
         self.sample_weight = weights[0] if weights else None
@@ -301,7 +301,7 @@ def _check_alike(others: list[np.ndarray], first: list[np.ndarray]) -> None:
     for name, values, known in zip(("y", "sample_weight"), others, first):
         if values.shape[1:] != known.shape[1:] or (values.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
             raise ValueError(
-                f"{name} has shape {values.shape} and type {values.dtype}, which does not go with {known.shape} and "
+                f"{name} has shape {values.shape} and type {values.dtype}, which does not match {known.shape} and "
                 f"{known.dtype} of the first block."
             )
 

@@ -250,7 +250,7 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
 
     def _check_for_matrix(self) -> None:
         """Raise a ValueError for parameters that require random features."""
-        own = f"loss={self.loss!r} is minimised over a kernel matrix"
+        own = f"loss={self.loss!r} requires a kernel matrix"
         if self.features in ("binning", "fourier"):
             raise ValueError(f"{own}: features must be 'exact', 'local' or 'auto', got {self.features!r}.")
         if not is_word(self.n_grids, "auto"):
@@ -273,11 +273,11 @@ class KernelMachineClassifier(SourceScorer, ClassifierMixin, Reporting, ServedMa
         """Raise a ValueError for named scores that do not support the labels."""
         if len(columns) > 1 and isinstance(self.scoring, str):
             raise ValueError(
-                f"scoring={self.scoring!r} is of one column of labels; got {len(columns)}: a callable may do."
+                f"scoring={self.scoring!r} accepts one column of labels, got {len(columns)}. Pass a callable."
             )
         if columns and is_word(self.scoring, "roc_auc") and (n_classes := len(np.unique(columns[0]))) > 2:
             raise ValueError(
-                f"scoring='roc_auc' is of two classes; got {n_classes}: use 'roc_auc_ovr' or 'roc_auc_ovo'."
+                f"scoring='roc_auc' accepts two classes, got {n_classes}. Use 'roc_auc_ovr' or 'roc_auc_ovo'."
             )
 
     def _targets(self, y: np.ndarray, weights: np.ndarray | None = None) -> AnyLabels:

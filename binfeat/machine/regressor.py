@@ -237,7 +237,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
         if self.n_posterior_samples is not None:
             check_integer(self.n_posterior_samples, "n_posterior_samples", 1)
             if self.alpha == 0:
-                raise ValueError("n_posterior_samples needs an alpha above 0; got alpha=0.")
+                raise ValueError("n_posterior_samples requires a positive alpha or 'auto', got alpha=0.")
         return replace(
             super()._settings(),
             loss=self.loss,
@@ -254,7 +254,7 @@ class KernelMachineRegressor(SourceScorer, MultiOutputMixin, RegressorMixin, Rep
     def _check_for_deviance(self) -> None:
         """Raise a ValueError for parameters that models with a log link do not support."""
         if not (self.target_transform is None or isinstance(self.target_transform, str)):
-            raise ValueError(f"loss={self.loss!r} learns logarithms of means: target_transform must be None or 'auto'.")
+            raise ValueError(f"loss={self.loss!r} models the logarithm of y: target_transform must be None or 'auto'.")
         if self.n_posterior_samples is not None:
             raise ValueError(f"n_posterior_samples must be None with loss={self.loss!r}.")
 

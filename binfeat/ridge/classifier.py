@@ -39,10 +39,7 @@ def lacks_probabilities(estimator: Any) -> str | None:
     """The reason `predict_proba` is unavailable, or None."""
     if estimator.probability:
         return None
-    return (
-        "predict_proba needs scores that are calibrated on held-out rows: set probability=True and fit again, or use "
-        "decision_function."
-    )
+    return "predict_proba requires calibrated scores: set probability=True and fit again, or use decision_function."
 
 
 class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
@@ -285,9 +282,9 @@ class CGRidgeClassifier(SourceScorer, ClassifierMixin, CGRidgeBase):
     def _check_settings(self) -> None:
         check_choice(self.loss, "loss", ("squared_error", "squared_hinge"))
         if self.loss == "squared_hinge" and check_flag(self.early_stopping, "early_stopping"):
-            raise ValueError("early_stopping=True stops a solve for loss='squared_error' only; set it to False.")
+            raise ValueError("early_stopping=True requires loss='squared_error'; set early_stopping to False.")
         if check_flag(self.probability, "probability") and check_flag(self.early_stopping, "early_stopping"):
-            raise ValueError("probability=True needs solves that no held-out score stops; set early_stopping to False.")
+            raise ValueError("probability=True does not support early stopping; set early_stopping to False.")
 
     def _encode(self, Z: Features, y: Any, sample_weight: ArrayLike | None) -> tuple[np.ndarray, LocalRows, bool]:
         y = check_labels_or_sets(self._require(y))
