@@ -135,7 +135,9 @@ print("finite differences ", np.round(differences, 7))
 # With ``kernel="auto"``, searches for the Laplacian, ``Matern(1.5)`` and the Gaussian run side by side. A search stops
 # if its error exceeds 1.12 times the best error, and only the better of the two radial kernels remains. Exact and local
 # models then use the better kernel or the sum of both. With more than 1,500 rows, shares are learned with the length
-# scales; a kernel that explains less than 5 % of the variation is dropped. ``_machine/search/race.py``
+# scales. If only one kernel remained, a second one is added: ``Matern(1.5)`` to the Gaussian, otherwise the same kernel
+# with 0.3 times the gammas. A kernel that explains less than 5 % of the variation is dropped at the end.
+# ``_machine/search/race.py``, ``_machine/machines/fine_tuning.py``
 #
 # Binning features learn length scales with the Laplacian; ``kernel="auto"`` then compares ``GammaPitch(8)``,
 # ``GammaPitch(inf)`` and ``Skip(GammaPitch(8), 0.2)`` on the validation set. Fourier features use the given kernel if
@@ -165,6 +167,11 @@ print("finite differences ", np.round(differences, 7))
 # Grids are doubled until this lowers the validation error by less than 2 %; Fourier features are doubled by the same
 # rule, from 1,024 on. A table in memory with more rows than cells can be solved for within ``max_seconds`` is
 # subsampled at random.
+#
+# ``held_out_error_`` reports the error that the selections minimised, for rows that the prediction did not use: the
+# mean squared error of the standardised targets, the mean of another loss, or minus the ``scoring``. Its standard error
+# is computed by groups if there are any, and is NaN for a score. Because selections minimise this error, it is slightly
+# too low.
 #
 # Exact models
 # ------------
@@ -322,7 +329,8 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # classes or numbers of targets raise an error. A new search starts if ``features``, ``kernel``, ``gamma``,
 # ``categorical_features``, ``loss`` or ``target_transform`` changed, or if the number of rows requires another
 # representation; the first line of ``summary`` gives the reason. At most a third of ``max_seconds`` is spent on length
-# scales. Ctrl-C after the first step of the search leaves a fitted model: the current one, or a model of up to 4,000
+# scales. Additional grids or trees, larger cells and the final refit start only if they should finish in time; an exact
+# model is solved in any case. Ctrl-C after the first step of the search leaves a fitted model: the current one, or a model of up to 4,000
 # rows with the current length scales. Callbacks, for example ``sklearn.callback.ProgressBar``, receive the stages of a
 # fit, with the remaining seconds if ``max_seconds`` is set, and a task "compiling" for kernels without a cache.
 #
