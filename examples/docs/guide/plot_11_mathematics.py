@@ -330,9 +330,10 @@ print("values add up:", phi.sum().round(12), "=", (a.prod() - b.prod()).round(12
 # ``categorical_features``, ``loss`` or ``target_transform`` changed, or if the number of rows requires another
 # representation; the first line of ``summary`` gives the reason. At most a third of ``max_seconds`` is spent on length
 # scales. Additional grids or trees, larger cells and the final refit start only if they should finish in time; an exact
-# model is solved in any case. Ctrl-C after the first step of the search leaves a fitted model: the current one, or a model of up to 4,000
-# rows with the current length scales. Callbacks, for example ``sklearn.callback.ProgressBar``, receive the stages of a
-# fit, with the remaining seconds if ``max_seconds`` is set, and a task "compiling" for kernels without a cache.
+# model is solved in any case. Ctrl-C after the first step of the search leaves a fitted model: the current one, or a
+# model of up to 4,000 rows with the current length scales. Callbacks, for example ``sklearn.callback.ProgressBar``,
+# receive the stages of a fit, with the remaining seconds if ``max_seconds`` is set, and a task "compiling" for kernels
+# without a cache.
 #
 # Why the search needs a prior
 # ----------------------------
